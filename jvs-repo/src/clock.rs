@@ -1,0 +1,187 @@
+//! Every clock reading goes through here.
+//!
+//! Two clocks, because they answer two questions. *Boot time* counts suspend
+//! and is never set: it times one's own lease. *Wall time* is shared between
+//! hosts but may be wrong: it is only ever believed with evidence.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Unix time in milliseconds, on whoever's wall clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct WallMs(pub u64);
+
+/// Milliseconds since this host booted, suspend included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootMs(pub u64);
+
+impl WallMs {
+    /// This moment plus `ms`.
+    #[must_use]
+    pub const fn plus(self, ms: u64) -> Self {
+        WallMs(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` until this moment; zero if it is not earlier.
+    pub const fn since(self, earlier: WallMs) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// RFC 3339 in UTC with milliseconds, as every output of JVS has it.
+    pub fn rfc3339(self) -> String {
+        let nanos = i128::from(self.0) * 1_000_000;
+        match time::OffsetDateTime::from_unix_timestamp_nanos(nanos) {
+            Ok(t) => format!(
+                "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
+                t.year(),
+                u8::from(t.month()),
+                t.day(),
+                t.hour(),
+                t.minute(),
+                t.second(),
+                t.millisecond()
+            ),
+            // Beyond the year 9999 the calendar ends; the number does not.
+            Err(_) => format!("@{}ms", self.0),
+        }
+    }
+
+    /// Reads what [`WallMs::rfc3339`] wrote, and any other RFC 3339 time.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        if let Some(ms) = text.strip_prefix('@').and_then(|t| t.strip_suffix("ms")) {
+            return crate::id::strict_decimal(ms).map(WallMs);
+        }
+        let parsed =
+            time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339);
+        let nanos = parsed.ok()?.unix_timestamp_nanos();
+        u64::try_from(nanos.div_euclid(1_000_000)).ok().map(WallMs)
+    }
+}
+
+impl BootMs {
+    /// This moment plus `ms`.
+    #[must_use]
+    pub const fn plus(self, ms: u64) -> Self {
+        BootMs(self.0.saturating_add(ms))
+    }
+
+    /// Milliseconds from `earlier` until this moment; zero if it is not earlier.
+    pub const fn since(self, earlier: BootMs) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Which boot of which kernel a boot-time reading belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BootId(pub String);
+
+impl fmt::Display for BootId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Both clocks, read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Wall clock.
+    pub wall: WallMs,
+    /// Boot-time clock.
+    pub boot: BootMs,
+}
+
+/// What the kernel says of its own wall clock (`adjtimex`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Discipline {
+    /// Something keeps it synchronised; the estimate of its error, in ms.
+    Synchronised {
+        /// Largest error the kernel thinks possible.
+        max_error_ms: u64,
+    },
+    /// The kernel says nothing steers this clock.
+    Unsynchronised,
+    /// The kernel does not say.
+    Unknown,
+}
+
+/// The clocks of one host.
+pub trait Clock: Send + Sync {
+    /// Both clocks, read together.
+    fn now(&self) -> Reading;
+
+    /// Which boot [`Clock::now`]'s boot time belongs to.
+    fn boot_id(&self) -> BootId;
+
+    /// Is the wall clock steered?
+    fn discipline(&self) -> Discipline;
+
+    /// Waits on the boot-time clock.
+    fn sleep_ms(&self, ms: u64);
+}
+
+/// The host's own clocks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+fn read_clock_ms(id: rustix::time::ClockId) -> u64 {
+    let t = rustix::time::clock_gettime(id);
+    let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
+    let millis = u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000;
+    seconds.saturating_mul(1000).saturating_add(millis)
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Reading {
+        Reading {
+            wall: WallMs(read_clock_ms(rustix::time::ClockId::Realtime)),
+            boot: BootMs(read_clock_ms(rustix::time::ClockId::Boottime)),
+        }
+    }
+
+    fn boot_id(&self) -> BootId {
+        BootId(crate::proc::boot_id().unwrap_or_default())
+    }
+
+    fn discipline(&self) -> Discipline {
+        crate::adjtimex::discipline()
+    }
+
+    fn sleep_ms(&self, ms: u64) {
+        std::thread::sleep(std::time::Duration::from_millis(ms));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_printed_in_utc_with_milliseconds_and_read_back() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1_763_283_600_123, "2025-11-16T09:00:00.123Z"),
+            (4_294_967_296_000, "2106-02-07T06:28:16.000Z"),
+        ] {
+            assert_eq!(WallMs(ms).rfc3339(), text);
+            assert_eq!(WallMs::parse_rfc3339(text), Some(WallMs(ms)));
+        }
+        assert_eq!(
+            WallMs::parse_rfc3339("2025-11-16T10:00:00.123+01:00"),
+            Some(WallMs(1_763_283_600_123))
+        );
+        assert_eq!(WallMs::parse_rfc3339("yesterday"), None);
+        let far = WallMs(u64::MAX);
+        assert_eq!(WallMs::parse_rfc3339(&far.rfc3339()), Some(far));
+    }
+
+    #[test]
+    fn the_system_clock_moves_forward_and_knows_its_boot() {
+        let (a, b) = (SystemClock.now(), SystemClock.now());
+        assert!(b.boot >= a.boot);
+        assert!(!SystemClock.boot_id().0.is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! Every error code, its exit status and its meaning: the one table that the
+//! command, `spec/codes.md` and the tidy tests are checked against.
+
+use std::fmt;
+
+macro_rules! codes {
+    ($($variant:ident $name:literal $exit:literal $meaning:literal;)*) => {
+        /// A stable error code: part of the public interface.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Code { $(#[doc = $meaning] $variant,)* }
+
+        impl Code {
+            /// All codes, in the order of `spec/codes.md`.
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)*];
+
+            /// The code as users see it, `E_…`.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $name,)* }
+            }
+
+            /// The exit status of a command that fails with this code.
+            pub const fn exit(self) -> u8 {
+                match self { $(Code::$variant => $exit,)* }
+            }
+
+            /// One sentence for the reference table.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Code::$variant => $meaning,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    Io "E_IO" 1 "The filesystem or the operating system refused or failed.";
+    Internal "E_INTERNAL" 1 "A fact that JVS relies on was false; please report it.";
+    OutcomeUnknown "E_OUTCOME_UNKNOWN" 1 "A rename was neither confirmed nor refused; everything was left in place.";
+    Exists "E_EXISTS" 1 "Something is already there and was not touched.";
+    ConfigInvalid "E_CONFIG_INVALID" 1 "The configuration has an unknown key or a bad value; the line is named.";
+    RecordInvalid "E_RECORD_INVALID" 1 "A control file is torn, oversized or not what it should be.";
+    SessionInvalid "E_SESSION_INVALID" 1 "The session id or its local secret cannot be used.";
+    LockConflict "E_LOCK_CONFLICT" 2 "Another session holds the lock and its lease is live.";
+    LockFrozen "E_LOCK_FROZEN" 2 "An operator has frozen the worktree.";
+    NotFound "E_NOT_FOUND" 3 "No such worktree, snapshot, tag or key.";
+    NotARepository "E_NOT_A_REPOSITORY" 3 "No repository here or in any directory above.";
+    LockNotHeld "E_LOCK_NOT_HELD" 4 "This session does not hold the lock.";
+    FencingMismatch "E_FENCING_MISMATCH" 5 "The lock was taken over: the fencing token is stale.";
+    LockExpired "E_LOCK_EXPIRED" 6 "The lease ran out before it was renewed.";
+    ClockSkewExceeded "E_CLOCK_SKEW_EXCEEDED" 7 "Clocks disagree by more than max_clock_skew_ms.";
+    ConsistencyUnavailable "E_CONSISTENCY_UNAVAILABLE" 8 "Files changed while they were being captured.";
+    PartialSnapshot "E_PARTIAL_SNAPSHOT" 9 "The snapshot is incomplete and was not published.";
+    UnsafeFilesystem "E_UNSAFE_FILESYSTEM" 10 "The filesystem does not keep a promise that locking needs.";
+    FenceCorrupt "E_FENCE_CORRUPT" 10 "The fence register does not have exactly one valid entry.";
+    FormatUnsupported "E_FORMAT_UNSUPPORTED" 10 "The repository was made by another version of JVS.";
+    DescriptorCorrupt "E_DESCRIPTOR_CORRUPT" 11 "A snapshot descriptor does not match its checksum.";
+    PayloadHashMismatch "E_PAYLOAD_HASH_MISMATCH" 11 "Snapshot content differs from its manifest.";
+    LineageBroken "E_LINEAGE_BROKEN" 11 "A snapshot's parent is missing or the lineage has a cycle.";
+    AuditChainBroken "E_AUDIT_CHAIN_BROKEN" 11 "The audit log has a gap, a forgery or a torn line.";
+    DriftRemains "E_DRIFT_REMAINS" 12 "Doctor found something wrong that is still there.";
+    NameInvalid "E_NAME_INVALID" 13 "A name has characters or a length that JVS does not allow.";
+    PathEscape "E_PATH_ESCAPE" 13 "A path leaves the repository or goes through a symlink.";
+    Usage "E_USAGE" 64 "The command line is wrong.";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An error that knows its stable code and what the user can do next.
+pub trait Coded: std::error::Error {
+    /// The stable code.
+    fn code(&self) -> Code;
+
+    /// What to do next: a sentence that names a command where there is one.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+
+    /// Machine-readable details for `--json` (an object), if any.
+    fn details(&self) -> Option<serde_json::Value> {
+        None
+    }
+}
+
+/// The code of a bare `io::Error`: a symlink in the control plane is an escape,
+/// everything else is plain `E_IO`.
+pub fn code_of_io(error: &std::io::Error) -> Code {
+    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
+        Some(rustix::io::Errno::LOOP | rustix::io::Errno::XDEV) => Code::PathEscape,
+        _ => Code::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_well_formed() {
+        let mut names: Vec<_> = Code::ALL.iter().map(|c| c.as_str()).collect();
+        assert!(
+            names
+                .iter()
+                .all(|n| n.starts_with("E_")
+                    && n.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'))
+        );
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Code::ALL.len(), "a code appears twice");
+    }
+
+    #[test]
+    fn no_failure_exits_with_zero() {
+        assert!(Code::ALL.iter().all(|c| c.exit() != 0));
+    }
+}

@@ -1,0 +1,117 @@
+//! Where everything is: the only file that spells the control directory's name.
+
+use crate::id::SnapshotId;
+use crate::name::{TagName, WorktreeName};
+use crate::store::RepoPath;
+
+/// The control directory, directly below the repository's root.
+pub const CONTROL_DIR: &str = ".jvs";
+/// Payload of the worktree that every repository is born with.
+pub const MAIN_DIR: &str = "main";
+/// Payloads of the other worktrees.
+pub const WORKTREES_DIR: &str = "worktrees";
+
+fn control(name: &str) -> RepoPath {
+    control_dir().plain_child(name)
+}
+
+/// The control directory.
+pub fn control_dir() -> RepoPath {
+    RepoPath::root().plain_child(CONTROL_DIR)
+}
+
+/// Format and identity of the repository.
+pub fn format() -> RepoPath {
+    control("format")
+}
+
+/// Policy.
+pub fn config() -> RepoPath {
+    control("config.toml")
+}
+
+/// Directory of worktree records.
+pub fn worktree_records() -> RepoPath {
+    control("worktrees")
+}
+
+/// One worktree's record.
+pub fn worktree_record(name: &WorktreeName) -> RepoPath {
+    worktree_records().plain_child(&format!("{name}.json"))
+}
+
+/// Directory of lock records, registers and queues.
+pub fn locks() -> RepoPath {
+    control("locks")
+}
+
+/// The lock record, for people and other tools.
+pub fn lock_record(name: &WorktreeName) -> RepoPath {
+    locks().plain_child(&format!("{name}.lock"))
+}
+
+/// The register: a directory with exactly one entry, whose name is the truth.
+pub fn register(name: &WorktreeName) -> RepoPath {
+    locks().plain_child(&format!("{name}.fence"))
+}
+
+/// Tickets of those who wait.
+pub fn queue(name: &WorktreeName) -> RepoPath {
+    locks().plain_child(&format!("{name}.queue"))
+}
+
+/// A temporary file or directory beside the locks. `mark` carries the writer's
+/// token and nonce, so that doctor can prove it dead.
+pub fn lock_tmp(name: &WorktreeName, mark: &str) -> RepoPath {
+    locks().plain_child(&format!("{name}.tmp-{mark}"))
+}
+
+/// Directory of snapshots.
+pub fn snapshots() -> RepoPath {
+    control("snapshots")
+}
+
+/// One snapshot.
+pub fn snapshot(id: SnapshotId) -> RepoPath {
+    snapshots().plain_child(&id.to_string())
+}
+
+/// Directory of tags.
+pub fn tags() -> RepoPath {
+    control("tags")
+}
+
+/// One tag.
+pub fn tag(name: &TagName) -> RepoPath {
+    tags().plain_child(&format!("{name}.json"))
+}
+
+/// Directory of audit logs, one file a writer.
+pub fn audit() -> RepoPath {
+    control("audit")
+}
+
+/// One writer's audit log.
+pub fn audit_log(writer: &crate::audit::WriterId) -> RepoPath {
+    audit().plain_child(&format!("{writer}.jsonl"))
+}
+
+/// Work in progress; each name says whose it is.
+pub fn staging() -> RepoPath {
+    control("staging")
+}
+
+/// A worktree's payload.
+pub fn payload(name: &WorktreeName) -> RepoPath {
+    if name.is_main() {
+        RepoPath::root().plain_child(MAIN_DIR)
+    } else {
+        RepoPath::root().plain_child(WORKTREES_DIR).plain_child(name.as_str())
+    }
+}
+
+/// The directories of a new repository below the control directory, in the
+/// order in which they are made.
+pub fn skeleton() -> [RepoPath; 6] {
+    [worktree_records(), locks(), snapshots(), tags(), audit(), staging()]
+}

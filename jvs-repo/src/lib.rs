@@ -1,0 +1,24 @@
+//! What a JVS repository is on disk, and the two seams to the world: the
+//! filesystem ([`store`]) and the clock ([`clock`]).
+//!
+//! **Responsibility.** Layout, names and ids, the shape of each control file,
+//! error codes, configuration, the audit log, the filesystem probe.
+//!
+//! **Must not know.** Who may hold a lock, when a lease ends, how a snapshot is
+//! captured, the terminal, the environment. A thing belongs here only if it
+//! describes the repository on disk or is a seam that tests replace.
+//!
+//! # Limitations
+//! Linux only: `getdents64`, `openat2` and `CLOCK_BOOTTIME` are used directly.
+//! Control files are read whole, so each shape has a size limit.
+
+mod adjtimex;
+pub mod audit;
+pub mod clock;
+pub mod code;
+pub mod entropy;
+pub mod id;
+pub mod layout;
+pub mod name;
+pub mod proc;
+pub mod store;

@@ -1,0 +1,159 @@
+//! Names that people choose: worktrees and tags.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::code::{Code, Coded};
+use crate::id::text_serde;
+
+/// Longest name, in bytes.
+pub const NAME_MAX: usize = 64;
+
+/// Why a name was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NameError {
+    name: String,
+    problem: Problem,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Problem {
+    Empty,
+    TooLong(usize),
+    Escapes,
+    Character(char),
+}
+
+impl fmt::Display for NameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: String = self.name.chars().take(80).flat_map(char::escape_debug).collect();
+        match self.problem {
+            Problem::Empty => write!(f, "a name cannot be empty"),
+            Problem::TooLong(bytes) => {
+                write!(f, "the name \"{shown}\" has {bytes} bytes; at most {NAME_MAX} are allowed")
+            }
+            Problem::Escapes => write!(f, "the name \"{shown}\" would leave the repository"),
+            Problem::Character(c) => {
+                write!(f, "the name \"{shown}\" contains {:?}, which is not allowed", c)
+            }
+        }
+    }
+}
+
+impl std::error::Error for NameError {}
+
+impl Coded for NameError {
+    fn code(&self) -> Code {
+        match self.problem {
+            Problem::Escapes => Code::PathEscape,
+            _ => Code::NameInvalid,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(format!("use letters, digits, '.', '_' and '-', at most {NAME_MAX} of them"))
+    }
+}
+
+fn check(name: &str) -> Result<(), NameError> {
+    let refuse = |problem| Err(NameError { name: name.to_owned(), problem });
+    if name.is_empty() {
+        return refuse(Problem::Empty);
+    }
+    if name == "." || name == ".." || name.contains('/') {
+        return refuse(Problem::Escapes);
+    }
+    // The alphabet is ASCII, so a name that passes is in Unicode NFC already.
+    if let Some(c) = name.chars().find(|c| !(c.is_ascii_alphanumeric() || "._-".contains(*c))) {
+        return refuse(Problem::Character(c));
+    }
+    if name.len() > NAME_MAX {
+        return refuse(Problem::TooLong(name.len()));
+    }
+    Ok(())
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(String);
+
+        impl $name {
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NameError;
+            fn from_str(name: &str) -> Result<Self, NameError> {
+                check(name).map(|()| $name(name.to_owned()))
+            }
+        }
+
+        text_serde!($name);
+    };
+}
+
+name! {
+    /// The name of a worktree.
+    WorktreeName
+}
+name! {
+    /// The name of a tag.
+    TagName
+}
+
+impl WorktreeName {
+    /// The worktree that every repository is born with.
+    pub fn main() -> Self {
+        WorktreeName("main".to_owned())
+    }
+
+    /// Is this the worktree at `<repo>/main`?
+    pub fn is_main(&self) -> bool {
+        self.0 == "main"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ordinary_names_are_accepted() {
+        for name in ["main", "feature-1", "v1.2.3", "_x", "A", "...", "-", &"x".repeat(64)] {
+            assert!(name.parse::<WorktreeName>().is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_refused_with_the_right_code() {
+        let long = "x".repeat(300);
+        for (name, code) in [
+            ("", Code::NameInvalid),
+            (".", Code::PathEscape),
+            ("..", Code::PathEscape),
+            ("a/b", Code::PathEscape),
+            ("../x", Code::PathEscape),
+            ("a\0b", Code::NameInvalid),
+            ("a b", Code::NameInvalid),
+            ("e\u{301}", Code::NameInvalid),
+            ("\u{e9}", Code::NameInvalid),
+            ("a\nb", Code::NameInvalid),
+            (long.as_str(), Code::NameInvalid),
+        ] {
+            let error = name.parse::<WorktreeName>().expect_err(name);
+            assert_eq!(error.code(), code, "{name:?}");
+            assert!(error.hint().is_some());
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What `/proc` tells of this host and its processes.
+//!
+//! The only reader of `/proc`; nothing here touches the repository.
+
+#![allow(
+    clippy::disallowed_methods,
+    reason = "/proc is not the control plane and has no symlinks to escape through"
+)]
+
+use std::fs;
+
+/// The random id that the kernel drew at boot.
+pub fn boot_id() -> Option<String> {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// The PID namespace that process ids of this process belong to.
+pub fn pid_namespace() -> Option<u64> {
+    let link = fs::read_link("/proc/self/ns/pid").ok()?;
+    link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// What tells one process from a later one with the same pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// Clock ticks after boot at which it started.
+    pub start_ticks: u64,
+    /// The leader of its terminal session.
+    pub session_leader: u32,
+    /// Exited, but not yet waited for.
+    pub zombie: bool,
+}
+
+/// Looks a process up; `None` if there is no such process.
+pub fn process_stat(pid: u32) -> Option<ProcessStat> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command name is in parentheses and may itself contain any of them.
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    Some(ProcessStat {
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        session_leader: fields.get(3)?.parse().ok()?,
+        start_ticks: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// This host's name.
+pub fn hostname() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_found_and_alive() {
+        let me = process_stat(std::process::id()).expect("own stat is readable");
+        assert!(!me.zombie);
+        assert!(me.start_ticks > 0);
+        assert!(pid_namespace().is_some());
+        assert!(!hostname().is_empty());
+    }
+
+    #[test]
+    fn a_pid_that_cannot_exist_is_not_found() {
+        assert_eq!(process_stat(u32::MAX), None);
+    }
+}

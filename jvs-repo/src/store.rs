@@ -1,0 +1,245 @@
+//! The narrow seam through which every filesystem call of the control plane
+//! goes, so that tests can crash, delay, reorder and lie.
+//!
+//! A method is one decision of the protocol, not one convenience: what must be
+//! a single step for the argument to hold is a single method, and what may be
+//! interrupted in between is two.
+
+mod posix;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+
+pub use posix::PosixStore;
+
+/// A path below the repository's root: relative, normal, UTF-8. Made by the
+/// layout module only, so no other code spells where things are.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RepoPath(String);
+
+impl RepoPath {
+    /// The repository's root.
+    pub const fn root() -> Self {
+        RepoPath(String::new())
+    }
+
+    /// This path with one more component. Refuses what would leave it.
+    pub fn child(&self, name: &str) -> io::Result<Self> {
+        let plain = !name.is_empty()
+            && name != "."
+            && name != ".."
+            && !name.contains(['/', '\0'])
+            && name.len() <= 255;
+        if !plain {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("{name:?} cannot be the name of a file in the repository"),
+            ));
+        }
+        Ok(self.plain_child(name))
+    }
+
+    /// [`RepoPath::child`] for names that are known to be plain: those that the
+    /// layout spells and those that typed ids print.
+    pub(crate) fn plain_child(&self, name: &str) -> Self {
+        if self.0.is_empty() {
+            RepoPath(name.to_owned())
+        } else {
+            RepoPath(format!("{}/{name}", self.0))
+        }
+    }
+
+    /// The directory that holds this path, and its last component.
+    pub fn split(&self) -> (RepoPath, &str) {
+        match self.0.rsplit_once('/') {
+            Some((parent, name)) => (RepoPath(parent.to_owned()), name),
+            None => (RepoPath::root(), &self.0),
+        }
+    }
+
+    /// The directory that holds this path.
+    pub fn parent(&self) -> RepoPath {
+        self.split().0
+    }
+
+    /// The path as text, relative to the root; empty for the root itself.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RepoPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "." } else { &self.0 })
+    }
+}
+
+/// What a directory entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link: never followed.
+    Symlink,
+    /// A FIFO, a socket or a device.
+    Other,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DirEntry {
+    /// Its name, whatever bytes it has.
+    pub name: OsString,
+}
+
+/// What `lstat` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stat {
+    /// Type.
+    pub kind: Kind,
+    /// Device: tells two mounts apart.
+    pub device: u64,
+    /// Inode.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Permission bits.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Modification time in nanoseconds: shown to people, never decided on.
+    pub mtime_ns: i64,
+}
+
+/// A file held open: goes on meaning the same inode whatever happens to its name.
+pub trait StoredFile: Send {
+    /// Which inode this is.
+    fn inode(&self) -> io::Result<u64>;
+
+    /// Reads from the start, at most `limit + 1` bytes: one byte too many tells
+    /// the caller that the file is larger than it may be.
+    fn read_up_to(&self, limit: usize) -> io::Result<Vec<u8>>;
+
+    /// Reads up to `length` bytes from `offset`; short at the end of the file.
+    fn read_range(&self, offset: u64, length: usize) -> io::Result<Vec<u8>>;
+
+    /// Size in bytes.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Writes all of `bytes` at `offset`.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+
+    /// `fsync`: content and size survive a power cut after this.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// The control plane's filesystem. No method follows a symlink.
+pub trait Store: Send + Sync {
+    /// Names in the first `getdents64` batch of a freshly opened descriptor,
+    /// without `.` and `..`: how the register is read. A full `readdir` may show
+    /// an entry twice under two names while renames go on; the first batch of
+    /// a fresh descriptor is what the metadata engine answered at one moment.
+    fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<OsString>>;
+
+    /// All names in a directory, without `.` and `..`, in no order.
+    fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>>;
+
+    /// `lstat`.
+    fn stat(&self, path: &RepoPath) -> io::Result<Stat>;
+
+    /// Opens an existing regular file for reading.
+    fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
+
+    /// Opens an existing regular file for reading and writing.
+    fn open_writable(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
+
+    /// Creates a file that was not there (`O_CREAT|O_EXCL`), open for reading
+    /// and writing.
+    fn create_new(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
+
+    /// `rename`: replaces what is at `to`. Within a register's directory this
+    /// is the compare-and-swap.
+    fn rename(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()>;
+
+    /// `rename` that fails with `EEXIST` if `to` is there.
+    fn rename_new(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()>;
+
+    /// Swaps two paths in one step.
+    fn exchange(&self, a: &RepoPath, b: &RepoPath) -> io::Result<()>;
+
+    /// Removes a file.
+    fn unlink(&self, path: &RepoPath) -> io::Result<()>;
+
+    /// Makes a directory.
+    fn make_dir(&self, path: &RepoPath) -> io::Result<()>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &RepoPath) -> io::Result<()>;
+
+    /// `fsync` of a directory: its entries survive a power cut after this.
+    fn sync_dir(&self, dir: &RepoPath) -> io::Result<()>;
+
+    /// Reads a whole small file. `InvalidData` if it has more than `limit` bytes.
+    fn read(&self, path: &RepoPath, limit: usize) -> io::Result<Vec<u8>> {
+        let bytes = self.open(path)?.read_up_to(limit)?;
+        if bytes.len() > limit {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{path} is larger than {limit} bytes"),
+            ));
+        }
+        Ok(bytes)
+    }
+
+    /// Writes a file that is complete or absent: written under `tmp`, fsynced,
+    /// renamed to `to` (which must not be there), directory fsynced.
+    fn write_new(&self, tmp: &RepoPath, to: &RepoPath, bytes: &[u8]) -> io::Result<()> {
+        self.write_tmp(tmp, bytes)?;
+        self.rename_new(tmp, to).inspect_err(|_| {
+            // Best effort: a tmp file that stays is doctor's to prove dead.
+            let _ = self.unlink(tmp);
+        })?;
+        self.sync_dir(&to.parent())
+    }
+
+    /// As [`Store::write_new`], but replaces what is at `to`.
+    fn write_over(&self, tmp: &RepoPath, to: &RepoPath, bytes: &[u8]) -> io::Result<()> {
+        self.write_tmp(tmp, bytes)?;
+        self.rename(tmp, to).inspect_err(|_| {
+            let _ = self.unlink(tmp);
+        })?;
+        self.sync_dir(&to.parent())
+    }
+
+    /// Creates `tmp` with its content on disk, or nothing.
+    fn write_tmp(&self, tmp: &RepoPath, bytes: &[u8]) -> io::Result<()> {
+        let file = self.create_new(tmp)?;
+        file.write_at(0, bytes).and_then(|()| file.sync()).inspect_err(|_| {
+            let _ = self.unlink(tmp);
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_cannot_be_made_to_leave_its_parent() {
+        let dir = RepoPath::root().child("a").expect("plain");
+        for name in ["", ".", "..", "b/c", "/", "b\0", &"x".repeat(256)] {
+            assert!(dir.child(name).is_err(), "{name:?}");
+        }
+        assert_eq!(dir.child("b").expect("plain").as_str(), "a/b");
+    }
+
+    #[test]
+    fn a_path_splits_into_parent_and_name() {
+        let path = RepoPath::root().child("a").and_then(|a| a.child("b")).expect("plain");
+        assert_eq!(path.split(), (RepoPath("a".into()), "b"));
+        assert_eq!(path.parent().split(), (RepoPath::root(), "a"));
+    }
+}

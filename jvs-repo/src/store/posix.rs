@@ -1,0 +1,386 @@
+//! The real filesystem: `openat`-style calls below one directory descriptor.
+//!
+//! Guarantees relied on, by call: `renameat` is atomic and answers ENOENT only
+//! if the source is not there (what its other answers mean is the register's
+//! business); `O_CREAT|O_EXCL` creates or fails; `fsync` of a directory makes
+//! its entries durable; `openat2` with `RESOLVE_NO_SYMLINKS|RESOLVE_BENEATH`
+//! follows nothing.
+
+use std::ffi::OsStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use super::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
+
+/// Directories are made with this mode, less the umask.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+/// Files are made with this mode, less the umask.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+
+/// A repository's root, held open.
+#[derive(Debug)]
+pub struct PosixStore {
+    root: OwnedFd,
+    root_path: PathBuf,
+    /// Kernels before 5.6 and some sandboxes have no `openat2`.
+    no_openat2: AtomicBool,
+}
+
+impl PosixStore {
+    /// Opens the repository at `root`. The path up to it may contain symlinks:
+    /// it is the user's own word; nothing below it is.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+        let fd = fs::open(root, flags, Mode::empty())?;
+        Ok(PosixStore { root: fd, root_path: root.to_owned(), no_openat2: AtomicBool::new(false) })
+    }
+
+    /// Where the repository is, as the user named it.
+    pub fn root_path(&self) -> &Path {
+        &self.root_path
+    }
+
+    /// The absolute path of something in the repository, to show to people and
+    /// to hand to other programs.
+    pub fn absolute(&self, path: &RepoPath) -> PathBuf {
+        self.root_path.join(path.as_str())
+    }
+
+    fn open_at(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let path = if path.is_empty() { "." } else { path };
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if !self.no_openat2.load(Ordering::Relaxed) {
+            let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+            match fs::openat2(&self.root, path, flags, mode, beneath) {
+                Err(Errno::NOSYS | Errno::PERM) => self.no_openat2.store(true, Ordering::Relaxed),
+                // A rename somewhere on the way makes the kernel doubt itself.
+                Err(Errno::AGAIN) => {}
+                answer => return Ok(answer?),
+            }
+        }
+        self.open_step_by_step(path, flags, mode)
+    }
+
+    /// The same without `openat2`: one `openat` a component, none of them
+    /// through a symlink.
+    fn open_step_by_step(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let on_the_way = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
+        let mut components = path.split('/').peekable();
+        let mut current: Option<OwnedFd> = None;
+        while let Some(component) = components.next() {
+            let at = current.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
+            if components.peek().is_none() {
+                return Ok(fs::openat(at, component, flags, mode)?);
+            }
+            let next = fs::openat(at, component, on_the_way, Mode::empty())?;
+            current = Some(next);
+        }
+        Err(Errno::INVAL.into())
+    }
+
+    fn open_dir(&self, dir: &RepoPath) -> io::Result<OwnedFd> {
+        self.open_at(dir.as_str(), OFlags::DIRECTORY | OFlags::RDONLY, Mode::empty())
+    }
+
+    /// The directory of `path`, to act on its last component.
+    fn open_parent<'p>(&self, path: &'p RepoPath) -> io::Result<(OwnedFd, &'p str)> {
+        let (parent, name) = path.split();
+        let fd = self.open_at(parent.as_str(), OFlags::DIRECTORY | OFlags::PATH, Mode::empty())?;
+        Ok((fd, name))
+    }
+
+    fn open_file(&self, path: &RepoPath, flags: OFlags) -> io::Result<Box<dyn StoredFile>> {
+        // O_NONBLOCK: a FIFO planted in the control plane must not hang us.
+        let fd = self.open_at(path.as_str(), flags | OFlags::NONBLOCK, Mode::empty())?;
+        if FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) != FileType::RegularFile {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{path} is not a regular file"),
+            ));
+        }
+        Ok(Box::new(PosixFile { fd }))
+    }
+
+    fn rename_flagged(&self, from: &RepoPath, to: &RepoPath, flags: RenameFlags) -> io::Result<()> {
+        let (from_dir, from_name) = self.open_parent(from)?;
+        if from.parent() == to.parent() {
+            let to_name = to.split().1;
+            return rename_between(from_dir.as_fd(), from_name, from_dir.as_fd(), to_name, flags);
+        }
+        let (to_dir, to_name) = self.open_parent(to)?;
+        rename_between(from_dir.as_fd(), from_name, to_dir.as_fd(), to_name, flags)
+    }
+}
+
+fn rename_between(
+    from: BorrowedFd<'_>,
+    from_name: &str,
+    to: BorrowedFd<'_>,
+    to_name: &str,
+    flags: RenameFlags,
+) -> io::Result<()> {
+    if flags.is_empty() {
+        return Ok(fs::renameat(from, from_name, to, to_name)?);
+    }
+    Ok(fs::renameat_with(from, from_name, to, to_name, flags)?)
+}
+
+/// One `getdents64` call's worth of names appended to `names`; false at the end.
+fn read_batch(fd: &OwnedFd, mut each: impl FnMut(&OsStr)) -> io::Result<bool> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 32 * 1024];
+    let mut batch = RawDir::new(fd, &mut buffer);
+    let mut any = false;
+    // The first `next` makes the call; the batch is over when its buffer is.
+    while let Some(entry) = batch.next() {
+        any = true;
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            each(name);
+        }
+        if batch.is_buffer_empty() {
+            break;
+        }
+    }
+    Ok(any)
+}
+
+fn kind_of(mode: u32) -> Kind {
+    match FileType::from_raw_mode(mode) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        _ => Kind::Other,
+    }
+}
+
+impl Store for PosixStore {
+    fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<std::ffi::OsString>> {
+        let fd = self.open_dir(dir)?;
+        let mut names = Vec::new();
+        read_batch(&fd, |name| names.push(name.to_owned()))?;
+        Ok(names)
+    }
+
+    fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>> {
+        let fd = self.open_dir(dir)?;
+        let mut entries = Vec::new();
+        while read_batch(&fd, |name| entries.push(DirEntry { name: name.to_owned() }))? {}
+        Ok(entries)
+    }
+
+    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+        let stat = if path.as_str().is_empty() {
+            fs::fstat(&self.root)?
+        } else {
+            let (dir, name) = self.open_parent(path)?;
+            fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?
+        };
+        #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
+        Ok(Stat {
+            kind: kind_of(stat.st_mode),
+            device: stat.st_dev as u64,
+            inode: stat.st_ino as u64,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+            mode: stat.st_mode & 0o7777,
+            uid: stat.st_uid,
+            mtime_ns: (stat.st_mtime as i64)
+                .saturating_mul(1_000_000_000)
+                .saturating_add(stat.st_mtime_nsec as i64),
+        })
+    }
+
+    fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        self.open_file(path, OFlags::RDONLY)
+    }
+
+    fn open_writable(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        self.open_file(path, OFlags::RDWR)
+    }
+
+    fn create_new(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let fd = self.open_at(path.as_str(), flags, FILE_MODE)?;
+        Ok(Box::new(PosixFile { fd }))
+    }
+
+    fn rename(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        self.rename_flagged(from, to, RenameFlags::empty())
+    }
+
+    fn rename_new(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        self.rename_flagged(from, to, RenameFlags::NOREPLACE)
+    }
+
+    fn exchange(&self, a: &RepoPath, b: &RepoPath) -> io::Result<()> {
+        self.rename_flagged(a, b, RenameFlags::EXCHANGE)
+    }
+
+    fn unlink(&self, path: &RepoPath) -> io::Result<()> {
+        let (dir, name) = self.open_parent(path)?;
+        Ok(fs::unlinkat(&dir, name, AtFlags::empty())?)
+    }
+
+    fn make_dir(&self, path: &RepoPath) -> io::Result<()> {
+        let (dir, name) = self.open_parent(path)?;
+        Ok(fs::mkdirat(&dir, name, DIRECTORY_MODE)?)
+    }
+
+    fn remove_dir(&self, path: &RepoPath) -> io::Result<()> {
+        let (dir, name) = self.open_parent(path)?;
+        Ok(fs::unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
+    }
+
+    fn sync_dir(&self, dir: &RepoPath) -> io::Result<()> {
+        Ok(fs::fsync(self.open_dir(dir)?)?)
+    }
+}
+
+struct PosixFile {
+    fd: OwnedFd,
+}
+
+impl StoredFile for PosixFile {
+    fn inode(&self) -> io::Result<u64> {
+        Ok(fs::fstat(&self.fd)?.st_ino)
+    }
+
+    fn read_up_to(&self, limit: usize) -> io::Result<Vec<u8>> {
+        self.read_range(0, limit.saturating_add(1))
+    }
+
+    fn read_range(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        const STEP: usize = 16 * 1024;
+        let mut bytes = Vec::new();
+        while bytes.len() < length {
+            let start = bytes.len();
+            let want = STEP.min(length - start);
+            bytes.resize(start + want, 0);
+            let at = offset + start as u64;
+            match rustix::io::pread(&self.fd, &mut bytes[start..], at) {
+                Ok(got) => {
+                    bytes.truncate(start + got);
+                    // A short read of a regular file is its end.
+                    if got < want {
+                        break;
+                    }
+                }
+                Err(Errno::INTR) => bytes.truncate(start),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(bytes)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(u64::try_from(fs::fstat(&self.fd)?.st_size).unwrap_or(0))
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut done = 0;
+        while done < bytes.len() {
+            match rustix::io::pwrite(&self.fd, &bytes[done..], offset + done as u64) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => done += written,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(fs::fsync(&self.fd)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> RepoPath {
+        text.split('/').fold(RepoPath::root(), |p, c| p.child(c).expect("plain"))
+    }
+
+    fn store() -> (tempfile::TempDir, PosixStore) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = PosixStore::open(dir.path()).expect("open");
+        (dir, store)
+    }
+
+    #[test]
+    fn a_file_is_complete_or_absent() {
+        let (_dir, store) = store();
+        store.write_new(&path("a.tmp"), &path("a"), b"whole").expect("written");
+        assert_eq!(store.read(&path("a"), 10).expect("read"), b"whole");
+        let again = store.write_new(&path("b.tmp"), &path("a"), b"other").expect_err("is there");
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(store.list(&RepoPath::root()).expect("list").len(), 1, "the tmp file is gone");
+        assert_eq!(store.read(&path("a"), 10).expect("read"), b"whole");
+    }
+
+    #[test]
+    fn what_is_too_large_is_refused_not_cut() {
+        let (_dir, store) = store();
+        store.write_new(&path("a.tmp"), &path("a"), &[7; 40_000]).expect("written");
+        assert_eq!(store.read(&path("a"), 40_000).expect("fits").len(), 40_000);
+        let error = store.read(&path("a"), 39_999).expect_err("one byte too many");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn no_call_goes_through_a_symlink_with_or_without_openat2() {
+        let (dir, store) = store();
+        let outside = tempfile::tempdir().expect("tempdir");
+        std::os::unix::fs::symlink(outside.path(), dir.path().join("link")).expect("symlink");
+        std::os::unix::fs::symlink("/nonexistent", dir.path().join("dangling")).expect("symlink");
+        for no_openat2 in [false, true] {
+            store.no_openat2.store(no_openat2, Ordering::Relaxed);
+            assert!(store.create_new(&path("link/x")).is_err());
+            assert!(store.create_new(&path("dangling")).is_err());
+            assert!(store.make_dir(&path("link/x")).is_err());
+            assert!(store.list(&path("link")).is_err());
+            assert!(store.open(&path("dangling")).is_err());
+            assert_eq!(store.stat(&path("link")).expect("lstat").kind, Kind::Symlink);
+        }
+        assert_eq!(outside.path().read_dir().expect("read").count(), 0);
+    }
+
+    #[test]
+    fn a_fifo_does_not_hang_a_reader() {
+        let (dir, store) = store();
+        let fifo = dir.path().join("fifo");
+        fs::mknodat(fs::CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).expect("mkfifo");
+        let error = store.open(&path("fifo")).err().expect("refused");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_directory_larger_than_one_batch_is_listed_whole() {
+        let (_dir, store) = store();
+        for n in 0..1500 {
+            store.create_new(&path(&format!("file-with-a-rather-long-name-{n:05}"))).expect("new");
+        }
+        assert_eq!(store.list(&RepoPath::root()).expect("list").len(), 1500);
+        let first = store.first_batch(&RepoPath::root()).expect("batch").len();
+        assert!(first > 0 && first < 1500, "one batch, not all of it: {first}");
+    }
+
+    #[test]
+    fn an_open_file_is_its_inode_not_its_name() {
+        let (_dir, store) = store();
+        let mine = store.create_new(&path("lock")).expect("new");
+        mine.write_at(0, b"mine").expect("write");
+        store.write_over(&path("lock.tmp"), &path("lock"), b"theirs").expect("replaced");
+        mine.write_at(0, b"late").expect("write");
+        assert_eq!(store.read(&path("lock"), 10).expect("read"), b"theirs");
+        assert_ne!(mine.inode().expect("inode"), store.stat(&path("lock")).expect("stat").inode);
+    }
+}

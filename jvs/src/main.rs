@@ -1,0 +1,3 @@
+//! The `jvs` command.
+
+fn main() {}

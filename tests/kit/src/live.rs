@@ -1,0 +1,1 @@
+//! Real filesystems and real processes.

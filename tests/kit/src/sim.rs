@@ -1,0 +1,1 @@
+//! A simulated filesystem, clock and scheduler.

@@ -1,0 +1,1 @@
+//! End-to-end tests of the command and the libraries; see `tests/`.
