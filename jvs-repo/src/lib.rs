@@ -16,6 +16,7 @@ mod adjtimex;
 pub mod audit;
 pub mod clock;
 pub mod code;
+pub mod config;
 pub mod entropy;
 pub mod id;
 pub mod layout;
