@@ -1,1 +1,20 @@
-//! Real filesystems and real processes.
+//! Real filesystems and real processes: the built `jvs`, JuiceFS volumes,
+//! Redis, loop devices, a false wall clock, failing system calls.
+//!
+//! **Responsibility.** Everything started here is bounded: no program inherits
+//! the test's standard streams, every wait has a deadline, and what was mounted
+//! or spawned is undone on drop, also when the test panics.
+//!
+//! **Must not know.** What `jvs` does or prints; that is the suite's business.
+//!
+//! # Limitations
+//! A test killed by SIGKILL cannot clean up. `scripts/test` therefore runs the
+//! whole suite in its own process and mount namespace.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "plays the world around jvs: real files, real processes and their deadlines"
+)]
+
+pub mod binary;
+pub mod home;
+pub mod process;
