@@ -20,6 +20,7 @@ pub mod config;
 pub mod entropy;
 pub mod id;
 pub mod layout;
+pub mod metadata;
 pub mod name;
 pub mod proc;
 pub mod store;

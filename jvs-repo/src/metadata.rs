@@ -1,0 +1,81 @@
+//! The words in which a lock says where it is held and what for: closed lists,
+//! shared by lock records and by the configuration's tables.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[allow(missing_docs, reason = "each is its word")]
+        pub enum $name { $($variant,)* }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+
+            /// The word.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = NotAWord;
+            fn from_str(text: &str) -> Result<Self, NotAWord> {
+                let known = Self::ALL.iter().copied().find(|word| word.as_str() == text);
+                known.ok_or(NotAWord { one_of: &[$($word,)*] })
+            }
+        }
+    };
+}
+
+words! {
+    /// Where a session runs.
+    Environment { Local "local" Ci "ci" Cloud "cloud" Container "container" }
+}
+words! {
+    /// What a lock is for.
+    Purpose { Interactive "interactive" Automated "automated" Emergency "emergency" }
+}
+
+/// Text that is none of the allowed words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAWord {
+    one_of: &'static [&'static str],
+}
+
+impl fmt::Display for NotAWord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected one of: {}", self.one_of.join(", "))
+    }
+}
+
+impl std::error::Error for NotAWord {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read_back_and_others_are_told_what_is_allowed() {
+        for word in Environment::ALL {
+            assert_eq!(word.as_str().parse(), Ok(*word));
+        }
+        for word in Purpose::ALL {
+            assert_eq!(word.as_str().parse(), Ok(*word));
+        }
+        let error = "weekend".parse::<Purpose>().expect_err("no such purpose");
+        assert_eq!(error.to_string(), "expected one of: interactive, automated, emergency");
+    }
+}
