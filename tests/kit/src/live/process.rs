@@ -126,6 +126,23 @@ impl Running {
         self.child.try_wait().expect("a child can be asked about").is_some()
     }
 
+    /// Waits for the end and says whether it came. Kills nothing and never
+    /// panics, so that it may be used while cleaning up.
+    pub fn ends_within(&mut self, deadline: Duration) -> bool {
+        self.ended() || wait_until_ended(&mut self.child, deadline).is_some()
+    }
+
+    /// What it printed and complained about so far, for messages.
+    pub fn said(&self) -> String {
+        let [out, err] = ["stdout", "stderr"].map(|name| self.stream(name));
+        format!(
+            "`{}`\nstdout: {}\nstderr: {}",
+            self.line,
+            String::from_utf8_lossy(&out),
+            String::from_utf8_lossy(&err)
+        )
+    }
+
     /// Waits for the end; past the deadline the group is killed and the test fails.
     #[track_caller]
     pub fn wait(mut self, deadline: Duration) -> Outcome {
@@ -234,6 +251,14 @@ mod tests {
         let daemon = outcome.stdout().trim().parse().expect("the daemon's pid");
         let daemon = Pid::from_raw(daemon).expect("a pid is not zero");
         rustix::process::kill_process(daemon, Signal::KILL).expect("the daemon outlived its shell");
+    }
+
+    #[test]
+    fn a_program_that_ended_long_ago_still_ends_within_any_deadline() {
+        let mut running = Running::start(shell("echo out"));
+        assert!(running.ends_within(DEADLINE));
+        assert!(running.ended() && running.ends_within(Duration::ZERO), "it was reaped before");
+        assert!(running.said().contains("stdout: out"), "{}", running.said());
     }
 
     #[test]

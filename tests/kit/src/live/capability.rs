@@ -1,0 +1,147 @@
+//! What this machine must have for a test of real filesystems, and what happens
+//! when it does not: a loud skip on a developer's machine, a failure in CI.
+//!
+//! A skip is printed and, because test runners swallow the output of passing
+//! tests, also appended to the file that `JVS_SKIPPED_LOG` names; `scripts/test`
+//! counts it in its summary.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Something that a test needs and a machine may lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Capability {
+    /// The right to mount.
+    Root,
+    /// The FUSE device.
+    Fuse,
+    /// The `juicefs` program; see [`juicefs_program`].
+    JuiceFs,
+    /// Loop devices.
+    Loop,
+    /// A program on the search path.
+    Program(&'static str),
+}
+
+impl Capability {
+    /// Why the machine does not have it, or nothing if it does.
+    fn missing(self) -> Option<String> {
+        match self {
+            Self::Root => (!rustix::process::geteuid().is_root()).then(|| "not root".to_owned()),
+            Self::Fuse => unusable_device("/dev/fuse"),
+            Self::Loop => unusable_device("/dev/loop-control"),
+            Self::JuiceFs => {
+                let program = juicefs_program();
+                (!program.is_file()).then(|| format!("no {}", program.display()))
+            }
+            Self::Program(name) => find_program(name).is_none().then(|| format!("no {name}")),
+        }
+    }
+}
+
+/// Whether the machine has all of these. If not, the caller returns from its
+/// test, which has been reported as skipped.
+///
+/// # Panics
+/// When something is missing although the environment demands the real thing
+/// (`CI` or `JVS_REQUIRE_REAL=1`): there, a skipped test would be a lie.
+#[must_use = "a test without what it needs returns"]
+#[track_caller]
+pub fn granted(wanted: &[Capability]) -> bool {
+    let missing: Vec<_> = wanted.iter().filter_map(|capability| capability.missing()).collect();
+    match verdict(&missing, real_is_required()) {
+        Verdict::Run => true,
+        Verdict::Skip(why) => {
+            report_skip(&why);
+            false
+        }
+        Verdict::Fail(why) => panic!("{why}; run scripts/setup as root"),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Run,
+    Skip(String),
+    Fail(String),
+}
+
+fn verdict(missing: &[String], required: bool) -> Verdict {
+    let why = missing.join(", ");
+    match (missing.is_empty(), required) {
+        (true, _) => Verdict::Run,
+        (false, true) => Verdict::Fail(format!("this machine must not skip: {why}")),
+        (false, false) => Verdict::Skip(why),
+    }
+}
+
+fn real_is_required() -> bool {
+    demands_real(std::env::var("CI").ok().as_deref())
+        || demands_real(std::env::var("JVS_REQUIRE_REAL").ok().as_deref())
+}
+
+fn demands_real(value: Option<&str>) -> bool {
+    !matches!(value, None | Some("" | "0" | "false"))
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+fn report_skip(why: &str) {
+    let thread = std::thread::current();
+    let line = format!("SKIPPED: {}: {why}", thread.name().unwrap_or("a test"));
+    eprintln!("{line}");
+    if let Some(log) = std::env::var_os("JVS_SKIPPED_LOG") {
+        let mut log = OpenOptions::new().create(true).append(true).open(log).expect("the skip log");
+        writeln!(log, "{line}").expect("the skip log takes a line");
+    }
+}
+
+fn unusable_device(path: &str) -> Option<String> {
+    OpenOptions::new().read(true).write(true).open(path).err().map(|e| format!("{path}: {e}"))
+}
+
+/// Where `name` is on the search path, the administrator's directories included.
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .map(|dir| dir.join(name))
+        .find(|candidate| candidate.is_file())
+}
+
+/// `$JVS_JUICEFS`, else the program that `scripts/setup` put into `target/venv`.
+pub fn juicefs_program() -> PathBuf {
+    std::env::var_os("JVS_JUICEFS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/juicefs"),
+        PathBuf::from,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_skips_at_home_and_fails_where_the_real_thing_is_required() {
+        let lack = ["no juicefs".to_owned(), "not root".to_owned()];
+        assert_eq!(verdict(&lack, false), Verdict::Skip("no juicefs, not root".to_owned()));
+        assert!(matches!(verdict(&lack, true), Verdict::Fail(why) if why.contains("no juicefs")));
+        assert_eq!(verdict(&[], true), Verdict::Run);
+    }
+
+    #[test]
+    fn only_an_affirmative_value_demands_the_real_thing() {
+        for (value, demanded) in
+            [(None, false), (Some(""), false), (Some("0"), false), (Some("true"), true)]
+        {
+            assert_eq!(demands_real(value), demanded, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let lack = Capability::Program("no-such-program").missing();
+        assert_eq!(lack.as_deref(), Some("no no-such-program"));
+        assert_eq!(Capability::Program("sh").missing(), None);
+    }
+}

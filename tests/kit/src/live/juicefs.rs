@@ -1,0 +1,226 @@
+//! A JuiceFS volume of one's own, mounted as often as a test has hosts.
+//!
+//! Each mount is a client process in the foreground with its own cache, as on
+//! its own machine: what one mount writes, another learns from the metadata
+//! engine only.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::capability::{Capability, granted, juicefs_program};
+use super::mount::MountPoint;
+use super::process::{Running, eventually, run};
+use super::redis::Redis;
+
+/// How long a volume may take to be formatted, mounted or unmounted.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Where the volume keeps its metadata.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Engine {
+    /// A file that all clients open.
+    Sqlite,
+    /// A private server.
+    Redis,
+}
+
+impl Engine {
+    /// Both, for tests that must hold on either.
+    pub const ALL: [Self; 2] = [Self::Sqlite, Self::Redis];
+}
+
+/// A formatted volume and its mounts. On drop all of it goes away: mounts
+/// first, then the metadata engine, then the files.
+#[derive(Debug)]
+pub struct Volume {
+    mounts: Vec<Client>,
+    redis: Option<Redis>,
+    metadata: String,
+    dir: TempDir,
+}
+
+impl Volume {
+    /// Formats a volume, or skips the test where that cannot be done.
+    #[track_caller]
+    pub fn format(engine: Engine) -> Option<Self> {
+        let mut wanted = vec![Capability::Root, Capability::Fuse, Capability::JuiceFs];
+        if engine == Engine::Redis {
+            wanted.push(Capability::Program("redis-server"));
+        }
+        if !granted(&wanted) {
+            return None;
+        }
+
+        let dir = tempfile::Builder::new().prefix("jvs-juicefs-").tempdir().expect("a directory");
+        let redis = (engine == Engine::Redis).then(|| Redis::start(dir.path()));
+        let metadata = match &redis {
+            Some(redis) => format!("unix://{}?db=0", redis.socket().display()),
+            None => format!("sqlite3://{}", dir.path().join("metadata.db").display()),
+        };
+        let mut format = Command::new(juicefs_program());
+        format
+            .args(["format", "--storage", "file", "--trash-days", "0", "--bucket"])
+            .arg(dir.path().join("objects/"))
+            .args([&metadata, "volume"]);
+        run(format, DEADLINE).ok();
+        Some(Self { mounts: Vec::new(), redis, metadata, dir })
+    }
+
+    /// Formats a volume and mounts it `hosts` times with the client's defaults.
+    #[track_caller]
+    pub fn mounted(engine: Engine, hosts: usize) -> Option<Self> {
+        let mut volume = Self::format(engine)?;
+        for _ in 0..hosts {
+            volume.mount(&[]);
+        }
+        Some(volume)
+    }
+
+    /// Mounts the volume once more, with these options of `juicefs mount`, and
+    /// returns where.
+    #[track_caller]
+    pub fn mount(&mut self, options: &[&str]) -> PathBuf {
+        let host = self.mounts.len();
+        let point = MountPoint::create(self.dir.path().join(format!("host-{host}")));
+        let mut command = Command::new(juicefs_program());
+        command
+            .args(["mount", "--no-usage-report", "--no-syslog", "--backup-meta", "0"])
+            .args(["--metrics", "127.0.0.1:0", "--cache-dir"])
+            .arg(self.dir.path().join(format!("cache-{host}")))
+            .args(options)
+            .arg(&self.metadata)
+            .arg(point.path());
+        let mut client = Client { process: Running::start(command), point };
+        eventually("the volume is mounted", DEADLINE, || {
+            assert!(!client.process.ended(), "juicefs ended: {}", client.process.said());
+            client.point.is_mounted()
+        });
+        let path = client.point.path().to_owned();
+        self.mounts.push(client);
+        path
+    }
+
+    /// Where the `host`-th mount is, counted from 0.
+    #[track_caller]
+    pub fn host(&self, host: usize) -> &Path {
+        self.mounts[host].point.path()
+    }
+
+    /// Sends a signal to the client behind the `host`-th mount: SIGKILL is that
+    /// host's death, SIGSTOP and SIGCONT a mount that hangs for a while.
+    #[track_caller]
+    pub fn signal_host(&self, host: usize, signal: Signal) {
+        self.mounts[host].process.signal(signal);
+    }
+
+    /// The metadata server, if the engine is one.
+    pub fn redis(&self) -> Option<&Redis> {
+        self.redis.as_ref()
+    }
+}
+
+/// One mount and the process that serves it.
+#[derive(Debug)]
+struct Client {
+    process: Running,
+    point: MountPoint,
+}
+
+impl Drop for Client {
+    /// Detached first, so that the client ends by itself and hands in what it
+    /// still has. One that does not, because the test holds a file open, is
+    /// killed, and then leaves its upgrade socket behind.
+    fn drop(&mut self) {
+        self.point.detach();
+        self.process.signal(Signal::CONT);
+        if !self.process.ends_within(Duration::from_secs(3)) {
+            self.process.signal(Signal::KILL);
+            self.process.ends_within(DEADLINE);
+        }
+        let pid = self.process.pid().as_raw_nonzero();
+        let _ = std::fs::remove_file(format!("/tmp/fuse_fd_comm.{pid}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::mount::mounts_below;
+
+    /// Ids of processes whose command line names `dir`.
+    fn processes_naming(dir: &Path) -> Vec<String> {
+        let wanted = dir.to_str().expect("a temporary directory is UTF-8");
+        std::fs::read_dir("/proc")
+            .expect("the process list")
+            .filter_map(Result::ok)
+            .filter(|entry| {
+                std::fs::read(entry.path().join("cmdline"))
+                    .is_ok_and(|line| String::from_utf8_lossy(&line).contains(wanted))
+            })
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
+    fn nothing_is_left_of(dir: &Path) {
+        assert_eq!(mounts_below(dir), Vec::<PathBuf>::new(), "a mount is left");
+        assert!(!dir.exists(), "files are left in {}", dir.display());
+        eventually("all processes are gone", DEADLINE, || processes_naming(dir).is_empty());
+    }
+
+    fn two_mounts_are_one_volume(engine: Engine) {
+        let Some(volume) = Volume::mounted(engine, 2) else { return };
+        let dir = volume.dir.path().to_owned();
+        std::fs::write(volume.host(0).join("note"), "written on one host").expect("a file");
+        let read = std::fs::read_to_string(volume.host(1).join("note")).expect("the same file");
+        assert_eq!(read, "written on one host");
+        assert!(!processes_naming(&dir).is_empty(), "the look for processes finds the clients");
+        drop(volume);
+        nothing_is_left_of(&dir);
+    }
+
+    #[test]
+    fn a_file_written_through_one_mount_is_seen_through_the_other_on_sqlite() {
+        two_mounts_are_one_volume(Engine::Sqlite);
+    }
+
+    #[test]
+    fn a_file_written_through_one_mount_is_seen_through_the_other_on_redis() {
+        two_mounts_are_one_volume(Engine::Redis);
+    }
+
+    #[test]
+    fn a_test_that_panics_leaves_nothing_behind() {
+        let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
+        let dir = volume.dir.path().to_owned();
+        let open = std::fs::File::create(volume.host(0).join("open")).expect("a file");
+        let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            let _held_while_unwinding = volume;
+            panic!("as a failing test does");
+        }));
+        assert!(died.is_err());
+        nothing_is_left_of(&dir);
+        drop(open);
+    }
+
+    #[test]
+    fn the_death_or_the_silence_of_a_client_does_not_hang_the_cleanup() {
+        let Some(volume) = Volume::mounted(Engine::Sqlite, 2) else { return };
+        let dir = volume.dir.path().to_owned();
+        volume.signal_host(0, Signal::KILL);
+        volume.signal_host(1, Signal::STOP);
+        drop(volume);
+        nothing_is_left_of(&dir);
+    }
+
+    #[test]
+    fn a_mount_takes_extra_options() {
+        let Some(mut volume) = Volume::format(Engine::Sqlite) else { return };
+        let path = volume.mount(&["--read-only"]);
+        let refused = std::fs::write(path.join("note"), "x").expect_err("a read-only mount");
+        assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
+    }
+}

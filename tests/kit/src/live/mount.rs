@@ -1,0 +1,110 @@
+//! A mount point that is undone on drop.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::mount::{UnmountFlags, unmount};
+
+/// A directory on which something is or will be mounted.
+///
+/// Detaching never waits: it neither asks the filesystem nor minds open files,
+/// so that a dead or stopped FUSE client cannot hang the test.
+#[derive(Debug)]
+pub struct MountPoint {
+    path: PathBuf,
+}
+
+impl MountPoint {
+    /// Makes the directory.
+    #[track_caller]
+    pub fn create(path: PathBuf) -> Self {
+        std::fs::create_dir(&path).expect("a new directory to mount on");
+        Self { path: path.canonicalize().expect("a directory just made has a path") }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether something is mounted on it, without touching what is.
+    pub fn is_mounted(&self) -> bool {
+        is_mounted(&self.path)
+    }
+
+    /// Takes everything off this directory. Nothing mounted is fine.
+    pub fn detach(&self) {
+        while is_mounted(&self.path) && unmount(&self.path, UnmountFlags::DETACH).is_ok() {}
+    }
+}
+
+impl Drop for MountPoint {
+    fn drop(&mut self) {
+        self.detach();
+        // Only ever an empty directory: what a failed unmount leaves is not touched.
+        let _ = std::fs::remove_dir(&self.path);
+    }
+}
+
+/// Whether something is mounted on `path`, by the kernel's own list: a look at
+/// the path itself would wait for a filesystem that does not answer.
+pub fn is_mounted(path: &Path) -> bool {
+    mounts_below(path).iter().any(|mounted| mounted == path)
+}
+
+/// Every mount point at or below `path`.
+pub fn mounts_below(path: &Path) -> Vec<PathBuf> {
+    let list = std::fs::read("/proc/self/mountinfo").expect("the kernel lists the mounts");
+    list.split(|&byte| byte == b'\n')
+        .filter_map(|line| line.split(|&byte| byte == b' ').nth(4))
+        .map(|field| PathBuf::from(std::ffi::OsStr::from_bytes(&unescape(field))))
+        .filter(|mounted| mounted.starts_with(path))
+        .collect()
+}
+
+/// The kernel writes space, tab, newline and backslash as `\` and three octal digits.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, tail @ ..] = rest {
+        match tail {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
+                plain.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+                rest = after;
+            }
+            _ => {
+                plain.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_s_escapes_are_undone() {
+        assert_eq!(unescape(br"/a\040b\134c"), br"/a b\c");
+        assert_eq!(unescape(br"/ends\04"), br"/ends\04");
+    }
+
+    #[test]
+    fn the_root_is_mounted_and_a_plain_directory_is_not() {
+        let plain = tempfile::tempdir().expect("a directory");
+        assert!(is_mounted(Path::new("/")));
+        assert!(!is_mounted(plain.path()));
+    }
+
+    #[test]
+    fn a_mount_point_on_which_nothing_was_mounted_goes_away() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let point = MountPoint::create(dir.path().join("point"));
+        let path = point.path().to_owned();
+        assert!(!point.is_mounted());
+        drop(point);
+        assert!(!path.exists(), "an unused mount point is removed");
+    }
+}
