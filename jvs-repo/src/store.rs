@@ -129,6 +129,9 @@ pub trait StoredFile: Send {
     /// Size in bytes.
     fn size(&self) -> io::Result<u64>;
 
+    /// How many names the file has; zero once it was removed or replaced.
+    fn links(&self) -> io::Result<u64>;
+
     /// Writes all of `bytes` at `offset`.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 

@@ -283,6 +283,11 @@ impl StoredFile for PosixFile {
         Ok(u64::try_from(fs::fstat(&self.fd)?.st_size).unwrap_or(0))
     }
 
+    fn links(&self) -> io::Result<u64> {
+        #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
+        Ok(fs::fstat(&self.fd)?.st_nlink as u64)
+    }
+
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut done = 0;
         while done < bytes.len() {
