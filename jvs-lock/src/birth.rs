@@ -1,0 +1,101 @@
+//! How a register comes into the world.
+
+use std::io;
+
+use jvs_repo::audit;
+use jvs_repo::id::{Epoch, OpNonce};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+
+use crate::drive::Journal;
+use crate::error::BirthError;
+use crate::mutation::Rule;
+use crate::register::{Answer, ReadError, Register};
+use crate::seams::Seams;
+use crate::state::State;
+
+/// Makes the register of a new worktree.
+///
+/// A private directory is filled first and then renamed into place, so the
+/// register has exactly one entry from its first moment. Made the other way
+/// round (directory, then file) two creators leave two entries, and two holders.
+pub fn create(
+    seams: Seams<'_>,
+    journal: &mut Journal<'_>,
+    worktree: &WorktreeName,
+) -> Result<State, BirthError> {
+    let op = OpNonce::random(seams.entropy);
+    let mut salt = [0; 2];
+    seams.entropy.fill(&mut salt);
+    let epoch = Epoch { counter: 1, salt: u16::from_be_bytes(salt) };
+    install(seams, journal, worktree, State::birth(epoch, op), audit::Kind::Create, None)
+}
+
+/// Puts a register with the single entry `state` where there is none.
+pub fn install(
+    seams: Seams<'_>,
+    journal: &mut Journal<'_>,
+    worktree: &WorktreeName,
+    state: State,
+    kind: audit::Kind,
+    reason: Option<&str>,
+) -> Result<State, BirthError> {
+    let io = |source| BirthError::Io { worktree: worktree.clone(), source };
+    let place = layout::register(worktree);
+    match seams.store.stat(&place) {
+        Ok(_) => return Err(BirthError::Exists { worktree: worktree.clone() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(io(error)),
+    }
+    journal.intend(kind, worktree, None, &state, reason).map_err(io)?;
+    if !Rule::BornByRename.holds() {
+        seams.store.make_dir(&place).or_else(ignore_existing).map_err(io)?;
+        let entry = place.child(&state.to_string()).map_err(io)?;
+        drop(seams.store.create_new(&entry).map_err(io)?);
+        return Ok(state);
+    }
+    let private = layout::lock_tmp(worktree, &format!("birth-{}", state.op));
+    let entry = private.child(&state.to_string()).map_err(io)?;
+    let build = || {
+        seams.store.make_dir(&private)?;
+        drop(seams.store.create_new(&entry)?);
+        seams.store.sync_dir(&private)
+    };
+    if let Err(error) = build() {
+        // Nothing was renamed yet, so nothing can land later: safe to clear up.
+        let _ = seams.store.unlink(&entry);
+        let _ = seams.store.remove_dir(&private);
+        return Err(io(error));
+    }
+    match Answer::of(seams.store.rename_new(&private, &place)) {
+        Answer::Applied => {}
+        Answer::Refused(error) => {
+            let _ = seams.store.unlink(&entry);
+            let _ = seams.store.remove_dir(&private);
+            return Err(io(error));
+        }
+        Answer::Unknown(error) => {
+            // The rename may land later; to empty the private directory now
+            // would then leave a register without an entry. So it stays, and
+            // doctor removes it once the register has another birth in it.
+            match Register::new(seams.store, seams.clock, worktree.clone()).read() {
+                Ok(seen) if seen.op == state.op => {}
+                Ok(_) => return Err(BirthError::Exists { worktree: worktree.clone() }),
+                Err(ReadError::Missing { .. }) => {
+                    return Err(BirthError::OutcomeUnknown {
+                        worktree: worktree.clone(),
+                        source: error,
+                    });
+                }
+                Err(read) => return Err(BirthError::Read(read)),
+            }
+        }
+    }
+    seams.store.sync_dir(&layout::locks()).map_err(io)?;
+    journal.settle(kind, worktree, None, &state, audit::Phase::Done);
+    Ok(state)
+}
+
+fn ignore_existing(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) }
+}

@@ -1,0 +1,208 @@
+//! What an operation may do, seeing a state. Pure: register state, judgement and
+//! session in, decision out. Nothing here reads a clock or a file.
+
+use jvs_repo::config::LockPolicy;
+use jvs_repo::id::{Epoch, FencingToken, HolderNonce, OpNonce, SnapshotId};
+
+use crate::judge::{Judgement, Method, Standing};
+use crate::mutation::Rule;
+use crate::state::{Hold, State};
+
+/// What an operation is bound to from its beginning to its end: a hold under
+/// another token of the same session is not the same hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// Life of the register.
+    pub epoch: Epoch,
+    /// The token it began under.
+    pub token: FencingToken,
+    /// Public nonce of the session.
+    pub holder: HolderNonce,
+}
+
+impl Bound {
+    /// Is `state` this very hold?
+    pub fn holds_in(&self, state: &State) -> bool {
+        state.is_held_by(self.epoch, self.token, self.holder)
+    }
+}
+
+/// Why an operation may not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Another session holds it and it is not stealable.
+    Conflict(Judgement),
+    /// An operator froze it.
+    Frozen(Judgement),
+    /// It looks over, but the clocks disagree too far to believe that.
+    Skew(Judgement),
+    /// This session does not hold it.
+    NotHeld,
+    /// This session held it and another took it over.
+    Fenced {
+        /// The token now.
+        current: FencingToken,
+    },
+    /// The worktree was removed.
+    Retired,
+    /// The head is not the parent that the operation was built on.
+    HeadMoved {
+        /// The head now.
+        current: Option<SnapshotId>,
+    },
+}
+
+/// What acquire does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acquire {
+    /// Free: take it.
+    Grant,
+    /// Another's, and over: take it under a new token.
+    Steal,
+    /// This session's already: make it last longer.
+    Refresh,
+    /// An earlier attempt of this operation was applied.
+    Done,
+}
+
+/// May `me` have it? `judgement` is of the state's claim, if it has one.
+pub fn acquire(
+    state: &State,
+    me: HolderNonce,
+    op: OpNonce,
+    judgement: Option<&Judgement>,
+    policy: &LockPolicy,
+) -> Result<Acquire, Refusal> {
+    match (&state.hold, judgement) {
+        (Hold::Retired, _) => Err(Refusal::Retired),
+        (Hold::Free, _) => Ok(Acquire::Grant),
+        // Not "mine, therefore done": another process of this session may have
+        // made this state, and its lease counts from *its* clock reading.
+        (Hold::Held(claim), _) if claim.holder == me && state.op == op => Ok(Acquire::Done),
+        (Hold::Held(claim), _) if claim.holder == me => Ok(Acquire::Refresh),
+        (Hold::Held(_), Some(judged)) => match judged.standing {
+            Standing::Stealable if is_skewed(judged, policy) => Err(Refusal::Skew(judged.clone())),
+            Standing::Stealable => Ok(Acquire::Steal),
+            Standing::Live | Standing::Expired => Err(Refusal::Conflict(judged.clone())),
+        },
+        (Hold::Frozen(_), Some(judged)) => match judged.standing {
+            Standing::Stealable if is_skewed(judged, policy) => Err(Refusal::Skew(judged.clone())),
+            Standing::Stealable => Ok(Acquire::Grant),
+            Standing::Live | Standing::Expired => Err(Refusal::Frozen(judged.clone())),
+        },
+        // A claim that nobody judged is somebody's.
+        (Hold::Held(_) | Hold::Frozen(_), None) => Err(Refusal::NotHeld),
+    }
+}
+
+/// Do the clocks disagree too far for this judgement? Judgements that need no
+/// wall clock are never in doubt.
+pub fn is_skewed(judged: &Judgement, policy: &LockPolicy) -> bool {
+    judged.method == Method::WallClock && judged.observed_skew_ms > policy.max_clock_skew_ms
+}
+
+/// What an operation on one's own hold does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Own {
+    /// Go on from this state.
+    Try,
+    /// An earlier attempt of this operation was applied.
+    Done,
+}
+
+/// May the hold `bound` be renewed? That its lease is not over by the holder's
+/// own clock was asked before.
+pub fn renew(state: &State, bound: Bound, op: OpNonce) -> Result<Own, Refusal> {
+    still_held(state, bound)?;
+    Ok(if state.op == op { Own::Done } else { Own::Try })
+}
+
+/// May the hold `bound` be released? `tried` says whether this operation has
+/// issued a CAS already: then "not mine any more" is its success.
+pub fn release(state: &State, bound: Bound, tried: bool) -> Result<Own, Refusal> {
+    match still_held(state, bound) {
+        Ok(()) => Ok(Own::Try),
+        Err(_) if tried => Ok(Own::Done),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// May `head` be committed on top of `parent` under the hold `bound`?
+/// `committed` says whether it is known to be committed already.
+pub fn commit(
+    state: &State,
+    bound: Bound,
+    parent: Option<SnapshotId>,
+    head: SnapshotId,
+    committed: bool,
+) -> Result<Own, Refusal> {
+    if committed || state.head == Some(head) {
+        return Ok(Own::Done);
+    }
+    still_held(state, bound)?;
+    if state.head != parent {
+        return Err(Refusal::HeadMoved { current: state.head });
+    }
+    Ok(Own::Try)
+}
+
+/// May an operator freeze it? A held lock is a conflict unless it is forced.
+pub fn freeze(
+    state: &State,
+    op: OpNonce,
+    judgement: Option<&Judgement>,
+    force: bool,
+) -> Result<Own, Refusal> {
+    if state.op == op {
+        return Ok(Own::Done);
+    }
+    match (&state.hold, judgement) {
+        (Hold::Retired, _) => Err(Refusal::Retired),
+        (Hold::Free, _) => Ok(Own::Try),
+        (_, Some(judged)) if force || judged.standing == Standing::Stealable => Ok(Own::Try),
+        (Hold::Held(_), Some(judged)) => Err(Refusal::Conflict(judged.clone())),
+        (Hold::Frozen(_), Some(judged)) => Err(Refusal::Frozen(judged.clone())),
+        (Hold::Held(_) | Hold::Frozen(_), None) => Err(Refusal::NotHeld),
+    }
+}
+
+/// May anybody lift a freeze? Only the freeze that was seen: `frozen_under`.
+pub fn unfreeze(state: &State, frozen_under: FencingToken, tried: bool) -> Result<Own, Refusal> {
+    match state.hold {
+        Hold::Frozen(_) if state.token == frozen_under => Ok(Own::Try),
+        _ if tried => Ok(Own::Done),
+        _ => Err(Refusal::NotHeld),
+    }
+}
+
+/// May a worktree be retired? Not over the live claim of another.
+pub fn retire(
+    state: &State,
+    judgement: Option<&Judgement>,
+    me: HolderNonce,
+) -> Result<Own, Refusal> {
+    match (&state.hold, judgement) {
+        (Hold::Retired, _) => Ok(Own::Done),
+        (Hold::Free, _) => Ok(Own::Try),
+        (Hold::Held(claim), _) if claim.holder == me => Ok(Own::Try),
+        (_, Some(judged)) if judged.standing == Standing::Stealable => Ok(Own::Try),
+        (Hold::Held(_), Some(judged)) => Err(Refusal::Conflict(judged.clone())),
+        (Hold::Frozen(_), Some(judged)) => Err(Refusal::Frozen(judged.clone())),
+        (Hold::Held(_) | Hold::Frozen(_), None) => Err(Refusal::NotHeld),
+    }
+}
+
+fn still_held(state: &State, bound: Bound) -> Result<(), Refusal> {
+    if bound.holds_in(state) {
+        return Ok(());
+    }
+    let moved_on = state.epoch > bound.epoch || state.token > bound.token;
+    Err(if moved_on || !Rule::BoundToToken.holds() {
+        Refusal::Fenced { current: state.token }
+    } else {
+        Refusal::NotHeld
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use jvs_repo::clock::WallMs;
+
+use super::*;
+use crate::judge::Evidence;
+
+const ME: HolderNonce = HolderNonce([1; 16]);
+const OTHER: HolderNonce = HolderNonce([2; 16]);
+const OP: OpNonce = OpNonce([7; 8]);
+const EARLIER: OpNonce = OpNonce([6; 8]);
+const HEAD: SnapshotId = SnapshotId { created_ms: 5, random: 5 };
+const NEXT: SnapshotId = SnapshotId { created_ms: 6, random: 6 };
+
+fn free() -> State {
+    State::birth(Epoch { counter: 1, salt: 0 }, OpNonce([0; 8]))
+}
+
+fn held_by(holder: HolderNonce) -> State {
+    free().granted(holder, 30_000, WallMs(1_000), EARLIER)
+}
+
+fn bound(state: &State) -> Bound {
+    Bound { epoch: state.epoch, token: state.token, holder: ME }
+}
+
+fn judged(standing: Standing, method: Method, skew: u64) -> Judgement {
+    Judgement {
+        standing,
+        method,
+        remaining_ms: 0,
+        stealable_in_ms: 0,
+        observed_skew_ms: skew,
+        evidence: vec![Evidence::RenewedInTheFuture { by_ms: skew }],
+    }
+}
+
+fn try_acquire(state: &State, judgement: Option<Judgement>) -> Result<Acquire, Refusal> {
+    acquire(state, ME, OP, judgement.as_ref(), &LockPolicy::default())
+}
+
+#[test]
+fn a_free_lock_is_granted_and_a_retired_one_never() {
+    assert_eq!(try_acquire(&free(), None), Ok(Acquire::Grant));
+    assert_eq!(try_acquire(&free().retired(EARLIER), None), Err(Refusal::Retired));
+}
+
+#[test]
+fn ones_own_lock_is_refreshed_even_when_its_lease_is_over() {
+    let over = judged(Standing::Stealable, Method::WallClock, 999_999);
+    assert_eq!(try_acquire(&held_by(ME), Some(over)), Ok(Acquire::Refresh));
+}
+
+#[test]
+fn only_this_operations_own_state_counts_as_its_success() {
+    let mine = free().granted(ME, 30_000, WallMs(1_000), OP);
+    assert_eq!(try_acquire(&mine, None), Ok(Acquire::Done));
+    assert_eq!(try_acquire(&held_by(ME), None), Ok(Acquire::Refresh));
+}
+
+#[test]
+fn anothers_lock_is_stolen_only_when_it_is_stealable_and_clocks_agree() {
+    let other = held_by(OTHER);
+    for standing in [Standing::Live, Standing::Expired] {
+        let judgement = judged(standing, Method::WallClock, 0);
+        assert_eq!(try_acquire(&other, Some(judgement.clone())), Err(Refusal::Conflict(judgement)));
+    }
+    for (method, skew, stolen) in [
+        (Method::WallClock, 2_000, true),
+        (Method::WallClock, 2_001, false),
+        (Method::SameBoot, 3_600_000, true),
+        (Method::Observed, 3_600_000, true),
+    ] {
+        let judgement = judged(Standing::Stealable, method, skew);
+        let expected =
+            if stolen { Ok(Acquire::Steal) } else { Err(Refusal::Skew(judgement.clone())) };
+        assert_eq!(try_acquire(&other, Some(judgement)), expected, "{method:?} {skew}");
+    }
+}
+
+#[test]
+fn a_freeze_keeps_everybody_out_until_it_is_over() {
+    let frozen = free().frozen(ME, 60_000, WallMs(0), EARLIER);
+    let live = judged(Standing::Live, Method::SameBoot, 0);
+    assert_eq!(try_acquire(&frozen, Some(live.clone())), Err(Refusal::Frozen(live)));
+    let over = judged(Standing::Stealable, Method::SameBoot, 0);
+    assert_eq!(try_acquire(&frozen, Some(over)), Ok(Acquire::Grant));
+}
+
+#[test]
+fn a_claim_that_nobody_judged_is_somebodys() {
+    assert_eq!(try_acquire(&held_by(OTHER), None), Err(Refusal::NotHeld));
+}
+
+#[test]
+fn an_operation_is_bound_to_its_token() {
+    let first = held_by(ME);
+    // Stolen, given back, and taken again by the same session: not the same hold.
+    let again = first.granted(OTHER, 1, WallMs(0), EARLIER).released(EARLIER).granted(
+        ME,
+        30_000,
+        WallMs(0),
+        EARLIER,
+    );
+    let fenced = Refusal::Fenced { current: again.token };
+    assert_eq!(renew(&again, bound(&first), OP), Err(fenced.clone()));
+    assert_eq!(release(&again, bound(&first), false), Err(fenced.clone()));
+    assert_eq!(commit(&again, bound(&first), None, NEXT, false), Err(fenced));
+}
+
+#[test]
+fn renewing_goes_on_while_held_and_ends_with_its_own_state() {
+    let mine = held_by(ME);
+    assert_eq!(renew(&mine, bound(&mine), OP), Ok(Own::Try));
+    let renewed = mine.extended(30_000, WallMs(2_000), OP);
+    assert_eq!(renew(&renewed, bound(&mine), OP), Ok(Own::Done));
+    let released = mine.released(EARLIER);
+    assert_eq!(renew(&released, bound(&mine), OP), Err(Refusal::NotHeld));
+}
+
+#[test]
+fn a_release_is_done_once_it_is_not_mine_any_more_but_only_if_it_was_tried() {
+    let mine = held_by(ME);
+    assert_eq!(release(&mine, bound(&mine), true), Ok(Own::Try));
+    for gone in [mine.released(EARLIER), mine.granted(OTHER, 1, WallMs(0), EARLIER)] {
+        assert_eq!(release(&gone, bound(&mine), true), Ok(Own::Done));
+        assert!(release(&gone, bound(&mine), false).is_err());
+    }
+}
+
+#[test]
+fn a_commit_needs_the_hold_and_the_parent_unless_it_is_there_already() {
+    let mine = held_by(ME).with_head(HEAD, EARLIER);
+    assert_eq!(commit(&mine, bound(&mine), Some(HEAD), NEXT, false), Ok(Own::Try));
+    assert_eq!(
+        commit(&mine, bound(&mine), None, NEXT, false),
+        Err(Refusal::HeadMoved { current: Some(HEAD) })
+    );
+    assert_eq!(commit(&mine, bound(&mine), None, HEAD, false), Ok(Own::Done));
+    let stolen = mine.granted(OTHER, 1, WallMs(0), EARLIER);
+    assert_eq!(commit(&stolen, bound(&mine), Some(HEAD), HEAD, false), Ok(Own::Done));
+    assert_eq!(commit(&stolen, bound(&mine), Some(HEAD), NEXT, true), Ok(Own::Done));
+}
+
+#[test]
+fn a_freeze_is_known_by_its_operation_and_lifted_by_its_token() {
+    let frozen = free().frozen(ME, 1, WallMs(0), OP);
+    assert_eq!(freeze(&frozen, OP, None, false), Ok(Own::Done));
+    let live = judged(Standing::Live, Method::SameBoot, 0);
+    assert_eq!(freeze(&frozen, EARLIER, Some(&live), false), Err(Refusal::Frozen(live.clone())));
+    assert_eq!(
+        freeze(&held_by(OTHER), OP, Some(&live), false),
+        Err(Refusal::Conflict(live.clone()))
+    );
+    assert_eq!(freeze(&held_by(OTHER), OP, Some(&live), true), Ok(Own::Try));
+    assert_eq!(unfreeze(&frozen, frozen.token, false), Ok(Own::Try));
+    assert_eq!(unfreeze(&frozen, FencingToken(0), false), Err(Refusal::NotHeld));
+    assert_eq!(unfreeze(&free(), frozen.token, true), Ok(Own::Done));
+}
+
+#[test]
+fn a_worktree_with_a_live_holder_is_not_retired() {
+    let live = judged(Standing::Live, Method::SameBoot, 0);
+    assert_eq!(retire(&free(), None, ME), Ok(Own::Try));
+    assert_eq!(retire(&held_by(ME), None, ME), Ok(Own::Try));
+    assert_eq!(retire(&held_by(OTHER), Some(&live), ME), Err(Refusal::Conflict(live)));
+    let over = judged(Standing::Stealable, Method::SameBoot, 0);
+    assert_eq!(retire(&held_by(OTHER), Some(&over), ME), Ok(Own::Try));
+    assert_eq!(retire(&free().retired(EARLIER), None, ME), Ok(Own::Done));
+}

@@ -1,0 +1,333 @@
+//! Takes one operation to a *certain* outcome: READ, decide, log, CAS, and the
+//! resolution of answers that say neither yes nor no.
+//!
+//! The one place that issues a CAS. What an operation wants is its caller's
+//! business, handed in as a function of the state just read.
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jvs_repo::audit::{self, Event, Kind, Log, Phase};
+use jvs_repo::clock::{Clock, Reading};
+use jvs_repo::id::OpNonce;
+use jvs_repo::name::WorktreeName;
+
+use crate::backoff::Backoff;
+use crate::error::LockError;
+use crate::mutation::Rule;
+use crate::register::{Answer, Register};
+use crate::seams::Seams;
+use crate::session::Session;
+use crate::state::State;
+
+/// How often a CAS is tried while the register stays where it was.
+const TRIES_AT_ONE_STATE: u32 = 4;
+
+/// This session's voice in the audit log.
+pub struct Journal<'r> {
+    log: Log<'r>,
+    clock: &'r dyn Clock,
+    session_id: String,
+    holder_id: String,
+}
+
+impl<'r> Journal<'r> {
+    /// Writes to `log` in the name of `session`.
+    pub fn new(log: Log<'r>, clock: &'r dyn Clock, session: &Session) -> Self {
+        Journal {
+            log,
+            clock,
+            session_id: session.id().as_str().to_owned(),
+            holder_id: session.holder_id(),
+        }
+    }
+
+    /// Says what is about to be tried, durably: a transition without its event
+    /// is impossible, because the CAS is issued only after this.
+    pub fn intend(
+        &mut self,
+        kind: Kind,
+        worktree: &WorktreeName,
+        from: Option<&State>,
+        to: &State,
+        reason: Option<&str>,
+    ) -> io::Result<()> {
+        let event = self.event(kind, Phase::Intent, worktree, from, to, reason);
+        self.log.append_durably(&event)
+    }
+
+    /// Says what came of it. Best effort: the register itself tells what was
+    /// applied, so a lost outcome hides nothing.
+    pub fn settle(
+        &mut self,
+        kind: Kind,
+        worktree: &WorktreeName,
+        from: Option<&State>,
+        to: &State,
+        phase: Phase,
+    ) {
+        let event = self.event(kind, phase, worktree, from, to, None);
+        let _ = self.log.append(&event);
+    }
+
+    /// Records something that is not a transition of a register.
+    pub fn note(
+        &mut self,
+        kind: Kind,
+        phase: Phase,
+        op: OpNonce,
+        worktree: Option<&WorktreeName>,
+        reason: Option<&str>,
+        details: Option<serde_json::Value>,
+    ) -> io::Result<()> {
+        let event = Event {
+            kind,
+            phase,
+            at: self.clock.now().wall.rfc3339(),
+            op,
+            worktree: worktree.cloned(),
+            session_id: self.session_id.clone(),
+            holder_id: self.holder_id.clone(),
+            from: None,
+            to: None,
+            reason: reason.map(str::to_owned),
+            details,
+        };
+        self.log.append_durably(&event)
+    }
+
+    fn event(
+        &self,
+        kind: Kind,
+        phase: Phase,
+        worktree: &WorktreeName,
+        from: Option<&State>,
+        to: &State,
+        reason: Option<&str>,
+    ) -> audit::Event {
+        Event {
+            kind,
+            phase,
+            at: self.clock.now().wall.rfc3339(),
+            op: to.op,
+            worktree: Some(worktree.clone()),
+            session_id: self.session_id.clone(),
+            holder_id: self.holder_id.clone(),
+            from: from.map(State::to_string),
+            to: Some(to.to_string()),
+            reason: reason.map(str::to_owned),
+            details: None,
+        }
+    }
+}
+
+/// A CAS whose answer was neither yes nor no.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt {
+    pub(crate) kind: Kind,
+    pub(crate) from: State,
+    pub(crate) to: State,
+    /// Both clocks, read before the CAS was first issued.
+    pub(crate) before: Reading,
+}
+
+impl Attempt {
+    /// What is certain about it, seeing that the register is now at `state`.
+    /// Its source name is gone, so it cannot land any more; if another state
+    /// took its place in the sequence it never did.
+    fn phase_at(&self, state: &State) -> Phase {
+        if *state == self.to {
+            Phase::Done
+        } else if state.epoch == self.to.epoch && state.seq == self.to.seq {
+            Phase::NotApplied
+        } else {
+            Phase::Unknown
+        }
+    }
+}
+
+/// What an operation wants, seeing a state.
+pub(crate) enum Verdict {
+    /// Move the register there.
+    Try(Kind, State),
+    /// The state shows the operation's result: an earlier attempt was applied.
+    Applied,
+}
+
+/// How an applied operation left the register.
+pub(crate) struct Applied {
+    /// The register's state as this process last knew it.
+    pub(crate) state: State,
+    /// Both clocks, read before the CAS was issued: what belief counts from.
+    pub(crate) before: Reading,
+}
+
+/// Drives operations on one register.
+pub(crate) struct Driver<'d, 'r> {
+    pub(crate) seams: Seams<'r>,
+    pub(crate) register: &'d Register<'r>,
+    pub(crate) journal: &'d Mutex<Journal<'r>>,
+    pub(crate) reason: Option<&'d str>,
+}
+
+impl<'r> Driver<'_, 'r> {
+    /// Runs an operation to its end. `decide` sees each state READ, the clocks,
+    /// and the earlier attempts whose outcome is in doubt.
+    pub(crate) fn run(
+        &self,
+        mut decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Verdict, LockError>,
+    ) -> Result<Applied, LockError> {
+        let mut doubtful: Vec<Attempt> = Vec::new();
+        loop {
+            let state = match self.register.read() {
+                Ok(state) => state,
+                Err(error) if doubtful.is_empty() => return Err(error.into()),
+                Err(error) => return Err(self.unknown(io::Error::other(error.to_string()))),
+            };
+            let before = self.seams.clock.now();
+            let verdict = decide(&state, before, &doubtful);
+            self.settle_overtaken(&doubtful, &state, &verdict);
+            let (kind, next) = match verdict? {
+                Verdict::Try(kind, next) => (kind, next),
+                Verdict::Applied => {
+                    let landed = doubtful
+                        .iter()
+                        .find(|attempt| attempt.to == state)
+                        .or(doubtful.first())
+                        .ok_or_else(|| LockError::internal("applied, but never tried"))?;
+                    return Ok(Applied { state, before: landed.before });
+                }
+            };
+            let attempt = Attempt { kind, from: state, to: next, before };
+            if kind != Kind::Renew {
+                let stolen = (kind == Kind::Steal).then_some("the former holder's lease was over");
+                let intent = self.journal().intend(
+                    kind,
+                    self.register.worktree(),
+                    Some(&state),
+                    &next,
+                    self.reason.or(stolen),
+                );
+                match intent {
+                    Ok(()) => {}
+                    Err(error) => return Err(self.io("cannot write the audit log", error)),
+                }
+            }
+            if self.try_until_it_moves(&attempt)? {
+                self.settle(&attempt, Phase::Done);
+                let before = if Rule::BeliefFromBefore.holds() {
+                    attempt.before
+                } else {
+                    self.seams.clock.now()
+                };
+                return Ok(Applied { state: next, before });
+            }
+            doubtful.push(attempt);
+        }
+    }
+
+    /// Issues one CAS, again and again while its answer is unknown and the old
+    /// name is still there. True: applied. False: the register is elsewhere now.
+    fn try_until_it_moves(&self, attempt: &Attempt) -> Result<bool, LockError> {
+        let mut backoff = Backoff::new();
+        let mut tries = 0;
+        let mut only_noent = true;
+        let mut in_doubt = false;
+        loop {
+            tries += 1;
+            let error = match self.register.swap(&attempt.from, &attempt.to) {
+                Answer::Applied => return Ok(true),
+                Answer::Refused(error) if !in_doubt => {
+                    self.settle(attempt, Phase::NotApplied);
+                    return Err(self.io("cannot move the fence register", error));
+                }
+                Answer::Refused(error) => return self.give_up(attempt, error),
+                Answer::Unknown(error) => error,
+            };
+            in_doubt = true;
+            only_noent &= error.kind() == io::ErrorKind::NotFound;
+            match self.register.read() {
+                Ok(state) if state != attempt.from => return Ok(false),
+                Ok(_) => {}
+                Err(_) => return Err(self.unknown(error)),
+            }
+            // The old name is still there. That is not a failure: this rename
+            // may land minutes from now.
+            if !Rule::UnchangedIsNotFailed.holds() {
+                return Err(self.io("cannot move the fence register", error));
+            }
+            if tries >= TRIES_AT_ONE_STATE {
+                return if only_noent {
+                    Err(LockError::StaleMount { worktree: self.register.worktree().clone() })
+                } else {
+                    self.give_up(attempt, error)
+                };
+            }
+            if only_noent && tries + 1 == TRIES_AT_ONE_STATE {
+                let _ = self.register.shake(attempt.to.op);
+            }
+            self.seams.clock.sleep_ms(backoff.next_ms());
+        }
+    }
+
+    /// Makes certain that an attempt never lands, by moving the register on
+    /// from the name it would have to start from.
+    fn give_up(&self, attempt: &Attempt, error: io::Error) -> Result<bool, LockError> {
+        let on = attempt.from.advanced(OpNonce::random(self.seams.entropy));
+        let worktree = self.register.worktree();
+        let reason = Some("to make the outcome of an earlier attempt certain");
+        if self.journal().intend(Kind::Advance, worktree, Some(&attempt.from), &on, reason).is_err()
+        {
+            return Err(self.unknown(error));
+        }
+        match self.register.swap(&attempt.from, &on) {
+            Answer::Applied => {
+                self.journal().settle(
+                    Kind::Advance,
+                    worktree,
+                    Some(&attempt.from),
+                    &on,
+                    Phase::Done,
+                );
+                self.settle(attempt, Phase::NotApplied);
+                Err(self.io("cannot move the fence register", error))
+            }
+            Answer::Refused(_) | Answer::Unknown(_) => match self.register.read() {
+                // Whatever it was that moved it: the caller decides by it.
+                Ok(state) if state != attempt.from => Ok(false),
+                _ => Err(self.unknown(error)),
+            },
+        }
+    }
+
+    fn settle(&self, attempt: &Attempt, phase: Phase) {
+        let from = Some(&attempt.from);
+        self.journal().settle(attempt.kind, self.register.worktree(), from, &attempt.to, phase);
+    }
+
+    fn settle_overtaken(
+        &self,
+        doubtful: &[Attempt],
+        state: &State,
+        verdict: &Result<Verdict, LockError>,
+    ) {
+        let Some(last) = doubtful.last() else { return };
+        let phase = match verdict {
+            Ok(Verdict::Applied) => Phase::Done,
+            _ => last.phase_at(state),
+        };
+        self.settle(last, phase);
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Journal<'r>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn io(&self, doing: &'static str, source: io::Error) -> LockError {
+        LockError::Io { worktree: self.register.worktree().clone(), doing, source }
+    }
+
+    fn unknown(&self, source: io::Error) -> LockError {
+        LockError::OutcomeUnknown { worktree: self.register.worktree().clone(), source }
+    }
+}

@@ -1,0 +1,407 @@
+//! What can go wrong with a lock, each with its code, a sentence and the next
+//! command to run.
+
+use std::fmt;
+use std::io;
+
+use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::id::{FencingToken, SnapshotId};
+use jvs_repo::name::WorktreeName;
+use serde_json::json;
+
+use crate::judge::{Evidence, Judgement};
+use crate::register::ReadError;
+use crate::span::Span;
+use crate::view::{View, Word};
+
+/// Why an operation on a lock failed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The register could not be read.
+    Read(ReadError),
+    /// The filesystem failed or refused; nothing was changed.
+    Io {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// What was being done, as the beginning of a sentence.
+        doing: &'static str,
+        /// How it failed.
+        source: io::Error,
+    },
+    /// A rename was neither confirmed nor refused.
+    OutcomeUnknown {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The last answer.
+        source: io::Error,
+    },
+    /// This mount shows an entry that the metadata engine does not have.
+    StaleMount {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
+    /// Another session holds it.
+    Conflict(Box<View>),
+    /// An operator froze it.
+    Frozen(Box<View>),
+    /// The clocks disagree.
+    ClockSkew {
+        /// What was seen.
+        view: Box<View>,
+        /// What the policy allows.
+        max_clock_skew_ms: u64,
+    },
+    /// This session does not hold it.
+    NotHeld {
+        /// What was seen.
+        view: Box<View>,
+    },
+    /// This session's hold was taken over.
+    Fenced {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The token that this session held.
+        token: FencingToken,
+        /// The token now.
+        current: FencingToken,
+    },
+    /// The lease ran out before it was renewed.
+    Expired {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The token of the hold.
+        token: FencingToken,
+        /// How long ago, on this host's boot-time clock.
+        since_ms: u64,
+    },
+    /// The worktree was removed.
+    Retired {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
+    /// The head is not the parent that a commit was built on.
+    HeadMoved {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The head now.
+        current: Option<SnapshotId>,
+    },
+    /// A value that cannot be used.
+    Invalid {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A fact that the code relies on was false.
+    Internal {
+        /// Which.
+        what: &'static str,
+    },
+}
+
+impl LockError {
+    pub(crate) const fn internal(what: &'static str) -> Self {
+        LockError::Internal { what }
+    }
+}
+
+impl From<ReadError> for LockError {
+    fn from(error: ReadError) -> Self {
+        LockError::Read(error)
+    }
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LockError::Read(error) => error.fmt(f),
+            LockError::Io { worktree, doing, source } => {
+                write!(f, "{doing} of worktree '{worktree}': {source}")
+            }
+            LockError::OutcomeUnknown { worktree, source } => write!(
+                f,
+                "whether the lock of worktree '{worktree}' was moved cannot be told: {source}"
+            ),
+            LockError::StaleMount { worktree } => {
+                write!(f, "this mount shows an outdated fence register of worktree '{worktree}'")
+            }
+            LockError::Conflict(view) => conflict_sentence(f, view),
+            LockError::Frozen(view) => {
+                write!(f, "worktree '{}' is frozen", view.worktree)?;
+                if let Some(expires) = view.expires() {
+                    write!(
+                        f,
+                        " until {} (for {} more)",
+                        expires.rfc3339(),
+                        Span(view.remaining_ms())
+                    )?;
+                }
+                match view.record().and_then(|record| record.note.as_deref()) {
+                    Some(note) => write!(f, ": {note}"),
+                    None => Ok(()),
+                }
+            }
+            LockError::ClockSkew { view, max_clock_skew_ms } => {
+                let judged = view.judgement.as_ref();
+                let observed = judged.map_or(0, |judged| judged.observed_skew_ms);
+                write!(
+                    f,
+                    "the clocks of this host and of the holder of worktree '{}' are at least {} \
+                     apart ({} allowed)",
+                    view.worktree,
+                    Span(observed),
+                    Span(*max_clock_skew_ms)
+                )?;
+                judged.and_then(widest).map_or(Ok(()), |evidence| write!(f, ": {evidence}"))
+            }
+            LockError::NotHeld { view } => {
+                write!(f, "this session does not hold the lock of worktree '{}': ", view.worktree)?;
+                match (view.word(), view.record()) {
+                    (Word::Free, _) => write!(f, "it is free"),
+                    (_, Some(record)) => {
+                        write!(f, "session {} does ({})", record.session_id, record.holder_id)
+                    }
+                    (word, None) => write!(f, "it is {}", word.as_str()),
+                }
+            }
+            LockError::Fenced { worktree, token, current } => write!(
+                f,
+                "the lock of worktree '{worktree}' was taken over: this session held token \
+                 {token}, the token is now {current}"
+            ),
+            LockError::Expired { worktree, token, since_ms } => write!(
+                f,
+                "the lease of worktree '{worktree}' (token {token}) ran out {} ago",
+                Span(*since_ms)
+            ),
+            LockError::Retired { worktree } => {
+                write!(f, "worktree '{worktree}' was removed")
+            }
+            LockError::HeadMoved { worktree, current } => match current {
+                Some(head) => write!(f, "the head of worktree '{worktree}' is now {head}"),
+                None => write!(f, "worktree '{worktree}' has no head"),
+            },
+            LockError::Invalid { problem } => f.write_str(problem),
+            LockError::Internal { what } => write!(f, "a fact that must hold does not: {what}"),
+        }
+    }
+}
+
+fn widest(judged: &Judgement) -> Option<&Evidence> {
+    judged.evidence.iter().max_by_key(|evidence| evidence.lower_bound_ms())
+}
+
+/// Held by whom, since when, for how long, until when.
+fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
+    write!(f, "worktree '{}' is locked", view.worktree)?;
+    if let Some(record) = view.record() {
+        write!(
+            f,
+            " by session {} ({}) since {}",
+            record.session_id, record.holder_id, record.created_at
+        )?;
+        if let Some(created) = record.created() {
+            write!(f, ", for {}", Span(view.at.wall.since(created)))?;
+        }
+    } else if let Some(claim) = view.state.hold.claim() {
+        write!(f, " by holder {}", claim.holder)?;
+    }
+    match (view.word(), &view.judgement) {
+        (Word::Expired, Some(judged)) => {
+            write!(f, "; its lease is over and it can be taken in {}", Span(judged.stealable_in_ms))
+        }
+        (_, Some(judged)) => write!(f, "; its lease ends in {}", Span(judged.remaining_ms)),
+        _ => Ok(()),
+    }
+}
+
+impl std::error::Error for LockError {}
+
+impl Coded for LockError {
+    fn code(&self) -> Code {
+        match self {
+            LockError::Read(error) => error.code(),
+            LockError::Io { source, .. } => code_of_io(source),
+            LockError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
+            LockError::StaleMount { .. } => Code::UnsafeFilesystem,
+            LockError::Conflict(_) => Code::LockConflict,
+            LockError::Frozen(_) => Code::LockFrozen,
+            LockError::ClockSkew { .. } => Code::ClockSkewExceeded,
+            LockError::NotHeld { .. } => Code::LockNotHeld,
+            LockError::Fenced { .. } | LockError::HeadMoved { .. } => Code::FencingMismatch,
+            LockError::Expired { .. } => Code::LockExpired,
+            LockError::Retired { .. } => Code::NotFound,
+            LockError::Invalid { .. } => Code::Usage,
+            LockError::Internal { .. } => Code::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            LockError::Read(error) => return error.hint(),
+            LockError::Io { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space on this volume, then run the same command again".into()
+                }
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+                    "make the repository writable for this user, then run the same command again"
+                        .into()
+                }
+                _ => "nothing was changed; check the mount, then run the same command again".into(),
+            },
+            LockError::OutcomeUnknown { worktree, .. } => format!(
+                "nothing was undone; once the mount answers again run: jvs lock status -w {worktree}"
+            ),
+            LockError::StaleMount { .. } => {
+                "mount the volume without --readdir-cache, then try again".into()
+            }
+            LockError::Conflict(view) if view.word() == Word::Expired => format!(
+                "run this again in {} to take it over, or see: jvs lock why -w {}",
+                Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms)),
+                view.worktree
+            ),
+            LockError::Conflict(view) => format!(
+                "wait for it to be released, or see who holds it and why: jvs lock why -w {}",
+                view.worktree
+            ),
+            LockError::Frozen(view) => {
+                format!("wait until the freeze ends, or see: jvs lock why -w {}", view.worktree)
+            }
+            LockError::ClockSkew { view, .. } => format!(
+                "set the clocks right (timedatectl, chronyc tracking), or prove the holder idle \
+                 without them: jvs lock steal -w {} --observe --reason TEXT",
+                view.worktree
+            ),
+            LockError::NotHeld { view } => {
+                format!("to take it: jvs lock acquire -w {}", view.worktree)
+            }
+            LockError::Fenced { worktree, .. } => {
+                format!("stop writing to the worktree; see who has it: jvs lock why -w {worktree}")
+            }
+            LockError::Expired { worktree, .. } => format!(
+                "stop writing, then take it again if it is still free: jvs lock acquire -w {worktree}"
+            ),
+            LockError::Retired { .. } => "see which there are: jvs worktree list".into(),
+            LockError::HeadMoved { .. } => "take the snapshot again on top of the new head".into(),
+            LockError::Invalid { .. } => "see: jvs lock --help".into(),
+            LockError::Internal { .. } => {
+                "please report this, with the output of: jvs audit --json".into()
+            }
+        })
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self {
+            LockError::Conflict(view) | LockError::Frozen(view) | LockError::NotHeld { view } => {
+                Some(view_details(view))
+            }
+            LockError::ClockSkew { view, max_clock_skew_ms } => {
+                let mut details = view_details(view);
+                details["max_clock_skew_ms"] = json!(max_clock_skew_ms);
+                if let Some(judged) = &view.judgement {
+                    details["observed_skew_ms"] = json!(judged.observed_skew_ms);
+                    details["evidence"] = json!(judged.evidence);
+                }
+                Some(details)
+            }
+            LockError::Fenced { token, current, .. } => {
+                Some(json!({"fencing_token": token, "current_token": current}))
+            }
+            LockError::Expired { token, since_ms, .. } => {
+                Some(json!({"fencing_token": token, "expired_since_ms": since_ms}))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn view_details(view: &View) -> serde_json::Value {
+    let record = view.record();
+    let reason = match view.word() {
+        Word::Held | Word::Expired => Some("LOCK_HELD"),
+        Word::Frozen => Some("LOCK_FROZEN"),
+        Word::Stealable => Some("LOCK_EXPIRED"),
+        Word::Free | Word::Retired => None,
+    };
+    json!({
+        "worktree": view.worktree,
+        "state": view.word(),
+        "holder_id": record.map(|r| &r.holder_id),
+        "session_id": record.map(|r| &r.session_id),
+        "since": record.map(|r| &r.created_at),
+        "lease_expires_at": view.expires().map(|expires| expires.rfc3339()),
+        "remaining_ms": view.remaining_ms(),
+        "stealable_in_ms": view.judgement.as_ref().map(|judged| judged.stealable_in_ms),
+        "fencing_token": view.state.token,
+        "reason": reason,
+    })
+}
+
+/// Why a register could not be made.
+#[derive(Debug)]
+pub enum BirthError {
+    /// There is one.
+    Exists {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
+    /// The filesystem failed; nothing is there.
+    Io {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// How.
+        source: io::Error,
+    },
+    /// The rename into place was neither confirmed nor refused.
+    OutcomeUnknown {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The answer.
+        source: io::Error,
+    },
+    /// What is there now cannot be read.
+    Read(ReadError),
+}
+
+impl fmt::Display for BirthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BirthError::Exists { worktree } => {
+                write!(f, "worktree '{worktree}' has a fence register already")
+            }
+            BirthError::Io { worktree, source } => {
+                write!(f, "cannot make the fence register of worktree '{worktree}': {source}")
+            }
+            BirthError::OutcomeUnknown { worktree, source } => write!(
+                f,
+                "whether the fence register of worktree '{worktree}' was made cannot be told: \
+                 {source}"
+            ),
+            BirthError::Read(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BirthError {}
+
+impl Coded for BirthError {
+    fn code(&self) -> Code {
+        match self {
+            BirthError::Exists { .. } => Code::Exists,
+            BirthError::Io { source, .. } => code_of_io(source),
+            BirthError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
+            BirthError::Read(error) => error.code(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            BirthError::Exists { .. } => "see which there are: jvs worktree list".into(),
+            BirthError::Io { .. } => "check the mount, then run the same command again".into(),
+            BirthError::OutcomeUnknown { .. } => {
+                "once the mount answers again, run the same command again".into()
+            }
+            BirthError::Read(error) => return error.hint(),
+        })
+    }
+}

@@ -1,0 +1,192 @@
+use jvs_repo::id::{Epoch, HolderNonce, OpNonce};
+use jvs_repo::name::WorktreeName;
+
+use super::*;
+use crate::session::tests::session;
+
+const LEASE: u64 = 30_000;
+const MARGIN: u64 = 3_000;
+const T0: u64 = 1_700_000_000_000;
+
+struct Case {
+    state: State,
+    record: Record,
+    policy: LockPolicy,
+}
+
+impl Case {
+    /// Held since wall T0, boot 1000 on host a.
+    fn new() -> Self {
+        let me = session("s", 1);
+        let op = OpNonce([1; 8]);
+        let state = State::birth(Epoch { counter: 1, salt: 0 }, op).granted(
+            me.nonce(),
+            LEASE,
+            WallMs(T0),
+            op,
+        );
+        let policy = LockPolicy::default();
+        let claim = *state.hold.claim().expect("held");
+        let at = Reading { wall: WallMs(T0), boot: BootMs(1_000) };
+        let main = WorktreeName::main();
+        let record = Record::of_grant(&me, &main, &state, &claim, at, &policy, None);
+        Case { state, record, policy }
+    }
+
+    fn judge(&self, boot_id: &str, wall: u64, boot: u64, watch: Option<&Watch>) -> Judgement {
+        judge(Facts {
+            state: &self.state,
+            record: Some(&self.record),
+            now: Reading { wall: WallMs(wall), boot: BootMs(boot) },
+            boot_id: &BootId(boot_id.into()),
+            discipline: Discipline::Unknown,
+            watch,
+            policy: &self.policy,
+        })
+        .expect("held")
+    }
+
+    fn seen_from_other_host(&self, wall: u64) -> Judgement {
+        self.judge("boot-b", wall, 5, None)
+    }
+}
+
+#[test]
+fn on_the_same_boot_the_wall_clock_does_not_matter() {
+    let case = Case::new();
+    for wall in [0, T0, T0 + 3_600_000, 4_294_967_296_000] {
+        let judge = |boot| case.judge("boot-a", wall, boot, None);
+        assert_eq!(judge(1_000 + LEASE).standing, Standing::Live);
+        assert_eq!(judge(1_000 + LEASE + MARGIN).standing, Standing::Expired);
+        let late = judge(1_000 + LEASE + MARGIN + 1);
+        assert_eq!((late.standing, late.method), (Standing::Stealable, Method::SameBoot));
+        assert_eq!(late.observed_skew_ms, 0);
+    }
+}
+
+#[test]
+fn from_another_host_the_wall_clock_decides_with_skew_and_grace() {
+    let case = Case::new();
+    let end = T0 + LEASE;
+    for (wall, standing, stealable_in) in [
+        (T0, Standing::Live, LEASE + MARGIN + 1),
+        (end, Standing::Live, MARGIN + 1),
+        (end + 1, Standing::Expired, MARGIN),
+        (end + MARGIN, Standing::Expired, 1),
+        (end + MARGIN + 1, Standing::Stealable, 0),
+        (end + 3_600_000, Standing::Stealable, 0),
+    ] {
+        let judged = case.seen_from_other_host(wall);
+        assert_eq!(judged.standing, standing, "{wall}");
+        assert_eq!(judged.stealable_in_ms, stealable_in, "{wall}");
+        assert_eq!(judged.method, Method::WallClock);
+    }
+}
+
+#[test]
+fn a_renewal_in_our_future_proves_skew() {
+    let judged = Case::new().seen_from_other_host(T0 - 3_600_000);
+    assert_eq!(judged.observed_skew_ms, 3_600_000);
+    assert_eq!(judged.evidence, [Evidence::RenewedInTheFuture { by_ms: 3_600_000 }]);
+}
+
+#[test]
+fn a_holder_whose_wall_clock_was_set_is_noticed() {
+    let mut case = Case::new();
+    // Ten seconds by its boot-time clock, an hour and ten by its wall clock.
+    let at = Reading { wall: WallMs(T0 + 3_610_000), boot: BootMs(11_000) };
+    case.state = case.state.extended(LEASE, at.wall, OpNonce([2; 8]));
+    let claim = *case.state.hold.claim().expect("held");
+    case.record.renewed(&session("s", 1), &claim, at);
+    let judged = case.seen_from_other_host(T0 + 3_611_000);
+    assert_eq!(judged.evidence, [Evidence::HolderClockSet { by_ms: 3_600_000 }]);
+}
+
+#[test]
+fn a_renewal_seen_outside_our_two_reads_proves_skew() {
+    let case = Case::new();
+    let read = |wall, boot| Reading { wall: WallMs(wall), boot: BootMs(boot) };
+    // Our clock is five seconds behind the holder's.
+    let mut watch = Watch::start(case.state, read(T0 - 4_000, 0), read(T0 - 4_000, 0));
+    let renewed = case.state.extended(LEASE, WallMs(T0 + 10_000), OpNonce([2; 8]));
+    watch.look(renewed, read(T0 + 5_000, 9_000), read(T0 + 5_000, 9_000));
+    let seen = Case { state: renewed, ..case };
+    let judged = seen.judge("boot-b", T0 + 5_000, 9_000, Some(&watch));
+    assert_eq!(judged.evidence, [Evidence::OutsideBracket { by_ms: 5_000 }]);
+}
+
+#[test]
+fn an_unchanged_name_for_a_lease_and_grace_needs_no_wall_clock() {
+    let case = Case::new();
+    let read = |boot| Reading { wall: WallMs(0), boot: BootMs(boot) };
+    let watch = Watch::start(case.state, read(0), read(50));
+    let early = case.judge("boot-b", 0, 50 + LEASE + 1_000 - 1, Some(&watch));
+    assert_ne!(early.standing, Standing::Stealable);
+    let judged = case.judge("boot-b", 0, 50 + LEASE + 1_000, Some(&watch));
+    assert_eq!((judged.standing, judged.method), (Standing::Stealable, Method::Observed));
+}
+
+#[test]
+fn any_change_of_the_name_starts_the_watch_again() {
+    let case = Case::new();
+    let read = |boot| Reading { wall: WallMs(T0), boot: BootMs(boot) };
+    let mut watch = Watch::start(case.state, read(0), read(0));
+    let moved = case.state.advanced(OpNonce([9; 8]));
+    watch.look(moved, read(30_000), read(30_000));
+    assert_eq!(watch.unchanged_for(&moved, BootMs(31_000)), Some(1_000));
+    assert_eq!(watch.unchanged_for(&case.state, BootMs(31_000)), None);
+}
+
+#[test]
+fn a_record_of_another_holder_is_no_evidence() {
+    let mut case = Case::new();
+    case.record.holder_nonce = HolderNonce([9; 16]);
+    let judged = case.judge("boot-a", T0, 10_000_000, None);
+    assert_eq!(judged.method, Method::WallClock);
+    assert_eq!(judged.standing, Standing::Live);
+    assert_eq!(case.seen_from_other_host(0).evidence, []);
+}
+
+#[test]
+fn a_record_that_missed_the_last_renewal_does_not_shorten_the_lease() {
+    let mut case = Case::new();
+    case.state = case.state.extended(LEASE, WallMs(T0 + 20_000), OpNonce([2; 8]));
+    // By the record's boot-time readings the lease would be over.
+    let judged = case.judge("boot-a", T0 + 40_000, 1_000 + 40_000, None);
+    assert_eq!((judged.standing, judged.method), (Standing::Live, Method::WallClock));
+}
+
+#[test]
+fn an_unsteered_clock_is_mentioned_but_measures_nothing() {
+    let case = Case::new();
+    let judged = judge(Facts {
+        state: &case.state,
+        record: Some(&case.record),
+        now: Reading { wall: WallMs(T0), boot: BootMs(0) },
+        boot_id: &BootId("boot-b".into()),
+        discipline: Discipline::Unsynchronised,
+        watch: None,
+        policy: &case.policy,
+    })
+    .expect("held");
+    assert_eq!(judged.evidence, [Evidence::Unsynchronised]);
+    assert_eq!(judged.observed_skew_ms, 0);
+}
+
+/// v6.3 computes `|now - lease_expires_at - lease_duration|`. With its own
+/// defaults that allows a steal only from 28 s to 32 s after expiry.
+#[test]
+fn the_formula_of_v63_refuses_an_hour_old_lock_and_ours_does_not() {
+    let literal = |since_end: i64| {
+        let observed_skew = (since_end - 30_000).abs();
+        since_end > 3_000 && observed_skew <= 2_000
+    };
+    let allowed: Vec<i64> = (-120_000..7_200_000).filter(|ms| literal(*ms)).collect();
+    assert_eq!((allowed.first(), allowed.last()), (Some(&28_000), Some(&32_000)));
+    let case = Case::new();
+    for since_end in [3_001, 27_999, 28_000, 32_001, 3_600_000] {
+        let judged = case.seen_from_other_host(T0 + LEASE + since_end);
+        assert_eq!(judged.standing, Standing::Stealable, "{since_end}");
+        assert_eq!(judged.observed_skew_ms, 0);
+    }
+}

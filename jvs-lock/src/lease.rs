@@ -1,0 +1,460 @@
+//! A lease: the right to write, as a value that cannot be copied.
+//!
+//! Dropping one does no I/O: a forgotten lease simply expires. What fails hands
+//! the value back, so that the caller can try again or let go.
+
+use std::fmt;
+use std::io;
+
+use jvs_repo::audit::Kind;
+use jvs_repo::clock::{BootMs, Reading};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::{Epoch, FencingToken, SnapshotId};
+use jvs_repo::name::WorktreeName;
+use serde::{Deserialize, Serialize};
+
+use crate::belief::Belief;
+use crate::decide::{self, Bound, Own};
+use crate::drive::{Applied, Verdict};
+use crate::error::LockError;
+use crate::locks::{Locks, believed_end};
+use crate::mutation::Rule;
+use crate::record::{OwnRecord, Record};
+use crate::register::Register;
+use crate::state::{Claim, State};
+
+/// How a lease came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum How {
+    /// The lock was free.
+    Acquired,
+    /// This session had it already.
+    Refreshed,
+    /// Its former holder's lease was over.
+    Stolen,
+    /// Another process of this session took it.
+    Resumed,
+}
+
+/// Names one hold, so that the next process of the session can go on with it
+/// and with no other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// The worktree.
+    pub worktree: WorktreeName,
+    /// Life of the register.
+    pub epoch: Epoch,
+    /// The token.
+    pub token: FencingToken,
+}
+
+/// The right to write to one worktree, for a while.
+///
+/// ```compile_fail,E0599
+/// fn twice(lease: jvs_lock::Lease<'_>) {
+///     let copy = lease.clone(); // a lease cannot be copied
+/// }
+/// ```
+#[must_use = "a lease that is dropped is not released: it expires"]
+pub struct Lease<'r> {
+    locks: Locks<'r>,
+    register: Register<'r>,
+    bound: Bound,
+    claim: Claim,
+    lease_ms: u64,
+    belief: Belief,
+    own: Option<OwnRecord>,
+    how: How,
+    drift: Vec<String>,
+}
+
+impl fmt::Debug for Lease<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lease")
+            .field("worktree", self.register.worktree())
+            .field("token", &self.bound.token)
+            .field("how", &self.how)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'r> Lease<'r> {
+    /// A lease whose grant or refresh was confirmed; `before` was read before
+    /// its CAS was issued.
+    pub(crate) fn begin(
+        locks: Locks<'r>,
+        register: Register<'r>,
+        state: State,
+        before: Reading,
+        lease_ms: u64,
+        how: How,
+    ) -> Result<Self, LockError> {
+        let claim = *state.hold.claim().ok_or(LockError::internal("a grant has a claim"))?;
+        let bound = Bound { epoch: state.epoch, token: state.token, holder: locks.session.nonce() };
+        let belief = Belief::until_boot(before.boot.plus(claim.lease_ms));
+        let drift = Vec::new();
+        Ok(Lease { locks, register, bound, claim, lease_ms, belief, own: None, how, drift })
+    }
+
+    /// A lease that another process of the session began.
+    pub(crate) fn resumed(
+        locks: Locks<'r>,
+        register: Register<'r>,
+        state: State,
+    ) -> Result<Self, LockError> {
+        let seams = locks.seams;
+        let own = OwnRecord::adopt(seams.store, register.worktree(), &state);
+        let (own, drift) = match own {
+            Ok(own) => (own, Vec::new()),
+            Err(error) => (None, vec![format!("the lock record cannot be read: {error}")]),
+        };
+        let record = own.as_ref().map(|own| &own.record);
+        let boot_id = seams.clock.boot_id();
+        let end = believed_end(&state, record, seams.clock.now(), &boot_id, &locks.policy);
+        let lease_ms = state.hold.claim().map_or(0, |claim| claim.lease_ms);
+        let start = Reading { boot: BootMs(0), ..seams.clock.now() };
+        let mut lease = Lease::begin(locks, register, state, start, lease_ms, How::Resumed)?;
+        lease.belief = Belief::until_boot(end);
+        lease.own = own;
+        lease.drift = drift;
+        Ok(lease)
+    }
+
+    /// The worktree.
+    pub fn worktree(&self) -> &WorktreeName {
+        self.register.worktree()
+    }
+
+    /// The fencing token.
+    pub fn token(&self) -> FencingToken {
+        self.bound.token
+    }
+
+    /// How it came about.
+    pub fn how(&self) -> How {
+        self.how
+    }
+
+    /// What the next process of the session needs to go on.
+    pub fn ticket(&self) -> Ticket {
+        Ticket {
+            worktree: self.worktree().clone(),
+            epoch: self.bound.epoch,
+            token: self.bound.token,
+        }
+    }
+
+    /// The claim as it was last confirmed.
+    pub fn claim(&self) -> &Claim {
+        &self.claim
+    }
+
+    /// The record on disk, if it could be written.
+    pub fn record(&self) -> Option<&Record> {
+        self.own.as_ref().map(|own| &own.record)
+    }
+
+    /// What could not be brought up to date beside the register. Harmless, and
+    /// mended by the next renewal.
+    pub fn drift(&self) -> &[String] {
+        &self.drift
+    }
+
+    /// A handle on how long this holder may act, for a timer that does no I/O.
+    pub fn belief(&self) -> Belief {
+        self.belief.clone()
+    }
+
+    /// Makes the lease last for its length from now on. Only while it is not
+    /// over by this host's boot-time clock; if it fails, stop writing.
+    pub fn renew(&mut self) -> Result<(), LockError> {
+        self.check_belief()?;
+        let op = self.locks.fresh_op();
+        let (bound, lease_ms) = (self.bound, self.lease_ms);
+        let ended = self.locks.driver(&self.register, None).run(|state, now, _| {
+            let op = self.locks.op_of_attempt(op);
+            match decide::renew(state, bound, op) {
+                Ok(Own::Try) => {
+                    Ok(Verdict::Try(Kind::Renew, state.extended(lease_ms, now.wall, op)))
+                }
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => {
+                    Err(self.locks.refused(&self.register, state, refusal, None, Some(bound.token)))
+                }
+            }
+        });
+        let Applied { state, before } = match ended {
+            Ok(applied) => applied,
+            Err(error) => {
+                if is_lost(&error) {
+                    self.belief.end();
+                }
+                return Err(error);
+            }
+        };
+        self.claim = *state.hold.claim().ok_or(LockError::internal("a renewal has a claim"))?;
+        self.belief.extend_to(before.boot.plus(self.claim.lease_ms));
+        self.write_record(&state, before, None);
+        Ok(())
+    }
+
+    /// The right to commit, for as long as the borrow lasts. Needs a lease that
+    /// is not over by this host's clock; whether it was taken over is decided by
+    /// the commit itself.
+    pub fn fence(&mut self) -> Result<Fence<'_, 'r>, LockError> {
+        self.check_belief()?;
+        Ok(Fence { lease: self })
+    }
+
+    /// Gives the lock back. Belief ends before the release is issued: one that
+    /// lands late must not find a holder that still writes.
+    pub fn release(mut self) -> Result<(), ReleaseError<'r>> {
+        if Rule::BeliefEndsBeforeRelease.holds() {
+            self.belief.end();
+        }
+        match self.issue_release() {
+            Ok(()) => {
+                self.belief.end();
+                if let Some(own) = self.own.take() {
+                    // Best effort: a record without a holder is drift.
+                    let _ = own.remove(self.locks.seams.store);
+                }
+                Ok(())
+            }
+            Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
+        }
+    }
+
+    fn issue_release(&self) -> Result<(), LockError> {
+        let op = self.locks.fresh_op();
+        let bound = self.bound;
+        self.locks
+            .driver(&self.register, None)
+            .run(|state, _, tried| {
+                let op = self.locks.op_of_attempt(op);
+                match decide::release(state, bound, !tried.is_empty()) {
+                    Ok(Own::Try) => Ok(Verdict::Try(Kind::Release, state.released(op))),
+                    Ok(Own::Done) => Ok(Verdict::Applied),
+                    Err(refusal) => Err(self.locks.refused(
+                        &self.register,
+                        state,
+                        refusal,
+                        None,
+                        Some(bound.token),
+                    )),
+                }
+            })
+            .map(|_| ())
+    }
+
+    fn check_belief(&self) -> Result<(), LockError> {
+        let now = self.locks.seams.clock.now().boot;
+        if self.belief.holds_at(now) {
+            return Ok(());
+        }
+        // The lease is over either way; a look tells the user which way.
+        let state = self.register.read()?;
+        match decide::renew(&state, self.bound, state.op) {
+            Ok(_) => Err(LockError::Expired {
+                worktree: self.worktree().clone(),
+                token: self.bound.token,
+                since_ms: now.since(self.belief.until().unwrap_or(now)),
+            }),
+            Err(refusal) => Err(self.locks.refused(
+                &self.register,
+                &state,
+                refusal,
+                None,
+                Some(self.bound.token),
+            )),
+        }
+    }
+
+    /// Brings the record up to date with a claim just confirmed at `at`.
+    pub(crate) fn write_record(&mut self, state: &State, at: Reading, note: Option<&str>) {
+        self.drift.clear();
+        if !self.belief.holds_at(self.locks.seams.clock.now().boot) {
+            // Late: a successor's record may be there by now.
+            return;
+        }
+        if let Err(error) = self.try_write_record(state, at, note) {
+            self.drift.push(format!("the lock record could not be written: {error}"));
+        }
+    }
+
+    fn try_write_record(
+        &mut self,
+        state: &State,
+        at: Reading,
+        note: Option<&str>,
+    ) -> io::Result<()> {
+        let store = self.locks.seams.store;
+        if self.how == How::Refreshed && self.own.is_none() {
+            self.own = OwnRecord::adopt(store, self.register.worktree(), state)?;
+        }
+        if let Some(own) = &mut self.own
+            && own.is_linked()?
+        {
+            own.record.renewed(&self.locks.session, &self.claim, at);
+            if note.is_some() {
+                own.record.set_note(note);
+            }
+            return own.rewrite();
+        }
+        let (worktree, claim) = (self.register.worktree(), self.claim);
+        let record = match self.own.take() {
+            // Somebody removed or replaced the file: the same record, anew.
+            Some(own) => {
+                let mut record = own.record;
+                record.renewed(&self.locks.session, &claim, at);
+                record
+            }
+            None => self.locks.record_of(worktree, state, &claim, at, note),
+        };
+        self.own = Some(OwnRecord::place(store, record)?);
+        Ok(())
+    }
+
+    /// Makes the grant survive a power cut, so that no token is granted twice.
+    /// After the record, because on a journalling filesystem its fsync has
+    /// carried the rename along and this one finds nothing left to do.
+    pub(crate) fn make_durable(&mut self) {
+        if let Err(error) = self.register.sync() {
+            self.drift.push(format!("the fence register could not be synced: {error}"));
+        }
+    }
+}
+
+/// Does the error say that the hold is gone for good?
+fn is_lost(error: &LockError) -> bool {
+    matches!(error.code(), Code::FencingMismatch | Code::LockNotHeld | Code::NotFound)
+}
+
+/// A release that failed, with the lease it failed to release. Its belief has
+/// ended all the same.
+pub struct ReleaseError<'r> {
+    /// The lease, to try again with.
+    pub lease: Box<Lease<'r>>,
+    /// What went wrong.
+    pub error: LockError,
+}
+
+impl fmt::Debug for ReleaseError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl fmt::Display for ReleaseError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for ReleaseError<'_> {}
+
+impl Coded for ReleaseError<'_> {
+    fn code(&self) -> Code {
+        self.error.code()
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.error.hint()
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        self.error.details()
+    }
+}
+
+/// The right to move the head, borrowed from a live lease.
+///
+/// It can only come from [`Lease::fence`], and while it lives the lease can be
+/// neither renewed from under it nor released:
+///
+/// ```compile_fail,E0505
+/// fn release_under_a_fence(mut lease: jvs_lock::Lease<'_>) {
+///     let fence = lease.fence().unwrap();
+///     let _ = lease.release();
+///     fence.token();
+/// }
+/// ```
+pub struct Fence<'l, 'r> {
+    lease: &'l mut Lease<'r>,
+}
+
+impl Fence<'_, '_> {
+    /// The worktree whose head it may move.
+    pub fn worktree(&self) -> &WorktreeName {
+        self.lease.worktree()
+    }
+
+    /// The token it commits under.
+    pub fn token(&self) -> FencingToken {
+        self.lease.token()
+    }
+
+    /// The life of the register it commits in.
+    pub fn epoch(&self) -> Epoch {
+        self.lease.bound.epoch
+    }
+
+    /// The register as it is now, if this session still holds it under this
+    /// fence's token.
+    pub fn read(&self) -> Result<State, LockError> {
+        let state = self.lease.register.read()?;
+        match decide::renew(&state, self.lease.bound, state.op) {
+            Ok(_) => Ok(state),
+            Err(refusal) => Err(self.lease.locks.refused(
+                &self.lease.register,
+                &state,
+                refusal,
+                None,
+                Some(self.lease.bound.token),
+            )),
+        }
+    }
+
+    /// Moves the head from `parent` to `head`: fence check and commit are one
+    /// rename. `is_ready` tells whether `head` has been made visible, which only
+    /// happens to what was committed; it is asked when an answer was lost.
+    ///
+    /// Answers once the commit is durable and was read back.
+    pub fn commit(
+        &mut self,
+        parent: Option<SnapshotId>,
+        head: SnapshotId,
+        is_ready: &dyn Fn() -> io::Result<bool>,
+    ) -> Result<State, LockError> {
+        let lease = &*self.lease;
+        let op = lease.locks.fresh_op();
+        let bound = lease.bound;
+        lease.locks.driver(&lease.register, None).run(|state, _, tried| {
+            let op = lease.locks.op_of_attempt(op);
+            let committed = !tried.is_empty()
+                && is_ready().map_err(|source| self.io("cannot look for the new head", source))?;
+            match decide::commit(state, bound, parent, head, committed) {
+                Ok(Own::Try) => Ok(Verdict::Try(Kind::Publish, state.with_head(head, op))),
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => Err(lease.locks.refused(
+                    &lease.register,
+                    state,
+                    refusal,
+                    None,
+                    Some(bound.token),
+                )),
+            }
+        })?;
+        let unsure =
+            |source| LockError::OutcomeUnknown { worktree: lease.worktree().clone(), source };
+        lease.register.sync().map_err(unsure)?;
+        // Exactly one entry again: a sync or restore tool may have brought an
+        // old one back, and then nobody can tell which is true.
+        Ok(lease.register.read()?)
+    }
+
+    fn io(&self, doing: &'static str, source: io::Error) -> LockError {
+        LockError::Io { worktree: self.worktree().clone(), doing, source }
+    }
+}

@@ -1,0 +1,108 @@
+//! Is the process that holds a lock still there? Three answers, and "cannot
+//! know" is never "dead".
+
+use jvs_repo::clock::BootId;
+use jvs_repo::proc::ProcessStat;
+use serde::Serialize;
+
+use crate::record::Record;
+
+/// What is known of the holder's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Liveness {
+    /// It runs on this host.
+    Alive,
+    /// It ran on this host and has ended.
+    Dead,
+    /// It runs on another host, or where its pid means nothing here.
+    Unknown(Unknowable),
+}
+
+/// Why nothing can be known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unknowable {
+    /// Another host, or another boot of a host that may not be this one.
+    OtherHost,
+    /// Another PID namespace on this host: a container.
+    OtherPidNamespace,
+    /// The record does not say which process.
+    NoProcess,
+}
+
+/// Where the question is asked from.
+#[derive(Debug, Clone, Copy)]
+pub struct Here<'h> {
+    /// This boot.
+    pub boot_id: &'h BootId,
+    /// This process's PID namespace.
+    pub pid_namespace: Option<u64>,
+}
+
+/// Judges by host, boot, namespace, pid and start time.
+pub fn liveness(
+    record: &Record,
+    here: Here<'_>,
+    lookup: impl FnOnce(u32) -> Option<ProcessStat>,
+) -> Liveness {
+    if record.boot_id != *here.boot_id {
+        // Host names are not unique: another boot id may be another machine.
+        return Liveness::Unknown(Unknowable::OtherHost);
+    }
+    if record.pid_namespace.is_none() || record.pid_namespace != here.pid_namespace {
+        return Liveness::Unknown(Unknowable::OtherPidNamespace);
+    }
+    let mut parts = record.holder_id.rsplit(':');
+    let start: Option<u64> = parts.next().and_then(|text| text.parse().ok());
+    let pid: Option<u32> = parts.next().and_then(|text| text.parse().ok());
+    let (Some(start), Some(pid)) = (start, pid) else {
+        return Liveness::Unknown(Unknowable::NoProcess);
+    };
+    match lookup(pid) {
+        Some(stat) if stat.start_ticks == start && !stat.zombie => Liveness::Alive,
+        // Gone, a zombie, or the pid belongs to somebody else by now.
+        _ => Liveness::Dead,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::tests::granted;
+
+    fn ask(change: impl FnOnce(&mut Record), found: Option<(u64, bool)>) -> Liveness {
+        let (_, mut record) = granted();
+        change(&mut record);
+        let boot_id = BootId("boot-a".into());
+        let here = Here { boot_id: &boot_id, pid_namespace: Some(1) };
+        liveness(&record, here, |pid| {
+            assert_eq!(pid, 100);
+            found.map(|(start_ticks, zombie)| ProcessStat {
+                start_ticks,
+                session_leader: 1,
+                zombie,
+            })
+        })
+    }
+
+    #[test]
+    fn a_process_is_its_pid_and_its_start() {
+        assert_eq!(ask(|_| (), Some((5, false))), Liveness::Alive);
+        assert_eq!(ask(|_| (), Some((5, true))), Liveness::Dead, "a zombie");
+        assert_eq!(ask(|_| (), Some((6, false))), Liveness::Dead, "the pid was used again");
+        assert_eq!(ask(|_| (), None), Liveness::Dead);
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_never_dead() {
+        for (change, why) in [
+            ((|r| r.boot_id = BootId("boot-b".into())) as fn(&mut Record), Unknowable::OtherHost),
+            (|r| r.pid_namespace = Some(2), Unknowable::OtherPidNamespace),
+            (|r| r.pid_namespace = None, Unknowable::OtherPidNamespace),
+            (|r| r.holder_id = "nonsense".into(), Unknowable::NoProcess),
+        ] {
+            assert_eq!(ask(change, None), Liveness::Unknown(why));
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The locks of a repository, as one session works with them.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+use jvs_repo::audit::{Kind, Log};
+use jvs_repo::clock::{BootMs, Reading};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::id::{FencingToken, OpNonce};
+use jvs_repo::name::WorktreeName;
+
+use crate::decide::{self, Acquire, Bound, Own, Refusal};
+use crate::drive::{Applied, Driver, Journal, Verdict};
+use crate::error::LockError;
+use crate::judge::Watch;
+use crate::lease::{How, Lease, Ticket};
+use crate::mutation::Rule;
+use crate::record::{OwnRecord, Record};
+use crate::register::Register;
+use crate::seams::Seams;
+use crate::session::Session;
+use crate::state::{Hold, LEASE_MAX_MS, State};
+use crate::view::{self, View, Word};
+
+/// What is wanted of a lock.
+#[derive(Debug, Clone, Copy)]
+pub struct Want<'w> {
+    /// How long the lease lasts without renewal.
+    pub lease_ms: u64,
+    /// Why, for the audit log.
+    pub reason: Option<&'w str>,
+    /// What for, for whoever looks at the lock.
+    pub note: Option<&'w str>,
+    /// What was seen by watching the register, if it was watched.
+    pub watch: Option<&'w Watch>,
+}
+
+impl Want<'_> {
+    /// A lease of this length, and nothing more to say.
+    pub const fn lease(lease_ms: u64) -> Self {
+        Want { lease_ms, reason: None, note: None, watch: None }
+    }
+}
+
+/// The locks of a repository in the hands of one session. Cheap to clone.
+#[derive(Clone)]
+pub struct Locks<'r> {
+    pub(crate) seams: Seams<'r>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) policy: LockPolicy,
+    pub(crate) journal: Arc<Mutex<Journal<'r>>>,
+}
+
+impl<'r> Locks<'r> {
+    /// The locks as `session` sees them, its events going to `log`. Touches
+    /// nothing.
+    pub fn new(seams: Seams<'r>, session: Session, policy: LockPolicy, log: Log<'r>) -> Self {
+        let journal = Journal::new(log, seams.clock, &session);
+        Locks { seams, session: Arc::new(session), policy, journal: Arc::new(Mutex::new(journal)) }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// One look at a lock. Changes nothing.
+    pub fn inspect(&self, worktree: &WorktreeName) -> Result<View, LockError> {
+        view::look(self.seams, &self.policy, worktree, Some(self.session.nonce()))
+    }
+
+    /// Takes the lock: if it is free, if it is this session's already (then it
+    /// is refreshed), or if its holder's lease is over for long enough (then it
+    /// is stolen, under a new token).
+    pub fn acquire(&self, worktree: &WorktreeName, want: Want<'_>) -> Result<Lease<'r>, LockError> {
+        check_lease(want.lease_ms)?;
+        let register = self.register(worktree);
+        let op = self.fresh_op();
+        let me = self.session.nonce();
+        let mut granted: Option<(Kind, FencingToken)> = None;
+        let Applied { state, before } =
+            self.driver(&register, want.reason).run(|state, now, _| {
+                let op = self.op_of_attempt(op);
+                let others = state.hold.claim().is_some() && state.holder() != Some(me);
+                let seen = match others {
+                    true => Some(self.examine(&register, state, want.watch)?),
+                    false => None,
+                };
+                let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+                let mut grant = |kind| {
+                    let next = state.granted(me, want.lease_ms, now.wall, op);
+                    granted = Some((kind, next.token));
+                    Verdict::Try(kind, next)
+                };
+                match decide::acquire(state, me, op, judged, &self.policy) {
+                    Ok(Acquire::Grant) => Ok(grant(Kind::Acquire)),
+                    Ok(Acquire::Steal) => Ok(grant(Kind::Steal)),
+                    Ok(Acquire::Refresh) => {
+                        Ok(Verdict::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
+                    }
+                    Ok(Acquire::Done) => Ok(Verdict::Applied),
+                    Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
+                }
+            })?;
+        let how = match granted {
+            // A grant whose answer was lost and that was then refreshed is a grant.
+            Some((Kind::Steal, token)) if token == state.token => How::Stolen,
+            Some((_, token)) if token == state.token => How::Acquired,
+            _ => How::Refreshed,
+        };
+        let mut lease = Lease::begin(self.clone(), register, state, before, want.lease_ms, how)?;
+        lease.write_record(&state, before, want.note);
+        lease.make_durable();
+        Ok(lease)
+    }
+
+    /// Goes on with a hold that another process of this session took. A ticket
+    /// binds to that very hold; without one, to whatever hold the session has.
+    pub fn resume(
+        &self,
+        worktree: &WorktreeName,
+        ticket: Option<&Ticket>,
+    ) -> Result<Lease<'r>, LockError> {
+        let register = self.register(worktree);
+        let state = register.read()?;
+        let bound = match ticket {
+            Some(ticket) => {
+                Bound { epoch: ticket.epoch, token: ticket.token, holder: self.session.nonce() }
+            }
+            None => Bound { epoch: state.epoch, token: state.token, holder: self.session.nonce() },
+        };
+        // Asked by renewing's rules: whoever may renew may go on.
+        if let Err(refusal) = decide::renew(&state, bound, self.fresh_op()) {
+            let refusal = if ticket.is_none() { Refusal::NotHeld } else { refusal };
+            return Err(self.refused(&register, &state, refusal, None, Some(bound.token)));
+        }
+        Lease::resumed(self.clone(), register, state)
+    }
+
+    /// Watches the register until its holder is proven idle, without any wall
+    /// clock: the exact name unchanged for a whole lease and the grace. `each`
+    /// is told what was seen, for how long, and how long is needed; it may stop
+    /// the watch, which then answers `None`.
+    pub fn observe(
+        &self,
+        worktree: &WorktreeName,
+        mut each: impl FnMut(&View, u64, u64) -> ControlFlow<()>,
+    ) -> Result<Option<Watch>, LockError> {
+        const LOOKS_A_LEASE: u64 = 60;
+        let register = self.register(worktree);
+        let mut watch: Option<Watch> = None;
+        loop {
+            let before = self.seams.clock.now();
+            let state = register.read()?;
+            let after = self.seams.clock.now();
+            let watch = match &mut watch {
+                Some(watch) => {
+                    watch.look(state, before, after);
+                    watch
+                }
+                none => none.insert(Watch::start(state, before, after)),
+            };
+            let view = self.examine(&register, &state, Some(watch))?;
+            let Some(claim) = state.hold.claim() else { return Ok(Some(watch.clone())) };
+            if view.mine || matches!(view.word(), Word::Stealable | Word::Free) {
+                return Ok(Some(watch.clone()));
+            }
+            let watched = watch.unchanged_for(&state, view.at.boot).unwrap_or(0);
+            let needed = claim.lease_ms.saturating_add(self.policy.steal_grace_ms);
+            if each(&view, watched, needed).is_break() {
+                return Ok(None);
+            }
+            let pause = (claim.lease_ms / LOOKS_A_LEASE).clamp(20, 1_000);
+            self.seams.clock.sleep_ms(pause.min(needed.saturating_sub(watched)).max(1));
+        }
+    }
+
+    /// Freezes the worktree: nobody acquires or publishes until the freeze ends
+    /// or is lifted. `force` takes it from a live holder, who is fenced.
+    pub fn freeze(
+        &self,
+        worktree: &WorktreeName,
+        for_ms: u64,
+        reason: &str,
+        force: bool,
+    ) -> Result<State, LockError> {
+        check_lease(for_ms)?;
+        let register = self.register(worktree);
+        let op = self.fresh_op();
+        let me = self.session.nonce();
+        let Applied { state, before } =
+            self.driver(&register, Some(reason)).run(|state, now, _| {
+                let op = self.op_of_attempt(op);
+                let seen = match state.hold.claim() {
+                    Some(_) => Some(self.examine(&register, state, None)?),
+                    None => None,
+                };
+                let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+                match decide::freeze(state, op, judged, force) {
+                    Ok(Own::Try) => {
+                        Ok(Verdict::Try(Kind::Freeze, state.frozen(me, for_ms, now.wall, op)))
+                    }
+                    Ok(Own::Done) => Ok(Verdict::Applied),
+                    Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
+                }
+            })?;
+        if let Hold::Frozen(claim) = state.hold {
+            let record = self.record_of(worktree, &state, &claim, before, Some(reason));
+            // Best effort, as for every record: the register says it is frozen.
+            let _ = OwnRecord::place(self.seams.store, record);
+        }
+        let _ = register.sync();
+        Ok(state)
+    }
+
+    /// Lifts a freeze, whoever made it.
+    pub fn unfreeze(&self, worktree: &WorktreeName, reason: &str) -> Result<State, LockError> {
+        let register = self.register(worktree);
+        let op = self.fresh_op();
+        let frozen_under = register.read()?.token;
+        let Applied { state, .. } =
+            self.driver(&register, Some(reason)).run(|state, _, tried| {
+                match decide::unfreeze(state, frozen_under, !tried.is_empty()) {
+                    Ok(Own::Try) => Ok(Verdict::Try(Kind::Unfreeze, state.released(op))),
+                    Ok(Own::Done) => Ok(Verdict::Applied),
+                    Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
+                }
+            })?;
+        let _ = self.seams.store.unlink(&jvs_repo::layout::lock_record(worktree));
+        Ok(state)
+    }
+
+    pub(crate) fn register(&self, worktree: &WorktreeName) -> Register<'r> {
+        Register::new(self.seams.store, self.seams.clock, worktree.clone())
+    }
+
+    pub(crate) fn driver<'d>(
+        &'d self,
+        register: &'d Register<'r>,
+        reason: Option<&'d str>,
+    ) -> Driver<'d, 'r> {
+        Driver { seams: self.seams, register, journal: &self.journal, reason }
+    }
+
+    pub(crate) fn fresh_op(&self) -> OpNonce {
+        OpNonce::random(self.seams.entropy)
+    }
+
+    /// The nonce of an attempt: that of its operation.
+    pub(crate) fn op_of_attempt(&self, op: OpNonce) -> OpNonce {
+        if Rule::OneOpForAllAttempts.holds() { op } else { self.fresh_op() }
+    }
+
+    pub(crate) fn examine(
+        &self,
+        register: &Register<'_>,
+        state: &State,
+        watch: Option<&Watch>,
+    ) -> Result<View, LockError> {
+        let me = Some(self.session.nonce());
+        view::examine(self.seams, &self.policy, register, *state, me, watch)
+    }
+
+    pub(crate) fn record_of(
+        &self,
+        worktree: &WorktreeName,
+        state: &State,
+        claim: &crate::state::Claim,
+        at: Reading,
+        note: Option<&str>,
+    ) -> Record {
+        Record::of_grant(&self.session, worktree, state, claim, at, &self.policy, note)
+    }
+
+    /// Turns a refusal into an error that tells what was seen.
+    pub(crate) fn refused(
+        &self,
+        register: &Register<'_>,
+        state: &State,
+        refusal: Refusal,
+        seen: Option<View>,
+        token: Option<FencingToken>,
+    ) -> LockError {
+        let worktree = register.worktree().clone();
+        match refusal {
+            Refusal::Fenced { current } => {
+                return LockError::Fenced { worktree, token: token.unwrap_or(current), current };
+            }
+            Refusal::Retired => return LockError::Retired { worktree },
+            Refusal::HeadMoved { current } => return LockError::HeadMoved { worktree, current },
+            Refusal::Conflict(_) | Refusal::Frozen(_) | Refusal::Skew(_) | Refusal::NotHeld => {}
+        }
+        let view = match seen.map_or_else(|| self.examine(register, state, None), Ok) {
+            Ok(view) => Box::new(view),
+            Err(error) => return error,
+        };
+        match refusal {
+            Refusal::Conflict(_) => LockError::Conflict(view),
+            Refusal::Frozen(_) => LockError::Frozen(view),
+            Refusal::Skew(_) => {
+                LockError::ClockSkew { view, max_clock_skew_ms: self.policy.max_clock_skew_ms }
+            }
+            _ => LockError::NotHeld { view },
+        }
+    }
+}
+
+fn check_lease(lease_ms: u64) -> Result<(), LockError> {
+    if (1..=LEASE_MAX_MS).contains(&lease_ms) {
+        return Ok(());
+    }
+    Err(LockError::Invalid { problem: "a lease lasts from 1 ms to 366 days".into() })
+}
+
+/// When a hold found in the register ends on this host's boot-time clock.
+///
+/// By the record if it is current and of this boot: exact. Otherwise by this
+/// host's own wall clock, on which the session wrote the end, less the skew
+/// that clocks are allowed.
+pub(crate) fn believed_end(
+    state: &State,
+    record: Option<&Record>,
+    now: Reading,
+    boot_id: &jvs_repo::clock::BootId,
+    policy: &LockPolicy,
+) -> BootMs {
+    let Some(claim) = state.hold.claim() else { return BootMs(0) };
+    match record.filter(|record| record.is_current(state) && record.boot_id == *boot_id) {
+        Some(record) => record.renewed_boot_ms.plus(claim.lease_ms),
+        None => {
+            let left = claim.expires.since(now.wall).saturating_sub(policy.max_clock_skew_ms);
+            now.boot.plus(left.min(claim.lease_ms))
+        }
+    }
+}

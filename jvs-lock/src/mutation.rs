@@ -1,0 +1,89 @@
+//! The rules of the protocol that can be switched off, one by one, to show that
+//! the exploration tests notice. Without the `mutations` feature every rule
+//! holds and the question compiles to nothing.
+
+/// A rule of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// ENOENT of a rename is *unknown*, not *failed*.
+    EnoentIsUnknown,
+    /// Unknown with the old name still there is retried or made certain, never
+    /// reported as failed.
+    UnchangedIsNotFailed,
+    /// A CAS lost to one's own session is tried again.
+    LostToSelfIsRetried,
+    /// An operation is bound to the token it began under.
+    BoundToToken,
+    /// A state older than one already seen is ignored.
+    MonotoneReads,
+    /// The margin before a steal includes the skew.
+    SkewInStealMargin,
+    /// A head move copies the end of the lease from the state just read.
+    HeadMoveCopiesExpiry,
+    /// A renewal never shortens the lease.
+    RenewalNeverShortens,
+    /// Belief counts from a reading taken before the call.
+    BeliefFromBefore,
+    /// Belief ends before a release is issued.
+    BeliefEndsBeforeRelease,
+    /// The register is born by renaming a ready directory.
+    BornByRename,
+    /// A steal raises the token.
+    StealRaisesToken,
+    /// A release keeps the token.
+    ReleaseKeepsToken,
+    /// All attempts of an operation share one nonce.
+    OneOpForAllAttempts,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Rule; 14] = [
+        Rule::EnoentIsUnknown,
+        Rule::UnchangedIsNotFailed,
+        Rule::LostToSelfIsRetried,
+        Rule::BoundToToken,
+        Rule::MonotoneReads,
+        Rule::SkewInStealMargin,
+        Rule::HeadMoveCopiesExpiry,
+        Rule::RenewalNeverShortens,
+        Rule::BeliefFromBefore,
+        Rule::BeliefEndsBeforeRelease,
+        Rule::BornByRename,
+        Rule::StealRaisesToken,
+        Rule::ReleaseKeepsToken,
+        Rule::OneOpForAllAttempts,
+    ];
+
+    /// Does the rule hold?
+    #[cfg(not(feature = "mutations"))]
+    #[inline(always)]
+    pub(crate) const fn holds(self) -> bool {
+        true
+    }
+
+    /// Does the rule hold?
+    #[cfg(feature = "mutations")]
+    pub(crate) fn holds(self) -> bool {
+        OFF.with(|off| off.get() != Some(self))
+    }
+}
+
+#[cfg(feature = "mutations")]
+thread_local! {
+    static OFF: std::cell::Cell<Option<Rule>> = const { std::cell::Cell::new(None) };
+}
+
+/// Runs `test` in a world where `rule` does not hold on this thread.
+#[cfg(feature = "mutations")]
+pub fn without<T>(rule: Rule, test: impl FnOnce() -> T) -> T {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OFF.with(|off| off.set(None));
+        }
+    }
+    OFF.with(|off| off.set(Some(rule)));
+    let _restore = Restore;
+    test()
+}

@@ -1,0 +1,264 @@
+//! The fence register: a directory with exactly one empty file whose *name* is
+//! the state. READ, CAS, and what their answers mean. Decides nothing about who
+//! may hold: that is [`crate::decide`]'s.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io;
+
+use jvs_repo::clock::Clock;
+use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::id::{Epoch, OpNonce, Seq};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::store::{RepoPath, Store};
+use rustix::io::Errno;
+
+use crate::backoff::Backoff;
+use crate::mutation::Rule;
+use crate::state::State;
+
+/// How often a READ that makes no sense is tried again.
+const READ_TRIES: u32 = 6;
+
+/// Why the register could not be read.
+#[derive(Debug)]
+pub enum ReadError {
+    /// There is no register for this worktree.
+    Missing {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
+    /// Not exactly one entry with a valid name.
+    Corrupt {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// What is there instead.
+        found: String,
+    },
+    /// The filesystem shows a state older than one it has shown before.
+    WentBack {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The newest state seen, as (epoch, seq).
+        seen: (Epoch, Seq),
+        /// What is shown now.
+        shown: (Epoch, Seq),
+    },
+    /// The filesystem failed.
+    Io {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// How.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ReadError::Missing { worktree } => {
+                write!(f, "the fence register of worktree '{worktree}' is missing")
+            }
+            ReadError::Corrupt { worktree, found } => {
+                write!(f, "the fence register of worktree '{worktree}' is corrupt: {found}")
+            }
+            ReadError::WentBack { worktree, seen, shown } => write!(
+                f,
+                "the filesystem went back in time: the register of worktree '{worktree}' was at \
+                 {}/{} and is now shown at {}/{}",
+                seen.0, seen.1, shown.0, shown.1
+            ),
+            ReadError::Io { worktree, source } => {
+                write!(f, "cannot read the fence register of worktree '{worktree}': {source}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+impl Coded for ReadError {
+    fn code(&self) -> Code {
+        match self {
+            ReadError::Missing { .. } | ReadError::Corrupt { .. } => Code::FenceCorrupt,
+            ReadError::WentBack { .. } => Code::UnsafeFilesystem,
+            ReadError::Io { source, .. } => code_of_io(source),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            ReadError::Missing { .. } | ReadError::Corrupt { .. } => {
+                "stop all writers of this worktree, then run: jvs doctor --strict --repair".into()
+            }
+            ReadError::WentBack { .. } => {
+                "the metadata engine lost a write or a cache is stale; run: jvs doctor --probe"
+                    .into()
+            }
+            ReadError::Io { source, .. } if code_of_io(source) == Code::PathEscape => {
+                "a symlink stands where a control directory should be; remove it, then run: \
+                 jvs doctor --strict"
+                    .into()
+            }
+            ReadError::Io { .. } => {
+                "check that the filesystem is mounted and healthy, then try again".into()
+            }
+        })
+    }
+}
+
+/// What a rename's answer means.
+#[derive(Debug)]
+pub enum Answer {
+    /// Applied.
+    Applied,
+    /// Certainly not applied.
+    Refused(io::Error),
+    /// It may have been applied, or may yet be.
+    Unknown(io::Error),
+}
+
+impl Answer {
+    /// Sorts a rename's answer. Everything that is not a plain refusal is
+    /// unknown, ENOENT included: metadata engines were seen to answer ENOENT
+    /// for a rename that they had applied and whose reply was lost.
+    pub fn of(answer: io::Result<()>) -> Self {
+        let Err(error) = answer else { return Answer::Applied };
+        let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+        match errno {
+            Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG | Errno::XDEV) => {
+                Answer::Refused(error)
+            }
+            Some(Errno::NOENT) if !Rule::EnoentIsUnknown.holds() => Answer::Refused(error),
+            _ => Answer::Unknown(error),
+        }
+    }
+}
+
+/// Is this the kind of failure that a network filesystem gets over by itself?
+pub fn is_transient(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error().map(Errno::from_raw_os_error),
+        Some(
+            Errno::IO
+                | Errno::STALE
+                | Errno::TIMEDOUT
+                | Errno::AGAIN
+                | Errno::NOTCONN
+                | Errno::INTR
+        )
+    )
+}
+
+/// One worktree's register, with a memory of the newest state seen.
+pub struct Register<'r> {
+    store: &'r dyn Store,
+    clock: &'r dyn Clock,
+    worktree: WorktreeName,
+    dir: RepoPath,
+    newest: Cell<Option<(Epoch, Seq)>>,
+}
+
+impl<'r> Register<'r> {
+    /// The register of `worktree`. Touches nothing.
+    pub fn new(store: &'r dyn Store, clock: &'r dyn Clock, worktree: WorktreeName) -> Self {
+        let dir = layout::register(&worktree);
+        Register { store, clock, worktree, dir, newest: Cell::new(None) }
+    }
+
+    /// Whose register this is.
+    pub fn worktree(&self) -> &WorktreeName {
+        &self.worktree
+    }
+
+    /// READ: the current state, never an older one than was seen before.
+    pub fn read(&self) -> Result<State, ReadError> {
+        let mut backoff = Backoff::new();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.read_once() {
+                Ok(state) => return Ok(state),
+                Err(error) if tries >= READ_TRIES || !may_pass(&error) => return Err(error),
+                Err(_) => self.clock.sleep_ms(backoff.next_ms()),
+            }
+        }
+    }
+
+    fn read_once(&self) -> Result<State, ReadError> {
+        let names = self.store.first_batch(&self.dir).map_err(|source| {
+            let worktree = self.worktree.clone();
+            match source.kind() {
+                io::ErrorKind::NotFound => ReadError::Missing { worktree },
+                io::ErrorKind::NotADirectory => {
+                    ReadError::Corrupt { worktree, found: "it is not a directory".into() }
+                }
+                _ => ReadError::Io { worktree, source },
+            }
+        })?;
+        let mut entries = names.iter().filter(|name| !name.as_encoded_bytes().starts_with(b"."));
+        let corrupt = |found: String| ReadError::Corrupt { worktree: self.worktree.clone(), found };
+        let name = match (entries.next(), entries.count()) {
+            (None, _) => return Err(corrupt("it is empty".into())),
+            (Some(name), 0) => name,
+            (Some(_), more) => return Err(corrupt(format!("it has {} entries", more + 1))),
+        };
+        let state = name
+            .to_str()
+            .and_then(|name| name.parse::<State>().ok())
+            .ok_or_else(|| corrupt(format!("its entry {name:?} is not a state")))?;
+        self.remember(state)
+    }
+
+    /// Ignores what is older than what was seen: caches, and engines that were
+    /// rolled back. Without this a committed publish may be reported as lost.
+    fn remember(&self, state: State) -> Result<State, ReadError> {
+        let shown = (state.epoch, state.seq);
+        if let Some(seen) = self.newest.get() {
+            let older = shown.0.counter < seen.0.counter || (shown.0 == seen.0 && shown.1 < seen.1);
+            let other_life = shown.0.counter == seen.0.counter && shown.0 != seen.0;
+            if (older || other_life) && Rule::MonotoneReads.holds() {
+                return Err(ReadError::WentBack { worktree: self.worktree.clone(), seen, shown });
+            }
+        }
+        self.newest.set(Some(shown));
+        Ok(state)
+    }
+
+    /// CAS: moves the register from `old` to `new` if it is at `old`.
+    pub fn swap(&self, old: &State, new: &State) -> Answer {
+        debug_assert!(new.follows(old) || !Rule::ReleaseKeepsToken.holds(), "{old} -> {new}");
+        let path = |state: &State| {
+            self.dir.child(&state.to_string()).expect("a state's name has no slash")
+        };
+        let answer = Answer::of(self.store.rename(&path(old), &path(new)));
+        if matches!(answer, Answer::Applied) {
+            self.newest.set(Some((new.epoch, new.seq)));
+        }
+        answer
+    }
+
+    /// Makes a mount that serves a cached listing look again, by changing the
+    /// directory under a dot-name, which no READ counts.
+    pub fn shake(&self, op: OpNonce) -> io::Result<()> {
+        let probe = self.dir.child(&format!(".probe-{op}")).expect("plain");
+        drop(self.store.create_new(&probe)?);
+        self.store.unlink(&probe)
+    }
+
+    /// Makes the current state survive a power cut.
+    pub fn sync(&self) -> io::Result<()> {
+        self.store.sync_dir(&self.dir)
+    }
+}
+
+/// Could the next READ answer better? btrfs shows an empty directory for a
+/// moment in the middle of a rename, and caches catch up.
+fn may_pass(error: &ReadError) -> bool {
+    match error {
+        ReadError::Missing { .. } => false,
+        ReadError::Corrupt { .. } | ReadError::WentBack { .. } => true,
+        ReadError::Io { source, .. } => is_transient(source),
+    }
+}

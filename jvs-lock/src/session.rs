@@ -1,0 +1,194 @@
+//! Who holds: a session, and the process that speaks for it.
+//!
+//! Must not know where the secret is kept or how the session id was found: the
+//! command does that.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jvs_repo::clock::BootId;
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::HolderNonce;
+pub use jvs_repo::metadata::{Environment, Purpose};
+
+/// Longest session id, in bytes.
+pub const SESSION_ID_MAX: usize = 128;
+
+/// A session id: printable ASCII without spaces.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionId(String);
+
+impl SessionId {
+    /// As text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Text that cannot be a session id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadSessionId(String);
+
+impl fmt::Display for BadSessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: String = self.0.chars().take(80).flat_map(char::escape_debug).collect();
+        write!(f, "\"{shown}\" cannot be a session id")
+    }
+}
+
+impl std::error::Error for BadSessionId {}
+
+impl Coded for BadSessionId {
+    fn code(&self) -> Code {
+        Code::SessionInvalid
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(format!(
+            "use 1 to {SESSION_ID_MAX} printable ASCII characters without spaces, for example \
+             JVS_SESSION_ID=agent-1"
+        ))
+    }
+}
+
+impl FromStr for SessionId {
+    type Err = BadSessionId;
+
+    fn from_str(text: &str) -> Result<Self, BadSessionId> {
+        let fits = (1..=SESSION_ID_MAX).contains(&text.len());
+        if fits && text.bytes().all(|b| b.is_ascii_graphic()) {
+            Ok(SessionId(text.to_owned()))
+        } else {
+            Err(BadSessionId(text.to_owned()))
+        }
+    }
+}
+
+/// What only the session knows. Its public nonce is derived from it, so reading
+/// a record never lets anyone renew or release.
+#[derive(Clone)]
+pub struct Secret(pub [u8; 32]);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// The process that speaks for a session, and where it runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Host name.
+    pub host: String,
+    /// User name.
+    pub user: String,
+    /// Process id.
+    pub pid: u32,
+    /// When the process started, in clock ticks after boot.
+    pub start_time: u64,
+    /// The PID namespace that `pid` belongs to, if known.
+    pub pid_namespace: Option<u64>,
+    /// Which boot of the host.
+    pub boot_id: BootId,
+    /// Where it runs.
+    pub environment: Environment,
+    /// What for.
+    pub purpose: Purpose,
+}
+
+/// A session as the lock sees it.
+#[derive(Debug, Clone)]
+pub struct Session {
+    id: SessionId,
+    nonce: HolderNonce,
+    identity: Identity,
+}
+
+impl Session {
+    /// The session `id` with its secret, spoken for by `identity`.
+    pub fn new(id: SessionId, secret: &Secret, identity: Identity) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("jvs holder nonce v1");
+        hasher.update(&secret.0);
+        hasher.update(id.as_str().as_bytes());
+        let mut nonce = [0; 16];
+        nonce.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        Session { id, nonce: HolderNonce(nonce), identity }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// Its public nonce.
+    pub fn nonce(&self) -> HolderNonce {
+        self.nonce
+    }
+
+    /// The process that speaks for it.
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// `host:user:pid:start_time`.
+    pub fn holder_id(&self) -> String {
+        let Identity { host, user, pid, start_time, .. } = &self.identity;
+        // Colons separate the four parts, so none may be inside one of them.
+        let clean = |text: &str| -> String {
+            text.chars()
+                .map(|c| if c.is_ascii_graphic() && c != ':' { c } else { '_' })
+                .take(64)
+                .collect()
+        };
+        format!("{}:{}:{pid}:{start_time}", clean(host), clean(user))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn session(id: &str, secret: u8) -> Session {
+        let identity = Identity {
+            host: "host-a".into(),
+            user: "ann".into(),
+            pid: 100,
+            start_time: 5,
+            pid_namespace: Some(1),
+            boot_id: BootId("boot-a".into()),
+            environment: Environment::Local,
+            purpose: Purpose::Interactive,
+        };
+        Session::new(id.parse().expect("valid"), &Secret([secret; 32]), identity)
+    }
+
+    #[test]
+    fn the_public_nonce_needs_both_secret_and_id() {
+        let nonce = session("s", 1).nonce();
+        assert_eq!(nonce, session("s", 1).nonce());
+        assert_ne!(nonce, session("s", 2).nonce());
+        assert_ne!(nonce, session("t", 1).nonce());
+    }
+
+    #[test]
+    fn a_holder_id_always_has_four_parts() {
+        let mut odd = session("s", 1);
+        odd.identity.host = "we:ird host\n".into();
+        assert_eq!(odd.holder_id().split(':').count(), 4, "{}", odd.holder_id());
+    }
+
+    #[test]
+    fn bad_session_ids_are_refused() {
+        let long = "x".repeat(SESSION_ID_MAX + 1);
+        for id in ["", " ", "a b", "a\n", "\u{e9}", long.as_str()] {
+            let error = id.parse::<SessionId>().expect_err(id);
+            assert_eq!(error.code(), Code::SessionInvalid);
+        }
+    }
+}

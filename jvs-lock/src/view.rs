@@ -1,0 +1,142 @@
+//! One look at a worktree's lock: the register, the record, and what they mean
+//! here and now. Changes nothing.
+
+use jvs_repo::clock::{Reading, WallMs};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::id::HolderNonce;
+use jvs_repo::name::WorktreeName;
+use serde::Serialize;
+
+use crate::error::LockError;
+use crate::judge::{Facts, Judgement, Standing, Watch, judge};
+use crate::record::{self, Found};
+use crate::register::Register;
+use crate::seams::Seams;
+use crate::state::{Hold, State};
+
+/// How a lock stands, in one word for people and scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// Nobody has it.
+    Free,
+    /// Its lease runs.
+    Held,
+    /// Its lease is over, but not yet for long enough to take it.
+    Expired,
+    /// Whoever comes may take it.
+    Stealable,
+    /// An operator froze it.
+    Frozen,
+    /// The worktree was removed.
+    Retired,
+}
+
+impl Word {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Word::Free => "free",
+            Word::Held => "held",
+            Word::Expired => "expired",
+            Word::Stealable => "stealable",
+            Word::Frozen => "frozen",
+            Word::Retired => "retired",
+        }
+    }
+}
+
+/// What one look saw.
+#[derive(Debug, Clone)]
+pub struct View {
+    /// The worktree.
+    pub worktree: WorktreeName,
+    /// The register.
+    pub state: State,
+    /// What stands where the record should be.
+    pub found: Found,
+    /// What was made of the claim, if there is one.
+    pub judgement: Option<Judgement>,
+    /// Is it this session's?
+    pub mine: bool,
+    /// When the look was taken.
+    pub at: Reading,
+}
+
+impl View {
+    /// How the lock stands.
+    pub fn word(&self) -> Word {
+        match (&self.state.hold, &self.judgement) {
+            (Hold::Free, _) => Word::Free,
+            (Hold::Retired, _) => Word::Retired,
+            (Hold::Frozen(_), Some(judged)) if judged.standing == Standing::Stealable => Word::Free,
+            (Hold::Frozen(_), _) => Word::Frozen,
+            (Hold::Held(_), Some(judged)) => match judged.standing {
+                Standing::Live => Word::Held,
+                Standing::Expired => Word::Expired,
+                Standing::Stealable => Word::Stealable,
+            },
+            (Hold::Held(_), None) => Word::Held,
+        }
+    }
+
+    /// The record, if it is about the claim that the register shows. A record
+    /// that disagrees with the register says nothing about the holder.
+    pub fn record(&self) -> Option<&record::Record> {
+        self.found.record().filter(|record| record.is_of(&self.state))
+    }
+
+    /// Milliseconds until the lease ends.
+    pub fn remaining_ms(&self) -> u64 {
+        self.judgement.as_ref().map_or(0, |judged| judged.remaining_ms)
+    }
+
+    /// End of the lease on the holder's wall clock.
+    pub fn expires(&self) -> Option<WallMs> {
+        self.state.hold.claim().map(|claim| claim.expires)
+    }
+}
+
+/// Looks at the lock of `worktree`. `me` tells whether it is one's own; without
+/// it nothing is.
+pub fn look(
+    seams: Seams<'_>,
+    policy: &LockPolicy,
+    worktree: &WorktreeName,
+    me: Option<HolderNonce>,
+) -> Result<View, LockError> {
+    let register = Register::new(seams.store, seams.clock, worktree.clone());
+    let state = register.read()?;
+    examine(seams, policy, &register, state, me, None)
+}
+
+/// Completes a READ to a view: reads the record if there is a claim to judge.
+pub(crate) fn examine(
+    seams: Seams<'_>,
+    policy: &LockPolicy,
+    register: &Register<'_>,
+    state: State,
+    me: Option<HolderNonce>,
+    watch: Option<&Watch>,
+) -> Result<View, LockError> {
+    let worktree = register.worktree();
+    let found = record::read(seams.store, worktree).map_err(|source| LockError::Io {
+        worktree: worktree.clone(),
+        doing: "cannot read the lock record",
+        source,
+    })?;
+    let at = seams.clock.now();
+    let judgement = state.hold.claim().and_then(|_| {
+        judge(Facts {
+            state: &state,
+            record: found.record(),
+            now: at,
+            boot_id: &seams.clock.boot_id(),
+            discipline: seams.clock.discipline(),
+            watch,
+            policy,
+        })
+    });
+    let mine = me.is_some() && state.holder() == me;
+    Ok(View { worktree: worktree.clone(), state, found, judgement, mine, at })
+}
