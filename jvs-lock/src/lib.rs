@@ -19,6 +19,7 @@ pub mod birth;
 pub mod decide;
 mod drive;
 pub mod error;
+pub mod history;
 pub mod judge;
 pub mod lease;
 pub mod liveness;

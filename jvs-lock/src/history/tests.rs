@@ -1,0 +1,166 @@
+use jvs_repo::clock::WallMs;
+use jvs_repo::id::{HolderNonce, OpNonce, SnapshotId};
+
+use super::*;
+
+const ME: HolderNonce = HolderNonce([1; 16]);
+const OTHER: HolderNonce = HolderNonce([2; 16]);
+
+/// A register's life written down faithfully: birth, grant, two renewals, a
+/// commit, a steal, a release.
+fn life() -> Vec<(Kind, State)> {
+    let op = |n| OpNonce([n; 8]);
+    let birth = State::birth(Epoch { counter: 1, salt: 9 }, op(0));
+    let granted = birth.granted(ME, 30_000, WallMs(1_000), op(1));
+    let once = granted.extended(30_000, WallMs(2_000), op(2));
+    let twice = once.extended(30_000, WallMs(3_000), op(3));
+    let committed = twice.with_head(SnapshotId { created_ms: 1, random: 1 }, op(4));
+    let stolen = committed.granted(OTHER, 30_000, WallMs(99_000), op(5));
+    let released = stolen.released(op(6));
+    vec![
+        (Kind::Create, birth),
+        (Kind::Acquire, granted),
+        (Kind::Renew, once),
+        (Kind::Renew, twice),
+        (Kind::Publish, committed),
+        (Kind::Steal, stolen),
+        (Kind::Release, released),
+    ]
+}
+
+fn written(life: &[(Kind, State)]) -> Logs {
+    let mut logs = Logs::default();
+    let mut from: Option<State> = None;
+    for (kind, state) in life {
+        let phases: &[Phase] =
+            if *kind == Kind::Renew { &[Phase::Done] } else { &[Phase::Intent, Phase::Done] };
+        for phase in phases {
+            let line = logs.events.len() as u64 + 1;
+            let place = Place { writer: WriterId([0; 12]), line };
+            let event = Event {
+                kind: *kind,
+                phase: *phase,
+                at: WallMs(line).rfc3339(),
+                op: state.op,
+                worktree: Some(WorktreeName::main()),
+                session_id: "s".into(),
+                holder_id: "h:u:1:1".into(),
+                from: from.map(|from| from.to_string()),
+                to: Some(state.to_string()),
+                reason: None,
+                details: None,
+            };
+            logs.events.push(Logged { place, event });
+        }
+        from = Some(*state);
+    }
+    logs
+}
+
+fn check_life(life: &[(Kind, State)], logs: &Logs) -> Report {
+    let newest = life.last().expect("not empty").1;
+    check(&[(WorktreeName::main(), newest)], logs)
+}
+
+fn without_events_of(life: &[(Kind, State)], lost: impl Fn(&Event) -> bool) -> Report {
+    let mut logs = written(life);
+    logs.events.retain(|logged| !lost(&logged.event));
+    check_life(life, &logs)
+}
+
+#[test]
+fn a_faithful_log_adds_up() {
+    let life = life();
+    let report = check_life(&life, &written(&life));
+    assert_eq!(report.problems, []);
+    assert_eq!(report.lives[0].states, life.iter().map(|(_, s)| *s).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_lost_outcome_hides_nothing() {
+    let report = without_events_of(&life(), |e| e.phase == Phase::Done && e.kind != Kind::Renew);
+    assert_eq!(report.problems, []);
+}
+
+#[test]
+fn lost_renewals_are_told_and_explained_by_a_crash() {
+    let report = without_events_of(&life(), |e| e.kind == Kind::Renew);
+    assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
+    let [Problem::UnloggedRenewals { count: 2, .. }] = report.problems[..] else {
+        panic!("{:?}", report.problems)
+    };
+}
+
+#[test]
+fn a_steal_without_its_event_is_a_bad_link() {
+    let report = without_events_of(&life(), |e| e.kind == Kind::Steal);
+    assert!(
+        matches!(report.first_bad_link(), Some(Problem::Unannounced { .. })),
+        "{:?}",
+        report.problems
+    );
+}
+
+#[test]
+fn events_lost_on_both_sides_of_a_state_are_a_gap() {
+    let report = without_events_of(&life(), |e| {
+        matches!(e.kind, Kind::Publish | Kind::Steal | Kind::Renew | Kind::Release)
+    });
+    assert!(matches!(report.first_bad_link(), Some(Problem::Gap { .. })), "{:?}", report.problems);
+}
+
+#[test]
+fn a_forged_state_does_not_follow() {
+    let life = life();
+    let mut logs = written(&life);
+    let last = logs.events.last_mut().expect("not empty");
+    let forged = State { token: jvs_repo::id::FencingToken(77), ..life[6].1 };
+    last.event.to = Some(forged.to_string());
+    let report = check_life(&life, &logs);
+    assert!(
+        matches!(report.first_bad_link(), Some(Problem::BadLink { .. })),
+        "{:?}",
+        report.problems
+    );
+}
+
+#[test]
+fn a_done_that_the_register_does_not_know_is_found() {
+    let life = life();
+    let mut logs = written(&life);
+    // Well linked, but not what happened: another grant from the birth state.
+    let stray = life[0].1.granted(OTHER, 30_000, WallMs(1), OpNonce([9; 8]));
+    let mut event = logs.events[3].event.clone();
+    event.to = Some(stray.to_string());
+    let place = Place { writer: WriterId([1; 12]), line: 1 };
+    logs.events.push(Logged { place, event: Event { phase: Phase::Intent, ..event.clone() } });
+    assert_eq!(check_life(&life, &logs).problems, [], "to have tried is no claim");
+    logs.events.push(Logged { place, event: Event { phase: Phase::Done, ..event } });
+    let report = check_life(&life, &logs);
+    assert_eq!(
+        report.first_bad_link(),
+        Some(&Problem::NotInHistory { place, to: stray.to_string() })
+    );
+}
+
+#[test]
+fn a_register_that_was_set_back_is_found() {
+    let life = life();
+    let logs = written(&life);
+    // A backup from before the steal was put back: the log knows more.
+    let back = check(&[(WorktreeName::main(), life[4].1)], &logs);
+    assert_eq!(back.problems, [], "states after the register's may be on their way");
+    let other = life[4].1.granted(ME, 1, WallMs(5), OpNonce([8; 8]));
+    let mut moved_on = logs;
+    let mut event = moved_on.events.last().expect("not empty").event.clone();
+    event.from = Some(life[4].1.to_string());
+    event.to = Some(other.to_string());
+    let place = Place { writer: WriterId([1; 12]), line: 1 };
+    moved_on.events.push(Logged { place, event });
+    let report = check(&[(WorktreeName::main(), other)], &moved_on);
+    assert!(
+        matches!(report.first_bad_link(), Some(Problem::NotInHistory { .. })),
+        "{:?}",
+        report.problems
+    );
+}
