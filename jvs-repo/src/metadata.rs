@@ -2,12 +2,14 @@
 //! shared by lock records and by the configuration's tables.
 
 use std::fmt;
+use std::str::FromStr;
 
-/// A closed list of words as a type.
+use serde::{Deserialize, Serialize};
+
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[allow(missing_docs, reason = "each is its word")]
         pub enum $name { $($variant,)* }
@@ -22,22 +24,21 @@ macro_rules! words {
             }
         }
 
-        impl std::fmt::Display for $name {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        impl std::str::FromStr for $name {
-            type Err = $crate::metadata::NotAWord;
-            fn from_str(text: &str) -> Result<Self, Self::Err> {
+        impl FromStr for $name {
+            type Err = NotAWord;
+            fn from_str(text: &str) -> Result<Self, NotAWord> {
                 let known = Self::ALL.iter().copied().find(|word| word.as_str() == text);
-                known.ok_or($crate::metadata::NotAWord::expected(&[$($word,)*]))
+                known.ok_or(NotAWord { one_of: &[$($word,)*] })
             }
         }
     };
 }
-pub(crate) use words;
 
 words! {
     /// Where a session runs.
@@ -52,12 +53,6 @@ words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAWord {
     one_of: &'static [&'static str],
-}
-
-impl NotAWord {
-    pub(crate) const fn expected(one_of: &'static [&'static str]) -> Self {
-        NotAWord { one_of }
-    }
 }
 
 impl fmt::Display for NotAWord {

@@ -1,1 +1,12 @@
-//! placeholder
+//! What a worktree looked like: capturing, publishing and restoring it.
+//!
+//! **Responsibility.** Which files a snapshot has and what they hash to, how an
+//! engine copies or clones them, and the one step that makes a snapshot visible.
+//! That step needs a live lease of `jvs-lock`.
+//!
+//! **Must not know.** How a lock is decided, what a doctor may remove, the
+//! terminal, the environment.
+//!
+//! # Limitations
+//! Nothing is captured yet: the crate holds the place of this part in the order
+//! of dependencies.

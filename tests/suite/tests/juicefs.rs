@@ -1,0 +1,46 @@
+//! Two hosts, one JuiceFS volume: what one does, the other sees at once.
+
+use std::path::{Path, PathBuf};
+
+use jvs_kit::live::home::Home;
+use jvs_kit::live::juicefs::{Engine, Volume};
+use serde_json::Value;
+
+/// The names of the worktrees, as `jvs worktree list` gives them.
+#[track_caller]
+fn worktrees(host: &Home, repository: &Path) -> Vec<String> {
+    let listed = host.jvs(["worktree", "list", "--json"]).cwd(repository.join("main")).run().ok();
+    let document = listed.json();
+    assert_eq!(document["ok"], Value::Bool(true), "{listed}");
+    let worktrees = document["data"]["worktrees"].as_array().expect("a list of worktrees");
+    let name = |worktree: &Value| worktree["name"].as_str().expect("a worktree's name").to_owned();
+    worktrees.iter().map(name).collect()
+}
+
+fn what_one_host_makes_the_other_sees(engine: Engine) {
+    let Some(volume) = Volume::mounted(engine, 2) else { return };
+    let (here, there) = (Home::new(), Home::new());
+    let on = |host: usize| -> PathBuf { volume.host(host).join("repository") };
+
+    here.jvs(["init", "--json"]).arg(on(0)).run().ok();
+    assert_eq!(worktrees(&there, &on(1)), ["main"], "the other host sees the new repository");
+
+    here.jvs(["worktree", "create", "next"]).cwd(on(0).join("main")).run().ok();
+    assert_eq!(worktrees(&there, &on(1)), ["main", "next"], "and the new worktree");
+    let path = there.jvs(["worktree", "path", "next"]).cwd(on(1).join("main")).run().ok();
+    assert_eq!(Path::new(path.stdout().trim_end()), on(1).join("worktrees/next"));
+
+    there.jvs(["worktree", "create", "next"]).cwd(on(1).join("main")).run().exits(1);
+    there.jvs(["worktree", "create", "back"]).cwd(on(1).join("main")).run().ok();
+    assert_eq!(worktrees(&here, &on(0)), ["back", "main", "next"], "and the other way round");
+}
+
+#[test]
+fn what_one_host_makes_the_other_sees_on_sqlite() {
+    what_one_host_makes_the_other_sees(Engine::Sqlite);
+}
+
+#[test]
+fn what_one_host_makes_the_other_sees_on_redis() {
+    what_one_host_makes_the_other_sees(Engine::Redis);
+}

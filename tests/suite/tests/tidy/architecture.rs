@@ -1,0 +1,152 @@
+//! Who may know what: the control directory's name, the filesystem, the clock,
+//! the terminal, and which crate may use which.
+
+use jvs_repo::layout::CONTROL_DIR;
+
+use crate::source::{Source, files, root, sources};
+
+/// The crates that ship, each knowing only those before it.
+const CRATES: [&str; 5] = ["jvs-repo", "jvs-lock", "jvs-snapshot", "jvs-doctor", "jvs"];
+
+/// Modules that touch the filesystem other than through the store, and why.
+const TOUCH_THE_FILESYSTEM: &[(&str, &str)] =
+    &[("jvs-repo/src/proc.rs", "reads /proc"), ("jvs-repo/src/store/posix.rs", "is the store")];
+
+/// Modules that read a clock.
+const READ_THE_CLOCK: &[(&str, &str)] = &[("jvs-repo/src/clock.rs", "is the clock")];
+
+/// Modules that write to the standard streams.
+const PRINT: &[(&str, &str)] = &[];
+
+/// Fails for every use of `words` in shipped code outside the listed modules,
+/// and for every listed module that uses none of them any more.
+fn only_in(allowed: &[(&str, &str)], words: &[&str], rule: &str) {
+    let shipped =
+        |source: &Source| CRATES.iter().any(|c| source.path.starts_with(&format!("{c}/src/")));
+    let mut wrong = Vec::new();
+    let mut used = Vec::new();
+    for source in sources().iter().filter(|source| shipped(source)) {
+        for at in words.iter().flat_map(|word| source.words(word)) {
+            if source.is_test(at) {
+                continue;
+            }
+            match allowed.iter().find(|(path, _)| *path == source.path) {
+                Some((path, _)) => used.push(*path),
+                None => wrong.push(source.line(at)),
+            }
+        }
+    }
+    for (path, reason) in allowed {
+        if !used.contains(path) {
+            wrong.push(format!("{path}: listed ({reason}) but does it no more"));
+        }
+    }
+    assert!(wrong.is_empty(), "{rule}:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn only_the_store_and_listed_modules_touch_the_filesystem() {
+    only_in(
+        TOUCH_THE_FILESYSTEM,
+        &["std::fs", "fs_err", "rustix::fs"],
+        "control-plane calls go through jvs_repo::store::Store",
+    );
+}
+
+#[test]
+fn only_the_clock_reads_the_time() {
+    only_in(
+        READ_THE_CLOCK,
+        &["SystemTime::now", "Instant::now", "OffsetDateTime::now_utc", "clock_gettime"],
+        "every clock reading goes through jvs_repo::clock::Clock",
+    );
+}
+
+#[test]
+fn only_one_module_prints() {
+    only_in(
+        PRINT,
+        &["print!", "println!", "eprint!", "eprintln!", "dbg!", "stdout", "stderr"],
+        "libraries return, the command's output module prints",
+    );
+}
+
+#[test]
+fn only_the_layout_spells_the_control_directory_s_name() {
+    let mut wrong = Vec::new();
+    for source in sources().iter().filter(|source| source.path != "jvs-repo/src/layout.rs") {
+        for string in &source.strings {
+            let inside = &source.text[string.clone()];
+            let spelled = inside.match_indices(CONTROL_DIR).any(|(at, _)| {
+                let after = inside[at + CONTROL_DIR.len()..].chars().next();
+                !after.is_some_and(|c| c.is_alphanumeric() || c == '-' || c == '_')
+            });
+            if spelled {
+                wrong.push(source.line(string.start));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "build the path with jvs_repo::layout, or use layout::CONTROL_DIR:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_crate_says_what_it_is_for_what_it_must_not_know_and_what_it_cannot_do() {
+    let mut wrong = Vec::new();
+    for file in files(&["rs"]) {
+        let root = file.path.ends_with("src/lib.rs");
+        let only_documentation =
+            file.text.lines().all(|line| line.is_empty() || line.starts_with("//"));
+        // The packages that consist of `tests/` have an empty library.
+        if !root || (only_documentation && file.path.starts_with("tests/")) {
+            continue;
+        }
+        for part in ["**Responsibility.**", "**Must not know.**", "# Limitations"] {
+            if !file.text.lines().any(|line| line.starts_with("//!") && line.contains(part)) {
+                wrong.push(format!("{}: no `{part}`", file.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn dependencies_between_crates_run_one_way() {
+    for (place, name) in CRATES.iter().enumerate() {
+        for dependency in own_dependencies(name) {
+            assert!(
+                CRATES[..place].contains(&dependency.as_str()),
+                "{name} must not depend on {dependency}: the order is {}",
+                CRATES.join(" ← ")
+            );
+        }
+    }
+}
+
+#[test]
+fn the_kit_knows_the_repository_and_nothing_above_it() {
+    assert_eq!(own_dependencies("tests/kit"), ["jvs-repo"]);
+}
+
+/// The project's own crates among a package's dependencies, those that only its
+/// tests use included.
+fn own_dependencies(package: &str) -> Vec<String> {
+    let manifest = root().join(package).join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).expect("a package's manifest");
+    let mut in_dependencies = false;
+    let mut found = Vec::new();
+    for line in text.lines() {
+        if line.starts_with('[') {
+            in_dependencies = line.trim_matches(['[', ']']).ends_with("dependencies");
+        } else if in_dependencies {
+            let name = line.split(['.', '=', ' ']).next().unwrap_or_default();
+            if name == "jvs" || name.starts_with("jvs-") {
+                found.push(name.to_owned());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,132 @@
+//! The documents tell the truth: what they name exists, and nothing in the
+//! project knows the machine it was written on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::source::{files, root, sources};
+
+/// A reference to a test in `spec/`: `test: name`, in backticks. A path in
+/// front of the name is for the reader.
+const TEST_REFERENCE: &str = "`test: ";
+
+#[test]
+fn every_test_that_the_spec_names_exists() {
+    let sources = sources();
+    let tests: BTreeSet<_> = sources.iter().flat_map(|source| source.test_functions()).collect();
+    let mut wrong = Vec::new();
+    for file in files(&["md"]).iter().filter(|file| file.path.starts_with("spec/")) {
+        for (number, line) in prose(&file.text) {
+            for reference in line.split(TEST_REFERENCE).skip(1) {
+                let path = reference.split('`').next().unwrap_or_default();
+                let name = path.rsplit("::").next().unwrap_or_default();
+                if !tests.contains(name) {
+                    wrong.push(format!("{}:{number}: no test `{name}`", file.path));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// A rule is a line `- **LOCK-7** …` and goes on until a line that is not
+/// indented.
+#[test]
+fn every_rule_of_the_spec_has_an_id_of_its_own_and_names_its_test() {
+    let mut seen = BTreeMap::new();
+    for file in files(&["md"]).iter().filter(|file| file.path.starts_with("spec/")) {
+        let lines: Vec<_> = prose(&file.text).collect();
+        for (at, (number, line)) in lines.iter().enumerate() {
+            let Some(id) = rule_id(line) else { continue };
+            let place = format!("{}:{number}", file.path);
+            if let Some(first) = seen.insert(id.to_owned(), place.clone()) {
+                panic!("{place}: {id} is already defined at {first}");
+            }
+            let tail = lines[at + 1..].iter().map(|(_, line)| line);
+            let mut item = std::iter::once(line).chain(tail.take_while(|l| l.starts_with(' ')));
+            let named = item.any(|line| line.contains(TEST_REFERENCE));
+            assert!(named, "{place}: {id} names no test: add `test: name_of_it`");
+        }
+    }
+}
+
+/// The numbered lines of a document that are not in a fenced example.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut in_example = false;
+    text.lines().enumerate().map(|(at, line)| (at + 1, line)).filter(move |(_, line)| {
+        let fence = line.trim_start().starts_with("```");
+        in_example ^= fence;
+        !fence && !in_example
+    })
+}
+
+fn rule_id(line: &str) -> Option<&str> {
+    let (id, _) = line.strip_prefix("- **")?.split_once("**")?;
+    let (letters, number) = id.rsplit_once('-')?;
+    let is_id = letters.bytes().all(|b| b.is_ascii_uppercase() || b == b'-')
+        && number.bytes().all(|b| b.is_ascii_digit());
+    (is_id && !letters.is_empty() && !number.is_empty()).then_some(id)
+}
+
+#[test]
+fn a_rule_is_told_from_other_bold_text() {
+    assert_eq!(rule_id("- **LOCK-7** A token never goes back."), Some("LOCK-7"));
+    assert_eq!(rule_id("- **Complete or absent** A file"), None);
+    assert_eq!(rule_id("**LOCK-7** in passing"), None);
+}
+
+#[test]
+fn examples_are_not_prose() {
+    let lines: Vec<_> = prose("a\n```text\nb\n```\nc").collect();
+    assert_eq!(lines, [(1, "a"), (5, "c")]);
+}
+
+#[test]
+fn the_documents_that_a_reader_is_promised_are_there() {
+    for path in [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "LICENSE",
+        "spec/README.md",
+        "spec/codes.md",
+        "scripts/demo",
+        "scripts/test",
+        ".ci/run",
+    ] {
+        assert!(root().join(path).is_file(), "{path} is missing");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut wrong = Vec::new();
+    for file in files(&["md"]) {
+        let here = root().join(&file.path);
+        for link in file.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap_or_default();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            if !here.parent().is_some_and(|dir| dir.join(target).exists()) {
+                wrong.push(format!("{}: {link}", file.path));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_file_knows_the_machine_it_was_written_on() {
+    // In pieces, so that this file does not know it either.
+    let homes = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/tmp/", "wt/")];
+    let mut wrong = Vec::new();
+    for file in files(&["rs", "md", "toml", "txt", "sh", "json", "yml", ""]) {
+        for (number, line) in file.text.lines().enumerate() {
+            if homes.iter().any(|home| line.contains(home)) {
+                wrong.push(format!("{}:{}: {}", file.path, number + 1, line.trim()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
