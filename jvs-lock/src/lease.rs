@@ -62,6 +62,7 @@ pub struct Lease<'r> {
     register: Register<'r>,
     bound: Bound,
     claim: Claim,
+    head: Option<SnapshotId>,
     lease_ms: u64,
     belief: Belief,
     own: Option<OwnRecord>,
@@ -94,7 +95,8 @@ impl<'r> Lease<'r> {
         let bound = Bound { epoch: state.epoch, token: state.token, holder: locks.session.nonce() };
         let belief = Belief::until_boot(before.boot.plus(claim.lease_ms));
         let drift = Vec::new();
-        Ok(Lease { locks, register, bound, claim, lease_ms, belief, own: None, how, drift })
+        let head = state.head;
+        Ok(Lease { locks, register, bound, claim, head, lease_ms, belief, own: None, how, drift })
     }
 
     /// A lease that another process of the session began.
@@ -150,6 +152,11 @@ impl<'r> Lease<'r> {
         &self.claim
     }
 
+    /// The head as it was when the claim was last confirmed.
+    pub fn head(&self) -> Option<SnapshotId> {
+        self.head
+    }
+
     /// The record on disk, if it could be written.
     pub fn record(&self) -> Option<&Record> {
         self.own.as_ref().map(|own| &own.record)
@@ -194,6 +201,7 @@ impl<'r> Lease<'r> {
             }
         };
         self.claim = *state.hold.claim().ok_or(LockError::internal("a renewal has a claim"))?;
+        self.head = state.head;
         self.belief.extend_to(before.boot.plus(self.claim.lease_ms));
         self.write_record(&state, before, None);
         Ok(())

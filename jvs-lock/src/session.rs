@@ -23,6 +23,16 @@ impl SessionId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// The public nonce of this session, if `secret` is its secret.
+    pub fn nonce(&self, secret: &Secret) -> HolderNonce {
+        let mut hasher = blake3::Hasher::new_derive_key("jvs holder nonce v1");
+        hasher.update(&secret.0);
+        hasher.update(self.0.as_bytes());
+        let mut nonce = [0; 16];
+        nonce.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
+        HolderNonce(nonce)
+    }
 }
 
 impl fmt::Display for SessionId {
@@ -113,12 +123,7 @@ pub struct Session {
 impl Session {
     /// The session `id` with its secret, spoken for by `identity`.
     pub fn new(id: SessionId, secret: &Secret, identity: Identity) -> Self {
-        let mut hasher = blake3::Hasher::new_derive_key("jvs holder nonce v1");
-        hasher.update(&secret.0);
-        hasher.update(id.as_str().as_bytes());
-        let mut nonce = [0; 16];
-        nonce.copy_from_slice(&hasher.finalize().as_bytes()[..16]);
-        Session { id, nonce: HolderNonce(nonce), identity }
+        Session { nonce: id.nonce(secret), id, identity }
     }
 
     /// Its id.

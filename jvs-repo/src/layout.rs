@@ -1,6 +1,6 @@
 //! Where everything is: the only file that spells the control directory's name.
 
-use crate::id::SnapshotId;
+use crate::id::{OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
 
@@ -30,6 +30,11 @@ pub fn config() -> RepoPath {
     control("config.toml")
 }
 
+/// The configuration while it is being rewritten.
+pub fn config_tmp(op: OpNonce) -> RepoPath {
+    control(&format!("config.toml.tmp-{op}"))
+}
+
 /// Directory of worktree records.
 pub fn worktree_records() -> RepoPath {
     control("worktrees")
@@ -38,6 +43,23 @@ pub fn worktree_records() -> RepoPath {
 /// One worktree's record.
 pub fn worktree_record(name: &WorktreeName) -> RepoPath {
     worktree_records().plain_child(&format!("{name}.json"))
+}
+
+/// Whose record a file of that name in [`worktree_records`] is.
+pub fn worktree_of_record(file: &str) -> Option<WorktreeName> {
+    file.strip_suffix(".json")?.parse().ok()
+}
+
+/// A worktree's record while it is being written.
+pub fn worktree_record_tmp(name: &WorktreeName, op: OpNonce) -> RepoPath {
+    worktree_records().plain_child(&format!("{name}.tmp-{op}"))
+}
+
+/// Is a file of that name in [`worktree_records`] one that is being written?
+pub fn is_worktree_record_tmp(file: &str) -> bool {
+    file.rsplit_once(".tmp-").is_some_and(|(name, op)| {
+        name.parse::<WorktreeName>().is_ok() && op.parse::<OpNonce>().is_ok()
+    })
 }
 
 /// Directory of lock records, registers and queues.

@@ -2,14 +2,12 @@
 //! shared by lock records and by the configuration's tables.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
+/// A closed list of words as a type.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal)* }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(rename_all = "snake_case")]
         #[allow(missing_docs, reason = "each is its word")]
         pub enum $name { $($variant,)* }
@@ -24,21 +22,22 @@ macro_rules! words {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.pad(self.as_str())
             }
         }
 
-        impl FromStr for $name {
-            type Err = NotAWord;
-            fn from_str(text: &str) -> Result<Self, NotAWord> {
+        impl std::str::FromStr for $name {
+            type Err = $crate::metadata::NotAWord;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let known = Self::ALL.iter().copied().find(|word| word.as_str() == text);
-                known.ok_or(NotAWord { one_of: &[$($word,)*] })
+                known.ok_or($crate::metadata::NotAWord::expected(&[$($word,)*]))
             }
         }
     };
 }
+pub(crate) use words;
 
 words! {
     /// Where a session runs.
@@ -53,6 +52,12 @@ words! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAWord {
     one_of: &'static [&'static str],
+}
+
+impl NotAWord {
+    pub(crate) const fn expected(one_of: &'static [&'static str]) -> Self {
+        NotAWord { one_of }
+    }
 }
 
 impl fmt::Display for NotAWord {

@@ -62,27 +62,55 @@ impl PosixStore {
                 Err(Errno::NOSYS | Errno::PERM) => self.no_openat2.store(true, Ordering::Relaxed),
                 // A rename somewhere on the way makes the kernel doubt itself.
                 Err(Errno::AGAIN) => {}
-                answer => return Ok(answer?),
+                Err(error) => return Err(self.told_apart(path, error).into()),
+                Ok(fd) => return Ok(fd),
             }
         }
         self.open_step_by_step(path, flags, mode)
+            .map_err(|error| self.told_apart(path, error).into())
+    }
+
+    /// A symlink where a directory is asked for without following is ENOTDIR to
+    /// the kernel; to us it is a way out of the repository, so it gets the
+    /// errno that says so.
+    fn told_apart(&self, path: &str, error: Errno) -> Errno {
+        if error != Errno::NOTDIR {
+            return error;
+        }
+        let ends = path.match_indices('/').map(|(end, _)| end).chain([path.len()]);
+        for prefix in ends.map(|end| &path[..end]) {
+            // The shortest prefix that is a symlink: nothing was followed yet.
+            match fs::statat(&self.root, prefix, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => {
+                    return Errno::LOOP;
+                }
+                Ok(_) => {}
+                Err(_) => break,
+            }
+        }
+        error
     }
 
     /// The same without `openat2`: one `openat` a component, none of them
     /// through a symlink.
-    fn open_step_by_step(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+    fn open_step_by_step(
+        &self,
+        path: &str,
+        flags: OFlags,
+        mode: Mode,
+    ) -> rustix::io::Result<OwnedFd> {
         let on_the_way = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::PATH;
         let mut components = path.split('/').peekable();
         let mut current: Option<OwnedFd> = None;
         while let Some(component) = components.next() {
             let at = current.as_ref().map_or(self.root.as_fd(), AsFd::as_fd);
             if components.peek().is_none() {
-                return Ok(fs::openat(at, component, flags, mode)?);
+                return fs::openat(at, component, flags, mode);
             }
             let next = fs::openat(at, component, on_the_way, Mode::empty())?;
             current = Some(next);
         }
-        Err(Errno::INVAL.into())
+        Err(Errno::INVAL)
     }
 
     fn open_dir(&self, dir: &RepoPath) -> io::Result<OwnedFd> {
@@ -353,6 +381,16 @@ mod tests {
             assert!(store.make_dir(&path("link/x")).is_err());
             assert!(store.list(&path("link")).is_err());
             assert!(store.open(&path("dangling")).is_err());
+            for answer in [
+                store.list(&path("link")).err(),
+                store.list(&path("link/x")).err(),
+                store.open(&path("link/x")).err(),
+                store.open(&path("dangling")).err(),
+                store.make_dir(&path("link/x/y")).err(),
+            ] {
+                let error = answer.expect("refused");
+                assert_eq!(crate::code::code_of_io(&error), crate::code::Code::PathEscape);
+            }
             assert_eq!(store.stat(&path("link")).expect("lstat").kind, Kind::Symlink);
         }
         assert_eq!(outside.path().read_dir().expect("read").count(), 0);

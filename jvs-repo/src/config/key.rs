@@ -1,0 +1,438 @@
+//! All keys as data: name, default, meaning, what is allowed, and where in
+//! [`Config`] the value lives. Reading, listing, setting and the reference
+//! pages all go over this one table.
+
+use std::fmt;
+
+use super::{Config, ConfigError, Consistency, Engine};
+use crate::duration::Span;
+use crate::id::strict_decimal;
+use crate::metadata::{Environment, Purpose};
+
+/// One key of the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Full name: section and key.
+    pub name: &'static str,
+    /// The value where the file says nothing.
+    pub default: &'static str,
+    /// What it decides, in one sentence.
+    pub doc: &'static str,
+    /// What may stand there.
+    pub allowed: Allowed,
+    slot: Slot,
+}
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Allowed {
+    Number { min: u64, max: u64 },
+    Span { min: Span, max: Span },
+    Flag,
+    Word(&'static [&'static str]),
+}
+
+/// A value of any key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Value {
+    Number(u64),
+    Span(Span),
+    Flag(bool),
+    Word(String),
+}
+
+/// Where in a [`Config`] the value lives.
+#[derive(Debug, Clone, Copy)]
+enum Slot {
+    Number(fn(&mut Config) -> &mut u64),
+    Span(fn(&mut Config) -> &mut Span),
+    Ttl(Environment, Purpose),
+    Flag(fn(&mut Config) -> &mut bool),
+    Engine,
+    Consistency,
+}
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+const fn number(
+    name: &'static str,
+    default: &'static str,
+    (min, max): (u64, u64),
+    slot: fn(&mut Config) -> &mut u64,
+    doc: &'static str,
+) -> Key {
+    Key { name, default, doc, allowed: Allowed::Number { min, max }, slot: Slot::Number(slot) }
+}
+
+const fn flag(
+    name: &'static str,
+    default: &'static str,
+    slot: fn(&mut Config) -> &mut bool,
+    doc: &'static str,
+) -> Key {
+    Key { name, default, doc, allowed: Allowed::Flag, slot: Slot::Flag(slot) }
+}
+
+const fn ttl(
+    name: &'static str,
+    default: &'static str,
+    environment: Environment,
+    purpose: Purpose,
+    doc: &'static str,
+) -> Key {
+    let allowed = Allowed::Span { min: Span::seconds(1), max: Span::days(365) };
+    Key { name, default, doc, allowed, slot: Slot::Ttl(environment, purpose) }
+}
+
+/// All keys, in the order in which they are shown.
+pub static KEYS: &[Key] = &[
+    number(
+        "lock.lease_duration_ms",
+        "30000",
+        (100, DAY_MS),
+        |c| &mut c.lock.lease_duration_ms,
+        "Length of a kept lease: how long a dead holder keeps others out.",
+    ),
+    number(
+        "lock.renew_interval_ms",
+        "10000",
+        (10, DAY_MS),
+        |c| &mut c.lock.renew_interval_ms,
+        "Time between two renewals of a kept lease; shorter than the lease.",
+    ),
+    number(
+        "lock.max_clock_skew_ms",
+        "2000",
+        (0, HOUR_MS),
+        |c| &mut c.lock.max_clock_skew_ms,
+        "Largest believable difference between the wall clocks of any two hosts.",
+    ),
+    number(
+        "lock.steal_grace_ms",
+        "1000",
+        (0, HOUR_MS),
+        |c| &mut c.lock.steal_grace_ms,
+        "What a rival waits on top, once a lease is over.",
+    ),
+    ttl(
+        "ttl.local.interactive",
+        "1h",
+        Environment::Local,
+        Purpose::Interactive,
+        "How long a lock taken by hand on a workstation is kept.",
+    ),
+    ttl(
+        "ttl.local.automated",
+        "30m",
+        Environment::Local,
+        Purpose::Automated,
+        "How long a lock taken by a script on a workstation is kept.",
+    ),
+    ttl(
+        "ttl.local.emergency",
+        "5m",
+        Environment::Local,
+        Purpose::Emergency,
+        "How long an emergency lock on a workstation is kept.",
+    ),
+    ttl(
+        "ttl.ci.interactive",
+        "1h",
+        Environment::Ci,
+        Purpose::Interactive,
+        "How long a lock taken by a manual CI job is kept.",
+    ),
+    ttl(
+        "ttl.ci.automated",
+        "1d",
+        Environment::Ci,
+        Purpose::Automated,
+        "How long a lock taken by a CI pipeline is kept.",
+    ),
+    ttl(
+        "ttl.ci.emergency",
+        "5m",
+        Environment::Ci,
+        Purpose::Emergency,
+        "How long an emergency lock in CI is kept.",
+    ),
+    ttl(
+        "ttl.cloud.interactive",
+        "2h",
+        Environment::Cloud,
+        Purpose::Interactive,
+        "How long a lock taken by hand in a cloud session is kept.",
+    ),
+    ttl(
+        "ttl.cloud.automated",
+        "4h",
+        Environment::Cloud,
+        Purpose::Automated,
+        "How long a lock taken by cloud automation is kept.",
+    ),
+    ttl(
+        "ttl.cloud.emergency",
+        "5m",
+        Environment::Cloud,
+        Purpose::Emergency,
+        "How long an emergency lock in the cloud is kept.",
+    ),
+    ttl(
+        "ttl.container.interactive",
+        "30m",
+        Environment::Container,
+        Purpose::Interactive,
+        "How long a lock taken by hand in a container is kept.",
+    ),
+    ttl(
+        "ttl.container.automated",
+        "1h",
+        Environment::Container,
+        Purpose::Automated,
+        "How long a lock taken by container automation is kept.",
+    ),
+    ttl(
+        "ttl.container.emergency",
+        "5m",
+        Environment::Container,
+        Purpose::Emergency,
+        "How long an emergency lock in a container is kept.",
+    ),
+    flag(
+        "reclaim.same_user",
+        "false",
+        |c| &mut c.reclaim.same_user,
+        "May the same user take over a live lock of another session?",
+    ),
+    flag(
+        "reclaim.higher_privilege",
+        "false",
+        |c| &mut c.reclaim.higher_privilege,
+        "May a more privileged user take over a live lock?",
+    ),
+    flag(
+        "reclaim.emergency_override",
+        "false",
+        |c| &mut c.reclaim.emergency_override,
+        "May anyone who declares an emergency take over a live lock?",
+    ),
+    flag(
+        "reclaim.holder_dead",
+        "true",
+        |c| &mut c.reclaim.holder_dead,
+        "May a live lock be taken over if its process is gone (same host, same boot)?",
+    ),
+    Key {
+        name: "snapshot.engine",
+        default: "auto",
+        doc: "What copies a payload; auto takes the fastest that the filesystem offers.",
+        allowed: Allowed::Word(&["auto", "juicefs", "reflink", "copy"]),
+        slot: Slot::Engine,
+    },
+    Key {
+        name: "snapshot.consistency",
+        default: "quiesced",
+        doc: "What a snapshot promises about files that change while it is taken.",
+        allowed: Allowed::Word(&["quiesced", "best_effort"]),
+        slot: Slot::Consistency,
+    },
+    number(
+        "retention.keep_last",
+        "10",
+        (1, 1_000_000),
+        |c| &mut c.retention.keep_last,
+        "Garbage collection keeps the newest so many snapshots of each worktree.",
+    ),
+    Key {
+        name: "retention.keep_within",
+        default: "30d",
+        doc: "Garbage collection keeps every snapshot younger than this.",
+        allowed: Allowed::Span { min: Span::seconds(0), max: Span::MAX },
+        slot: Slot::Span(|c| &mut c.retention.keep_within),
+    },
+];
+
+/// The key of that name.
+pub(super) fn find(name: &str) -> Result<&'static Key, ConfigError> {
+    let found = KEYS.iter().find(|key| key.name == name);
+    found.ok_or_else(|| ConfigError::NoSuchKey { key: name.to_owned() })
+}
+
+/// Is this the name of a section: does any key lie below it?
+pub(super) fn is_section(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// The key that was probably meant.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let name: String = name.chars().take(80).collect();
+    let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    KEYS.iter()
+        .map(|key| (edits(key.name, &name).min(edits(&last(key.name), &last(&name))), key.name))
+        .min()
+        .filter(|(edits, _)| *edits <= 3)
+        .map(|(_, name)| name)
+}
+
+/// How many letters must be added, removed or replaced to make `b` of `a`.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, from) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, to) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(from != *to);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+impl Key {
+    /// The value in `config`.
+    pub fn value(&self, config: &Config) -> Value {
+        let mut config = *config;
+        match self.slot {
+            Slot::Number(slot) => Value::Number(*slot(&mut config)),
+            Slot::Span(slot) => Value::Span(*slot(&mut config)),
+            Slot::Ttl(environment, purpose) => Value::Span(config.ttl.get(environment, purpose)),
+            Slot::Flag(slot) => Value::Flag(*slot(&mut config)),
+            Slot::Engine => Value::Word(config.snapshot.engine.to_string()),
+            Slot::Consistency => Value::Word(config.snapshot.consistency.to_string()),
+        }
+    }
+
+    /// Puts `value` into `config`; false, and nothing changed, if it is not
+    /// allowed.
+    #[must_use]
+    pub(super) fn put(&self, config: &mut Config, value: &Value) -> bool {
+        if !self.allowed.holds(value) {
+            return false;
+        }
+        match (self.slot, value) {
+            (Slot::Number(slot), Value::Number(number)) => *slot(config) = *number,
+            (Slot::Span(slot), Value::Span(span)) => *slot(config) = *span,
+            (Slot::Ttl(environment, purpose), Value::Span(span)) => {
+                *config.ttl.slot(environment, purpose) = *span;
+            }
+            (Slot::Flag(slot), Value::Flag(flag)) => *slot(config) = *flag,
+            (Slot::Engine, Value::Word(word)) => match word.parse::<Engine>() {
+                Ok(engine) => config.snapshot.engine = engine,
+                Err(_) => return false,
+            },
+            (Slot::Consistency, Value::Word(word)) => match word.parse::<Consistency>() {
+                Ok(consistency) => config.snapshot.consistency = consistency,
+                Err(_) => return false,
+            },
+            _ => return false,
+        }
+        true
+    }
+
+    /// Reads a value as a user types it on the command line.
+    pub(super) fn value_of(&self, text: &str) -> Option<Value> {
+        let value = match self.allowed {
+            Allowed::Number { .. } => Value::Number(strict_decimal(text)?),
+            Allowed::Span { .. } => Value::Span(text.parse().ok()?),
+            Allowed::Flag => Value::Flag(text.parse().ok()?),
+            Allowed::Word(_) => Value::Word(text.to_owned()),
+        };
+        self.allowed.holds(&value).then_some(value)
+    }
+}
+
+impl Allowed {
+    fn holds(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Allowed::Number { min, max }, Value::Number(number)) => (min..=max).contains(&number),
+            (Allowed::Span { min, max }, Value::Span(span)) => (min..=max).contains(&span),
+            (Allowed::Flag, Value::Flag(_)) => true,
+            (Allowed::Word(words), Value::Word(word)) => words.contains(&word.as_str()),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Allowed::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
+            Allowed::Span { min, max } => {
+                write!(f, "a duration from \"{min}\" to \"{max}\", such as \"1h30m\"")
+            }
+            Allowed::Flag => f.write_str("true or false"),
+            Allowed::Word(words) => write!(f, "one of \"{}\"", words.join("\", \"")),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Number(number) => number.fmt(f),
+            Value::Span(span) => span.fmt(f),
+            Value::Flag(flag) => flag.fmt(f),
+            Value::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_the_defaults_that_the_code_has() {
+        let config = Config::default();
+        for key in KEYS {
+            assert_eq!(key.value(&config).to_string(), key.default, "{}", key.name);
+            assert_eq!(key.value_of(key.default), Some(key.value(&config)), "{}", key.name);
+            assert!(key.doc.ends_with(['.', '?']), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn each_key_has_its_own_place() {
+        for key in KEYS {
+            let mut config = Config::default();
+            let other = match key.value(&config) {
+                Value::Number(number) => Value::Number(number + 1),
+                Value::Span(span) => Value::Span(Span::from_ms(span.as_ms() + 1)),
+                Value::Flag(flag) => Value::Flag(!flag),
+                Value::Word(_) if key.name == "snapshot.engine" => Value::Word("copy".into()),
+                Value::Word(_) => Value::Word("best_effort".into()),
+            };
+            assert!(key.put(&mut config, &other), "{}", key.name);
+            for each in KEYS {
+                let changed = each.value(&config) != each.value(&Config::default());
+                assert_eq!(changed, each.name == key.name, "{} changes {}", key.name, each.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_word_of_the_types_is_allowed() {
+        let mut names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), KEYS.len());
+        let allowed = |name| find(name).expect("known").allowed;
+        let engines: Vec<_> = Engine::ALL.iter().map(|word| word.as_str()).collect();
+        let levels: Vec<_> = Consistency::ALL.iter().map(|word| word.as_str()).collect();
+        assert!(matches!(allowed("snapshot.engine"), Allowed::Word(words) if words == engines));
+        assert!(matches!(allowed("snapshot.consistency"), Allowed::Word(words) if words == levels));
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_recognised() {
+        assert_eq!(nearest("lock.lease_duration"), Some("lock.lease_duration_ms"));
+        assert_eq!(nearest("lock.leese_duration_ms"), Some("lock.lease_duration_ms"));
+        assert_eq!(nearest("keep_last"), Some("retention.keep_last"));
+        assert_eq!(nearest("colour"), None);
+        assert_eq!(nearest(&"x".repeat(100_000)), None);
+    }
+}

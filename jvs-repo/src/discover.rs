@@ -1,0 +1,237 @@
+//! Where am I: from a directory to the repository and worktree it is in.
+//!
+//! One `lstat` a directory on the way up and nothing else: every command pays
+//! for this before it does anything.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, FileType};
+use rustix::io::Errno;
+
+use crate::code::{Code, Coded};
+use crate::layout;
+use crate::name::WorktreeName;
+
+/// A place in a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// The repository's root, without symlinks.
+    pub root: PathBuf,
+    /// The worktree whose payload the place is in, if it is in one.
+    pub worktree: Option<WorktreeName>,
+}
+
+/// Why no repository was found.
+#[derive(Debug)]
+pub enum DiscoverError {
+    /// None here or above.
+    NotARepository {
+        /// Where the search began.
+        from: PathBuf,
+    },
+    /// A control directory that is a symlink.
+    Escape {
+        /// The symlink.
+        control_dir: PathBuf,
+    },
+    /// The search could not go on.
+    Io {
+        /// What could not be looked at.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for DiscoverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiscoverError::NotARepository { from } => {
+                write!(f, "no repository in {} or any directory above it", from.display())
+            }
+            DiscoverError::Escape { control_dir } => {
+                write!(f, "{} is a symlink, which is not followed", control_dir.display())
+            }
+            DiscoverError::Io { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for DiscoverError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            DiscoverError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl Coded for DiscoverError {
+    fn code(&self) -> Code {
+        match self {
+            DiscoverError::NotARepository { .. } => Code::NotARepository,
+            DiscoverError::Escape { .. } => Code::PathEscape,
+            DiscoverError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Code::NotARepository
+            }
+            DiscoverError::Io { .. } => Code::Io,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            DiscoverError::Escape { control_dir } => {
+                format!(
+                    "remove it with `rm {}` or work in another directory",
+                    control_dir.display()
+                )
+            }
+            _ => "make one with `jvs init PATH`, or name one with `--repo PATH`".to_owned(),
+        })
+    }
+}
+
+/// The repository that `from` is in. Symlinks on the way to `from` are the
+/// user's own word and are resolved first.
+pub fn discover(from: &Path) -> Result<Located, DiscoverError> {
+    let physical = from
+        .canonicalize()
+        .map_err(|source| DiscoverError::Io { path: from.to_owned(), source })?;
+    walk_up(&physical)
+}
+
+/// The repository that the current directory is in. The kernel knows that path
+/// without symlinks already, so nothing needs resolving.
+pub fn discover_here() -> Result<Located, DiscoverError> {
+    let here = std::env::current_dir()
+        .map_err(|source| DiscoverError::Io { path: PathBuf::from("."), source })?;
+    walk_up(&here)
+}
+
+fn walk_up(from: &Path) -> Result<Located, DiscoverError> {
+    for root in from.ancestors() {
+        if has_control_dir(root)? {
+            let worktree = worktree_at(from.strip_prefix(root).unwrap_or(Path::new("")));
+            return Ok(Located { root: root.to_owned(), worktree });
+        }
+    }
+    Err(DiscoverError::NotARepository { from: from.to_owned() })
+}
+
+/// Is `dir` the root of a repository?
+pub(crate) fn has_control_dir(dir: &Path) -> Result<bool, DiscoverError> {
+    let control_dir = dir.join(layout::CONTROL_DIR);
+    match rustix::fs::statat(CWD, &control_dir, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Ok(true),
+            FileType::Symlink => Err(DiscoverError::Escape { control_dir }),
+            // Some file that happens to be called so.
+            _ => Ok(false),
+        },
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        Err(error) => Err(DiscoverError::Io { path: control_dir, source: error.into() }),
+    }
+}
+
+/// The worktree whose payload holds this path, relative to the root.
+fn worktree_at(relative: &Path) -> Option<WorktreeName> {
+    let mut components = relative.components().filter_map(|component| match component {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    });
+    let first = components.next()?;
+    if first == OsStr::new(layout::MAIN_DIR) {
+        return Some(WorktreeName::main());
+    }
+    if first != OsStr::new(layout::WORKTREES_DIR) {
+        return None;
+    }
+    let name: WorktreeName = components.next()?.to_str()?.parse().ok()?;
+    // The payload of `main` is elsewhere; a directory of that name here is none.
+    (!name.is_main()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn make_dirs(path: &Path) {
+        std::fs::DirBuilder::new().recursive(true).create(path).expect("mkdir -p");
+    }
+
+    fn repository() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let root = dir.path().canonicalize().expect("canonical").join("r");
+        let trees = ["main/deep/er", "worktrees/w1/x", "worktrees/main", "worktrees/not a name"];
+        for below in trees {
+            make_dirs(&root.join(below));
+        }
+        make_dirs(&root.join(layout::CONTROL_DIR).join("locks"));
+        (dir, root)
+    }
+
+    fn worktree_of(place: &Path) -> Option<String> {
+        discover(place).expect("found").worktree.map(|name| name.to_string())
+    }
+
+    #[test]
+    fn each_place_knows_its_repository_and_worktree() {
+        let (_dir, root) = repository();
+        let control = format!("{}/locks", layout::CONTROL_DIR);
+        for (below, worktree) in [
+            ("", None),
+            ("main", Some("main")),
+            ("main/deep/er", Some("main")),
+            ("worktrees", None),
+            ("worktrees/w1", Some("w1")),
+            ("worktrees/w1/x", Some("w1")),
+            ("worktrees/main", None),
+            ("worktrees/not a name", None),
+            (control.as_str(), None),
+            ("main/../worktrees/w1/./x", Some("w1")),
+        ] {
+            let located = discover(&root.join(below)).expect(below);
+            assert_eq!(located.root, root, "{below}");
+            assert_eq!(located.worktree.as_ref().map(WorktreeName::as_str), worktree, "{below}");
+        }
+    }
+
+    #[test]
+    fn a_symlink_into_a_worktree_leads_there_and_one_out_of_it_leads_away() {
+        let (dir, root) = repository();
+        symlink(root.join("main/deep"), dir.path().join("shortcut")).expect("symlink");
+        assert_eq!(worktree_of(&dir.path().join("shortcut/er")), Some("main".into()));
+
+        let outside = tempfile::tempdir().expect("tempdir");
+        symlink(outside.path(), root.join("worktrees/w2")).expect("symlink");
+        let error = discover(&root.join("worktrees/w2")).expect_err("not in the repository");
+        assert_eq!(error.code(), Code::NotARepository);
+    }
+
+    #[test]
+    fn nothing_found_says_how_to_make_one() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        std::os::unix::net::UnixListener::bind(dir.path().join(layout::CONTROL_DIR)).expect("bind");
+        for place in [dir.path().to_owned(), dir.path().join("absent")] {
+            let error = discover(&place).expect_err("none");
+            assert_eq!(error.code(), Code::NotARepository);
+            assert!(error.hint().expect("hint").contains("jvs init PATH"));
+        }
+    }
+
+    #[test]
+    fn a_symlinked_control_directory_is_refused_not_followed() {
+        let (_other, real) = repository();
+        let dir = tempfile::tempdir().expect("tempdir");
+        symlink(real.join(layout::CONTROL_DIR), dir.path().join(layout::CONTROL_DIR))
+            .expect("symlink");
+        let error = discover(dir.path()).expect_err("symlink");
+        assert_eq!(error.code(), Code::PathEscape);
+        assert!(error.to_string().contains(layout::CONTROL_DIR), "{error}");
+    }
+}
