@@ -190,12 +190,10 @@ impl<'r> Driver<'_, 'r> {
             let (kind, next) = match verdict? {
                 Verdict::Try(kind, next) => (kind, next),
                 Verdict::Applied => {
-                    let landed = doubtful
-                        .iter()
-                        .find(|attempt| attempt.to == state)
-                        .or(doubtful.first())
-                        .ok_or_else(|| LockError::internal("applied, but never tried"))?;
-                    return Ok(Applied { state, before: landed.before });
+                    let landed =
+                        doubtful.iter().find(|tried| tried.to == state).or(doubtful.first());
+                    let before = landed.map_or(before, |landed| landed.before);
+                    return Ok(Applied { state, before });
                 }
             };
             let attempt = Attempt { kind, from: state, to: next, before };

@@ -164,6 +164,16 @@ impl<'r> Register<'r> {
     /// The register of `worktree`. Touches nothing.
     pub fn new(store: &'r dyn Store, clock: &'r dyn Clock, worktree: WorktreeName) -> Self {
         let dir = layout::register(&worktree);
+        Register::at(store, clock, worktree, dir)
+    }
+
+    /// A register that was put aside: as [`Register::new`], but at `dir`.
+    pub fn at(
+        store: &'r dyn Store,
+        clock: &'r dyn Clock,
+        worktree: WorktreeName,
+        dir: RepoPath,
+    ) -> Self {
         Register { store, clock, worktree, dir, newest: Cell::new(None) }
     }
 

@@ -1,6 +1,6 @@
 //! Where everything is: the only file that spells the control directory's name.
 
-use crate::id::{OpNonce, SnapshotId};
+use crate::id::{Epoch, OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
 
@@ -77,6 +77,17 @@ pub fn register(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.fence"))
 }
 
+/// Where the register of a removed worktree is kept: its name may be used again,
+/// and must then go on above its old token.
+pub fn buried_register(name: &WorktreeName, epoch: Epoch) -> RepoPath {
+    locks().plain_child(&format!("{name}.fence-{epoch}"))
+}
+
+/// The epoch of a buried register of `name`, if `file` is one.
+pub fn buried_epoch(name: &WorktreeName, file: &str) -> Option<Epoch> {
+    file.strip_prefix(name.as_str())?.strip_prefix(".fence-")?.parse().ok()
+}
+
 /// Tickets of those who wait.
 pub fn queue(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.queue"))
@@ -121,6 +132,12 @@ pub fn audit_log(writer: &crate::audit::WriterId) -> RepoPath {
 /// Work in progress; each name says whose it is.
 pub fn staging() -> RepoPath {
     control("staging")
+}
+
+/// Files of a removed worktree, out of the way until they are deleted. `mark`
+/// carries the register's last state, so that doctor knows whose they were.
+pub fn removed_payload(name: &WorktreeName, mark: &str) -> RepoPath {
+    staging().plain_child(&format!("removed-{name}-{mark}"))
 }
 
 /// A worktree's payload.

@@ -1,0 +1,141 @@
+use jvs_lock::{Hold, Want, worktrees};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::{FencingToken, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::{self as record, Isolation};
+use jvs_repo::store::Store;
+
+use crate::world::{World, main};
+
+const LEASE: Want<'static> = Want::lease(30_000);
+
+fn name(text: &str) -> WorktreeName {
+    text.parse().expect("valid")
+}
+
+#[test]
+fn a_worktree_is_made_with_its_register_its_directory_and_its_record() {
+    let world = World::new();
+    let ann = world.session("ann");
+    worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect("made");
+    assert!(world.dir.path().join("worktrees/side").is_dir());
+    assert_eq!(ann.inspect(&name("side")).expect("seen").state.hold, Hold::Free);
+    let error = worktrees::create(&ann, &name("side"), Isolation::Shared).expect_err("there");
+    assert_eq!(error.code(), Code::Exists);
+}
+
+#[test]
+fn a_directory_with_files_is_not_taken_over() {
+    let world = World::new();
+    let at = world.dir.path().join("worktrees/side");
+    std::fs::create_dir(world.dir.path().join("worktrees")).expect("made");
+    std::fs::create_dir(&at).expect("made");
+    std::fs::create_dir(at.join("mine")).expect("made");
+    let ann = world.session("ann");
+    let error = worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect_err("files");
+    assert_eq!(error.code(), Code::Exists);
+    assert_eq!(world.names(&layout::locks()), ["main.fence"], "nothing was changed");
+}
+
+#[test]
+fn an_interrupted_creation_is_completed_by_the_next() {
+    let world = World::new();
+    let ann = world.session("ann");
+    worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect("made");
+    // As after a crash just before the record was written.
+    record::remove(&world.store, &name("side")).expect("removed");
+    worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect("completed");
+    assert_eq!(world.audit(&[&main(), &name("side")]).problems, []);
+}
+
+#[test]
+fn a_renamed_worktree_keeps_its_files_its_head_and_its_token() {
+    let world = World::new();
+    let ann = world.session("ann");
+    worktrees::create(&ann, &name("old"), Isolation::Exclusive).expect("made");
+    std::fs::create_dir(world.dir.path().join("worktrees/old/kept")).expect("made");
+    let mut lease = ann.acquire(&name("old"), LEASE).expect("free");
+    let head = SnapshotId { created_ms: 1, random: 1 };
+    lease.fence().expect("live").commit(None, head, &|| Ok(false)).expect("committed");
+    lease.release().expect("held");
+    worktrees::rename(&ann, &name("old"), &name("new")).expect("renamed");
+    assert!(world.dir.path().join("worktrees/new/kept").is_dir());
+    assert!(record::read(&world.store, &name("old")).expect("read").is_none());
+    let state = ann.inspect(&name("new")).expect("seen").state;
+    assert_eq!((state.head, state.generation.0), (Some(head), 1));
+    let lease = ann.acquire(&name("new"), LEASE).expect("free");
+    assert!(lease.token() > FencingToken(1), "{}", lease.token());
+    assert_eq!(world.audit(&[&main(), &name("new")]).problems, []);
+}
+
+#[test]
+fn a_rename_can_be_run_again_after_every_step() {
+    let world = World::new();
+    let ann = world.session("ann");
+    let (old, new) = (name("old"), name("new"));
+    worktrees::create(&ann, &old, Isolation::Exclusive).expect("made");
+    worktrees::rename(&ann, &old, &new).expect("renamed");
+    // As if it had died after the new record was written: the old record and
+    // the old, retired register are still there.
+    let kept = record::read(&world.store, &new).expect("read").expect("there");
+    let op = jvs_repo::id::OpNonce([1; 8]);
+    record::create(&world.store, &old, &kept, op).expect("written");
+    let grave = world.names(&layout::locks()).into_iter().find(|n| n.starts_with("old.fence-"));
+    let grave = layout::locks().child(&grave.expect("buried")).expect("plain");
+    world.store.rename_new(&grave, &layout::register(&old)).expect("moved back");
+    worktrees::rename(&ann, &old, &new).expect("completed");
+    assert!(record::read(&world.store, &old).expect("read").is_none());
+    assert!(ann.acquire(&new, LEASE).is_ok());
+}
+
+#[test]
+fn a_name_that_is_used_again_goes_on_above_its_old_token() {
+    let world = World::new();
+    let ann = world.session("ann");
+    let side = name("side");
+    worktrees::create(&ann, &side, Isolation::Exclusive).expect("made");
+    let lease = ann.acquire(&side, LEASE).expect("free");
+    let (token, ticket) = (lease.token(), lease.ticket());
+    lease.release().expect("held");
+    let removed = worktrees::remove(&ann, &side, false).expect("empty");
+    world.store.remove_dir(&removed.files.expect("a directory")).expect("empty");
+    assert_eq!(ann.inspect(&side).expect_err("gone").code(), Code::FenceCorrupt);
+    worktrees::create(&ann, &side, Isolation::Exclusive).expect("made again");
+    let again = ann.acquire(&side, LEASE).expect("free");
+    assert!(again.token() > token);
+    assert_ne!(again.ticket().epoch, ticket.epoch);
+    assert_eq!(
+        ann.resume(&side, Some(&ticket)).expect_err("another life").code(),
+        Code::FencingMismatch
+    );
+}
+
+#[test]
+fn files_are_removed_only_by_force_and_held_worktrees_not_at_all() {
+    let world = World::new();
+    let (ann, bob) = (world.session("ann"), world.session("bob"));
+    let side = name("side");
+    worktrees::create(&ann, &side, Isolation::Exclusive).expect("made");
+    std::fs::create_dir(world.dir.path().join("worktrees/side/work")).expect("made");
+    let error = worktrees::remove(&ann, &side, false).expect_err("files");
+    assert_eq!(error.code(), Code::Exists);
+    let lease = bob.acquire(&side, LEASE).expect("free");
+    let error = worktrees::remove(&ann, &side, true).expect_err("held");
+    assert_eq!(error.code(), Code::LockConflict);
+    let error = worktrees::rename(&ann, &side, &name("x")).expect_err("held");
+    assert_eq!(error.code(), Code::LockConflict);
+    lease.release().expect("held");
+    let removed = worktrees::remove(&ann, &side, true).expect("forced");
+    let files = removed.files.expect("files");
+    assert_eq!(world.names(&files), ["work"]);
+    assert_eq!(worktrees::remove(&ann, &side, true).expect_err("gone").code(), Code::NotFound);
+}
+
+#[test]
+fn main_stays_where_it_is() {
+    let world = World::new();
+    let ann = world.session("ann");
+    assert_eq!(worktrees::remove(&ann, &main(), true).expect_err("main").code(), Code::Usage);
+    assert_eq!(worktrees::rename(&ann, &main(), &name("x")).expect_err("main").code(), Code::Usage);
+}

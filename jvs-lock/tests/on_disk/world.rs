@@ -1,0 +1,111 @@
+//! A repository in a temporary directory, and sessions that work in it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::{Identity, Locks, Seams, Secret, Session};
+use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_repo::clock::{BootId, BootMs, Clock, Discipline, Reading, WallMs};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::entropy::SystemEntropy;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::Isolation;
+use jvs_repo::store::{PosixStore, Store};
+
+/// A clock that the test moves; sleeping moves it too.
+pub(crate) struct TestClock {
+    ms: AtomicU64,
+}
+
+impl TestClock {
+    pub(crate) fn pass(&self, ms: u64) {
+        self.ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Reading {
+        let ms = self.ms.load(Ordering::SeqCst);
+        Reading { wall: WallMs(1_700_000_000_000 + ms), boot: BootMs(ms) }
+    }
+
+    fn boot_id(&self) -> BootId {
+        BootId("boot".into())
+    }
+
+    fn discipline(&self) -> Discipline {
+        Discipline::Unknown
+    }
+
+    fn sleep_ms(&self, ms: u64) {
+        self.pass(ms);
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) store: PosixStore,
+    pub(crate) clock: TestClock,
+}
+
+impl World {
+    /// A repository with worktree `main`.
+    pub(crate) fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let store = PosixStore::open(dir.path()).expect("open");
+        store.make_dir(&layout::control_dir()).expect("control directory");
+        for part in layout::skeleton() {
+            store.make_dir(&part).expect("skeleton");
+        }
+        let world = World { dir, store, clock: TestClock { ms: AtomicU64::new(1_000) } };
+        let maker = world.session("maker");
+        jvs_lock::worktrees::create(&maker, &main(), Isolation::Exclusive).expect("main");
+        world
+    }
+
+    /// The locks as the session `id` sees them.
+    pub(crate) fn session(&self, id: &str) -> Locks<'_> {
+        let identity = Identity {
+            host: "host".into(),
+            user: "ann".into(),
+            pid: std::process::id(),
+            start_time: 1,
+            pid_namespace: Some(1),
+            boot_id: BootId("boot".into()),
+            environment: Environment::Local,
+            purpose: Purpose::Interactive,
+        };
+        let mut secret = [0; 32];
+        secret[..id.len()].copy_from_slice(id.as_bytes());
+        let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
+        let seams = Seams { store: &self.store, clock: &self.clock, entropy: &SystemEntropy };
+        let writer = WriterId::derive(id.as_bytes(), 0);
+        let log = Log::new(&self.store, &Alone, writer);
+        Locks::new(seams, session, LockPolicy::default(), log)
+    }
+
+    /// Names in a directory of the repository, sorted.
+    pub(crate) fn names(&self, dir: &jvs_repo::store::RepoPath) -> Vec<String> {
+        let entries = self.store.list(dir).expect("listed");
+        let mut names: Vec<String> =
+            entries.into_iter().map(|e| e.name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Checks all registers against all logs.
+    pub(crate) fn audit(&self, worktrees: &[&WorktreeName]) -> jvs_lock::history::Report {
+        let reader = self.session("reader");
+        let registers: Vec<_> = worktrees
+            .iter()
+            .map(|name| ((*name).clone(), reader.inspect(name).expect("seen").state))
+            .collect();
+        let logs = jvs_lock::history::read_logs(&self.store).expect("read");
+        jvs_lock::history::check(&registers, &logs)
+    }
+}
+
+pub(crate) fn main() -> WorktreeName {
+    WorktreeName::main()
+}
