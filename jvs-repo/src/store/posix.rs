@@ -6,6 +6,8 @@
 //! its entries durable; `openat2` with `RESOLVE_NO_SYMLINKS|RESOLVE_BENEATH`
 //! follows nothing.
 
+mod tree;
+
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
@@ -51,6 +53,47 @@ impl PosixStore {
     /// to hand to other programs.
     pub fn absolute(&self, path: &RepoPath) -> PathBuf {
         self.root_path.join(path.as_str())
+    }
+
+    /// Removes a payload: whatever is at `path` and all below it, names of any
+    /// bytes, no symlink followed, no mount point crossed.
+    pub fn remove_payload_tree(&self, path: &RepoPath) -> io::Result<()> {
+        let (parent, name) = self.open_parent(path)?;
+        tree::remove(parent.as_fd(), OsStr::new(name))
+    }
+
+    /// Is this directory empty?
+    pub fn is_empty_dir(&self, dir: &RepoPath) -> io::Result<bool> {
+        let fd = self.open_dir(dir)?;
+        let mut empty = true;
+        while empty && read_batch(&fd, |_| empty = false)? {}
+        Ok(empty)
+    }
+
+    /// The first directory called `name` anywhere below `dir`, relative to it.
+    pub fn find_directory(&self, dir: &RepoPath, name: &str) -> io::Result<Option<PathBuf>> {
+        tree::find_directory(self.open_dir(dir)?, OsStr::new(name))
+    }
+
+    /// Moves the entry `name`, of any bytes, from one directory into another
+    /// without replacing anything there.
+    pub fn move_entry(&self, from: &RepoPath, name: &OsStr, to: &RepoPath) -> io::Result<()> {
+        let (from, to) = (self.open_dir(from)?, self.open_dir(to)?);
+        Ok(fs::renameat_with(&from, name, &to, name, RenameFlags::NOREPLACE)?)
+    }
+
+    /// Gives the directory `to` the owner and mode of the directory `from`, so
+    /// that whoever could use the one can use the other.
+    pub fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        let stat = fs::fstat(self.open_dir(from)?)?;
+        let to = self.open_dir(to)?;
+        let (uid, gid) = (fs::Uid::from_raw(stat.st_uid), fs::Gid::from_raw(stat.st_gid));
+        match fs::fchown(&to, Some(uid), Some(gid)) {
+            // Only root gives away; then it stays with whoever is at work.
+            Ok(()) | Err(Errno::PERM) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(fs::fchmod(&to, Mode::from_raw_mode(stat.st_mode & 0o7777))?)
     }
 
     fn open_at(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
