@@ -140,6 +140,12 @@ pub fn removed_payload(name: &WorktreeName, mark: &str) -> RepoPath {
     staging().plain_child(&format!("removed-{name}-{mark}"))
 }
 
+/// Where the filesystem that `dir` is on is tested: hidden, so that a register
+/// would not take it for an entry, and named after its maker.
+pub fn probe_scratch(dir: &RepoPath, op: OpNonce) -> RepoPath {
+    dir.plain_child(&format!(".probe-{op}"))
+}
+
 /// A worktree's payload.
 pub fn payload(name: &WorktreeName) -> RepoPath {
     if name.is_main() {

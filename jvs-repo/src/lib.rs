@@ -25,6 +25,7 @@ pub mod json;
 pub mod layout;
 pub mod metadata;
 pub mod name;
+pub mod probe;
 pub mod proc;
 pub mod record;
 pub mod repo;

@@ -45,6 +45,12 @@ pub fn process_stat(pid: u32) -> Option<ProcessStat> {
     })
 }
 
+/// The mounts that this process sees, in the kernel's own format.
+pub fn mountinfo() -> Option<String> {
+    let bytes = fs::read("/proc/self/mountinfo").ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
 /// This host's name.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

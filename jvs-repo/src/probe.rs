@@ -1,0 +1,310 @@
+//! Does this filesystem keep the promises that locking rests on? Asked by doing
+//! it, in a scratch directory that is removed again, and by looking at how the
+//! filesystem is mounted.
+//!
+//! A probe can show that a promise is broken, never that it is always kept: a
+//! mount that passes alone may still be stale against another one, so options
+//! that are known to make it so are findings too.
+
+mod mount;
+mod promise;
+
+use std::fmt;
+use std::io;
+
+pub use mount::{Filesystem, JuiceFs};
+
+use crate::code::{Code, Coded, code_of_io};
+use crate::entropy::Entropy;
+use crate::id::OpNonce;
+use crate::layout;
+use crate::store::{Kind, RepoPath, Store};
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Worth knowing; nothing is lost.
+    Warning,
+    /// Locks here could lie. No repository is made on it.
+    Unsafe,
+}
+
+impl Severity {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Unsafe => "unsafe",
+        }
+    }
+}
+
+/// One thing that the probe found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// How much it matters.
+    pub severity: Severity,
+    /// Which promise or option, in one word that scripts can match.
+    pub subject: &'static str,
+    /// What was seen and why it matters.
+    pub message: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// All that a probe found.
+#[derive(Debug, Clone)]
+pub struct ProbeReport {
+    /// What kind of filesystem it is.
+    pub filesystem: Filesystem,
+    /// What is wrong or worth knowing, worst first.
+    pub findings: Vec<Finding>,
+}
+
+impl ProbeReport {
+    /// May a repository live here?
+    pub fn verdict(&self) -> Result<(), UnsafeFilesystem> {
+        let findings: Vec<_> =
+            self.findings.iter().filter(|f| f.severity == Severity::Unsafe).cloned().collect();
+        if findings.is_empty() {
+            return Ok(());
+        }
+        Err(UnsafeFilesystem { filesystem: Box::new(self.filesystem.clone()), findings })
+    }
+
+    /// The findings that do not forbid a repository.
+    pub fn warnings(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| f.severity == Severity::Warning)
+    }
+}
+
+/// Tests the filesystem that `dir` is on, in a scratch directory inside it.
+/// `filesystem` is what [`Filesystem::at`] told of it.
+pub fn probe(
+    store: &dyn Store,
+    dir: &RepoPath,
+    filesystem: Filesystem,
+    entropy: &dyn Entropy,
+) -> Result<ProbeReport, ProbeError> {
+    let scratch = Scratch::make(store, dir, entropy)?;
+    let mut findings = promise::test_all(store, &scratch.path)?;
+    scratch.remove()?;
+    findings.extend(filesystem.findings());
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Ok(ProbeReport { filesystem, findings })
+}
+
+/// A directory of our own, gone when this is.
+struct Scratch<'s> {
+    store: &'s dyn Store,
+    path: RepoPath,
+}
+
+impl<'s> Scratch<'s> {
+    fn make(
+        store: &'s dyn Store,
+        dir: &RepoPath,
+        entropy: &dyn Entropy,
+    ) -> Result<Self, ProbeError> {
+        let path = layout::probe_scratch(dir, OpNonce::random(entropy));
+        store.make_dir(&path).map_err(ProbeError::while_doing("make a scratch directory"))?;
+        Ok(Scratch { store, path })
+    }
+
+    fn remove(self) -> Result<(), ProbeError> {
+        let removed = remove_tree(self.store, &self.path);
+        std::mem::forget(self);
+        removed.map_err(ProbeError::while_doing("remove the scratch directory"))
+    }
+}
+
+impl Drop for Scratch<'_> {
+    fn drop(&mut self) {
+        // Only when a test failed on the way: that is the error to report.
+        let _ = remove_tree(self.store, &self.path);
+    }
+}
+
+fn remove_tree(store: &dyn Store, dir: &RepoPath) -> io::Result<()> {
+    for entry in store.list(dir)? {
+        let Some(name) = entry.name.to_str() else { continue };
+        let path = dir.child(name)?;
+        match store.stat(&path) {
+            Ok(stat) if stat.kind == Kind::Directory => remove_tree(store, &path)?,
+            Ok(_) => store.unlink(&path)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    store.remove_dir(dir)
+}
+
+/// The probe could not be carried out, so nothing is known.
+#[derive(Debug)]
+pub struct ProbeError {
+    doing: &'static str,
+    source: io::Error,
+}
+
+impl ProbeError {
+    pub(crate) fn while_doing(doing: &'static str) -> impl FnOnce(io::Error) -> ProbeError {
+        move |source| ProbeError { doing, source }
+    }
+
+    /// What the operating system answered.
+    pub fn io(&self) -> &io::Error {
+        &self.source
+    }
+}
+
+impl fmt::Display for ProbeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the filesystem could not be tested: cannot {}: {}", self.doing, self.source)
+    }
+}
+
+impl std::error::Error for ProbeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl Coded for ProbeError {
+    fn code(&self) -> Code {
+        code_of_io(&self.source)
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self.source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                "choose a directory that you may write to; `findmnt -T PATH` shows how it is mounted"
+                    .to_owned()
+            }
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                "free some space; `df -h PATH` and `df -i PATH` show how much there is".to_owned()
+            }
+            _ => "try again; `dmesg` may say what is wrong with the filesystem".to_owned(),
+        })
+    }
+}
+
+/// A filesystem that breaks a promise.
+#[derive(Debug, Clone)]
+pub struct UnsafeFilesystem {
+    /// What kind it is.
+    pub filesystem: Box<Filesystem>,
+    /// Which promises; at least one.
+    pub findings: Vec<Finding>,
+}
+
+impl fmt::Display for UnsafeFilesystem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a lock on this filesystem ({}) could lie: ", self.filesystem.kind)?;
+        for (n, finding) in self.findings.iter().enumerate() {
+            let separator = if n == 0 { "" } else { "; " };
+            write!(f, "{separator}{}", finding.message)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for UnsafeFilesystem {}
+
+impl Coded for UnsafeFilesystem {
+    fn code(&self) -> Code {
+        Code::UnsafeFilesystem
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.findings.first().map(|finding| finding.remedy.clone())
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        let findings: Vec<_> = self
+            .findings
+            .iter()
+            .map(|f| {
+                serde_json::json!({
+                    "subject": f.subject, "message": f.message, "remedy": f.remedy,
+                })
+            })
+            .collect();
+        Some(serde_json::json!({
+            "filesystem": self.filesystem.kind,
+            "mount_point": self.filesystem.mount_point,
+            "findings": findings,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod liar;
+
+#[cfg(test)]
+mod tests {
+    use super::liar::{Liar, Lie};
+    use super::*;
+    use crate::entropy::SystemEntropy;
+    use crate::store::PosixStore;
+
+    fn probed(lie: Lie) -> (ProbeReport, Vec<crate::store::DirEntry>) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = Liar::new(PosixStore::open(dir.path()).expect("open"), lie);
+        let report =
+            probe(&store, &RepoPath::root(), Filesystem::unknown(), &SystemEntropy).expect("ran");
+        (report, store.list(&RepoPath::root()).expect("list"))
+    }
+
+    #[test]
+    fn an_honest_filesystem_passes_and_nothing_is_left_on_it() {
+        let (report, left) = probed(Lie::None);
+        report.verdict().expect("safe");
+        assert_eq!(left, []);
+    }
+
+    #[test]
+    fn every_lie_is_found_out_and_nothing_is_left_behind() {
+        for (lie, subject) in [
+            (Lie::RenameOfNothingSucceeds, "rename"),
+            (Lie::RenameLeavesTheSource, "rename"),
+            (Lie::RenameIsNotApplied, "rename"),
+            (Lie::TwoRenamesOfOneSourceWin, "rename_race"),
+            (Lie::CreateNewOpensWhatIsThere, "exclusive_create"),
+            (Lie::RenameNewReplaces, "rename_new"),
+            (Lie::RenameNewIsUnsupported, "rename_new"),
+            (Lie::DirectoryReplacesFullDirectory, "directory_rename"),
+            (Lie::FileSyncIsUnsupported, "fsync_file"),
+            (Lie::DirSyncIsUnsupported, "fsync_directory"),
+            (Lie::NamesAreShort, "long_names"),
+            (Lie::NamesAreCut, "long_names"),
+            (Lie::ListingIsStale, "listing"),
+            (Lie::ListingShowsTwo, "listing"),
+        ] {
+            let (report, left) = probed(lie);
+            let error = report.verdict().expect_err("unsafe");
+            assert_eq!(error.code(), Code::UnsafeFilesystem);
+            let subjects: Vec<_> = error.findings.iter().map(|f| f.subject).collect();
+            assert!(subjects.contains(&subject), "{lie:?}: {subjects:?}");
+            assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
+            assert!(left.is_empty(), "{lie:?} leaves {left:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_was_lost_is_not_taken_for_a_broken_promise() {
+        // Metadata engines answer ENOENT for a rename that was applied.
+        let (report, _) = probed(Lie::AppliedRenameSaysNotFound);
+        report.verdict().expect("the register knows how to resolve this");
+        assert!(report.warnings().any(|f| f.subject == "lost_answer"), "{:?}", report.findings);
+    }
+
+    #[test]
+    fn a_filesystem_that_cannot_be_written_is_an_error_not_a_verdict() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = Liar::new(PosixStore::open(dir.path()).expect("open"), Lie::ReadOnly);
+        let error = probe(&store, &RepoPath::root(), Filesystem::unknown(), &SystemEntropy)
+            .expect_err("nothing is known");
+        assert_eq!(error.code(), Code::Io);
+        assert!(error.hint().expect("hint").contains("findmnt"));
+    }
+}
