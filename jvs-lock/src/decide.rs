@@ -146,6 +146,44 @@ pub fn commit(
     Ok(Own::Try)
 }
 
+/// What an operation on a worktree that many write to is bound to: nobody holds
+/// it, under this token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unheld {
+    /// Life of the register.
+    pub epoch: Epoch,
+    /// The token it began under.
+    pub token: FencingToken,
+}
+
+/// Does nobody hold it, under the very token that was seen at the beginning?
+/// Taking and freezing raise the token, so a hold in between shows afterwards.
+pub fn still_unheld(state: &State, bound: Unheld) -> Result<(), Refusal> {
+    match state.hold {
+        Hold::Retired => Err(Refusal::Retired),
+        Hold::Free if (state.epoch, state.token) == (bound.epoch, bound.token) => Ok(()),
+        _ => Err(Refusal::Fenced { current: state.token }),
+    }
+}
+
+/// As [`commit`], in a worktree that many write to.
+pub fn commit_unheld(
+    state: &State,
+    bound: Unheld,
+    parent: Option<SnapshotId>,
+    head: SnapshotId,
+    committed: bool,
+) -> Result<Own, Refusal> {
+    if committed || state.head == Some(head) {
+        return Ok(Own::Done);
+    }
+    still_unheld(state, bound)?;
+    if state.head != parent {
+        return Err(Refusal::HeadMoved { current: state.head });
+    }
+    Ok(Own::Try)
+}
+
 /// May an operator freeze it? A held lock is a conflict unless it is forced.
 pub fn freeze(
     state: &State,

@@ -17,6 +17,7 @@ use crate::belief::Belief;
 use crate::decide::{self, Bound, Own};
 use crate::drive::{Applied, Verdict};
 use crate::error::LockError;
+use crate::fence::Fence;
 use crate::locks::{Locks, believed_end};
 use crate::mutation::Rule;
 use crate::record::{OwnRecord, Record};
@@ -58,9 +59,9 @@ pub struct Ticket {
 /// ```
 #[must_use = "a lease that is dropped is not released: it expires"]
 pub struct Lease<'r> {
-    locks: Locks<'r>,
-    register: Register<'r>,
-    bound: Bound,
+    pub(crate) locks: Locks<'r>,
+    pub(crate) register: Register<'r>,
+    pub(crate) bound: Bound,
     claim: Claim,
     head: Option<SnapshotId>,
     lease_ms: u64,
@@ -212,7 +213,7 @@ impl<'r> Lease<'r> {
     /// the commit itself.
     pub fn fence(&mut self) -> Result<Fence<'_, 'r>, LockError> {
         self.check_belief()?;
-        Ok(Fence { lease: self })
+        Ok(Fence::of_lease(self))
     }
 
     /// Gives the lock back. Belief ends before the release is issued: one that
@@ -373,96 +374,5 @@ impl Coded for ReleaseError<'_> {
 
     fn details(&self) -> Option<serde_json::Value> {
         self.error.details()
-    }
-}
-
-/// The right to move the head, borrowed from a live lease.
-///
-/// It can only come from [`Lease::fence`], and while it lives the lease can be
-/// neither renewed from under it nor released:
-///
-/// ```compile_fail,E0505
-/// fn release_under_a_fence(mut lease: jvs_lock::Lease<'_>) {
-///     let fence = lease.fence().unwrap();
-///     let _ = lease.release();
-///     fence.token();
-/// }
-/// ```
-pub struct Fence<'l, 'r> {
-    lease: &'l mut Lease<'r>,
-}
-
-impl Fence<'_, '_> {
-    /// The worktree whose head it may move.
-    pub fn worktree(&self) -> &WorktreeName {
-        self.lease.worktree()
-    }
-
-    /// The token it commits under.
-    pub fn token(&self) -> FencingToken {
-        self.lease.token()
-    }
-
-    /// The life of the register it commits in.
-    pub fn epoch(&self) -> Epoch {
-        self.lease.bound.epoch
-    }
-
-    /// The register as it is now, if this session still holds it under this
-    /// fence's token.
-    pub fn read(&self) -> Result<State, LockError> {
-        let state = self.lease.register.read()?;
-        match decide::renew(&state, self.lease.bound, state.op) {
-            Ok(_) => Ok(state),
-            Err(refusal) => Err(self.lease.locks.refused(
-                &self.lease.register,
-                &state,
-                refusal,
-                None,
-                Some(self.lease.bound.token),
-            )),
-        }
-    }
-
-    /// Moves the head from `parent` to `head`: fence check and commit are one
-    /// rename. `is_ready` tells whether `head` has been made visible, which only
-    /// happens to what was committed; it is asked when an answer was lost.
-    ///
-    /// Answers once the commit is durable and was read back.
-    pub fn commit(
-        &mut self,
-        parent: Option<SnapshotId>,
-        head: SnapshotId,
-        is_ready: &dyn Fn() -> io::Result<bool>,
-    ) -> Result<State, LockError> {
-        let lease = &*self.lease;
-        let op = lease.locks.fresh_op();
-        let bound = lease.bound;
-        lease.locks.driver(&lease.register, None).run(|state, _, tried| {
-            let op = lease.locks.op_of_attempt(op);
-            let committed = !tried.is_empty()
-                && is_ready().map_err(|source| self.io("cannot look for the new head", source))?;
-            match decide::commit(state, bound, parent, head, committed) {
-                Ok(Own::Try) => Ok(Verdict::Try(Kind::Publish, state.with_head(head, op))),
-                Ok(Own::Done) => Ok(Verdict::Applied),
-                Err(refusal) => Err(lease.locks.refused(
-                    &lease.register,
-                    state,
-                    refusal,
-                    None,
-                    Some(bound.token),
-                )),
-            }
-        })?;
-        let unsure =
-            |source| LockError::OutcomeUnknown { worktree: lease.worktree().clone(), source };
-        lease.register.sync().map_err(unsure)?;
-        // Exactly one entry again: a sync or restore tool may have brought an
-        // old one back, and then nobody can tell which is true.
-        Ok(lease.register.read()?)
-    }
-
-    fn io(&self, doing: &'static str, source: io::Error) -> LockError {
-        LockError::Io { worktree: self.worktree().clone(), doing, source }
     }
 }

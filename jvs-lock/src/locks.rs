@@ -1,9 +1,10 @@
 //! The locks of a repository, as one session works with them.
 
+use std::io;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use jvs_repo::audit::{Kind, Log};
+use jvs_repo::audit::{Kind, Log, Phase};
 use jvs_repo::clock::{BootMs, Reading};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, OpNonce};
@@ -12,6 +13,7 @@ use jvs_repo::name::WorktreeName;
 use crate::decide::{self, Acquire, Bound, Own, Refusal};
 use crate::drive::{Applied, Driver, Journal, Verdict};
 use crate::error::LockError;
+use crate::fence::Shared;
 use crate::judge::Watch;
 use crate::lease::{How, Lease, Ticket};
 use crate::mutation::Rule;
@@ -135,6 +137,31 @@ impl<'r> Locks<'r> {
             return Err(self.refused(&register, &state, refusal, None, Some(bound.token)));
         }
         Lease::resumed(self.clone(), register, state)
+    }
+
+    /// Begins work on a worktree that many write to. Nobody may hold it now, and
+    /// whoever takes or freezes it before the commit fences that.
+    pub fn share(&self, worktree: &WorktreeName) -> Result<Shared<'r>, LockError> {
+        Shared::begin(self.clone(), worktree)
+    }
+
+    /// Writes down, durably, something that is not a transition of a register.
+    pub fn note(
+        &self,
+        kind: Kind,
+        phase: Phase,
+        op: OpNonce,
+        worktree: Option<&WorktreeName>,
+        reason: Option<&str>,
+        details: Option<serde_json::Value>,
+    ) -> io::Result<()> {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        journal.note(kind, phase, op, worktree, reason, details)
+    }
+
+    /// The world as these locks see it.
+    pub fn seams(&self) -> Seams<'r> {
+        self.seams
     }
 
     /// Watches the register until its holder is proven idle, without any wall

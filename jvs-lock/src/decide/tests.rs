@@ -166,3 +166,26 @@ fn a_worktree_with_a_live_holder_is_not_retired() {
     assert_eq!(retire(&held_by(OTHER), Some(&over), ME), Ok(Own::Try));
     assert_eq!(retire(&free().retired(EARLIER), None, ME), Ok(Own::Done));
 }
+
+#[test]
+fn without_a_holder_a_head_moves_only_under_the_token_it_was_bound_to() {
+    let shared = free().with_head(HEAD, EARLIER);
+    let bound = Unheld { epoch: shared.epoch, token: shared.token };
+    let commit = |state: &State| commit_unheld(state, bound, Some(HEAD), NEXT, false);
+    assert_eq!(commit(&shared), Ok(Own::Try));
+    assert_eq!(commit(&shared.with_head(NEXT, OP)), Ok(Own::Done));
+    let other = SnapshotId { created_ms: 7, random: 7 };
+    let moved = shared.with_head(other, OP);
+    assert_eq!(commit(&moved), Err(Refusal::HeadMoved { current: Some(other) }));
+    assert_eq!(commit_unheld(&moved, bound, Some(HEAD), NEXT, true), Ok(Own::Done));
+
+    let held = shared.granted(OTHER, 30_000, WallMs(0), OP);
+    let frozen = shared.frozen(OTHER, 30_000, WallMs(0), OP);
+    for taken in [held, held.released(OP), frozen, frozen.released(OP), shared.fenced(OP)] {
+        let fenced = Err(Refusal::Fenced { current: FencingToken(shared.token.0 + 1) });
+        assert_eq!(commit(&taken), fenced, "{taken}");
+    }
+    let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, ..shared };
+    assert_eq!(commit(&rebuilt), Err(Refusal::Fenced { current: shared.token }));
+    assert_eq!(commit(&shared.retired(OP)), Err(Refusal::Retired));
+}

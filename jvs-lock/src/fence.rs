@@ -1,0 +1,179 @@
+//! The right to move the head: borrowed from a live lease, or, in a worktree
+//! that many write to, bound to the token under which nobody holds it.
+//!
+//! Must not know what a head is: only that it is committed by one rename.
+
+use std::io;
+
+use jvs_repo::audit::Kind;
+use jvs_repo::id::{Epoch, FencingToken, SnapshotId};
+use jvs_repo::name::WorktreeName;
+
+use crate::decide::{self, Own, Refusal, Unheld};
+use crate::drive::Verdict;
+use crate::error::LockError;
+use crate::lease::Lease;
+use crate::locks::Locks;
+use crate::register::Register;
+use crate::state::{Hold, State};
+
+/// A worktree that many write to, as it was when work on it began. Nobody holds
+/// it, so there is nothing to renew or release; whoever takes or freezes it
+/// meanwhile raises the token and so fences what was begun.
+pub struct Shared<'r> {
+    locks: Locks<'r>,
+    register: Register<'r>,
+    bound: Unheld,
+}
+
+impl<'r> Shared<'r> {
+    pub(crate) fn begin(locks: Locks<'r>, worktree: &WorktreeName) -> Result<Self, LockError> {
+        let register = locks.register(worktree);
+        let state = register.read()?;
+        match state.hold {
+            Hold::Free => {}
+            Hold::Retired => return Err(LockError::Retired { worktree: worktree.clone() }),
+            Hold::Held(_) | Hold::Frozen(_) => {
+                let view = Box::new(locks.examine(&register, &state, None)?);
+                return Err(match state.hold {
+                    Hold::Frozen(_) => LockError::Frozen(view),
+                    _ => LockError::Conflict(view),
+                });
+            }
+        }
+        let bound = Unheld { epoch: state.epoch, token: state.token };
+        Ok(Shared { locks, register, bound })
+    }
+
+    /// The right to commit. Whether the worktree was taken or frozen meanwhile
+    /// is decided by the commit itself.
+    pub fn fence(&mut self) -> Fence<'_, 'r> {
+        Fence { right: Right::Shared(self) }
+    }
+}
+
+/// The right to move the head, for as long as the borrow lasts.
+///
+/// It can only come from [`Lease::fence`] or [`Shared::fence`], and while it
+/// lives the lease can be neither renewed from under it nor released:
+///
+/// ```compile_fail,E0505
+/// fn release_under_a_fence(mut lease: jvs_lock::Lease<'_>) {
+///     let fence = lease.fence().unwrap();
+///     let _ = lease.release();
+///     fence.token();
+/// }
+/// ```
+pub struct Fence<'l, 'r> {
+    right: Right<'l, 'r>,
+}
+
+enum Right<'l, 'r> {
+    Held(&'l mut Lease<'r>),
+    Shared(&'l mut Shared<'r>),
+}
+
+impl<'l, 'r> Fence<'l, 'r> {
+    pub(crate) fn of_lease(lease: &'l mut Lease<'r>) -> Self {
+        Fence { right: Right::Held(lease) }
+    }
+
+    fn locks(&self) -> &Locks<'r> {
+        match &self.right {
+            Right::Held(lease) => &lease.locks,
+            Right::Shared(shared) => &shared.locks,
+        }
+    }
+
+    fn register(&self) -> &Register<'r> {
+        match &self.right {
+            Right::Held(lease) => &lease.register,
+            Right::Shared(shared) => &shared.register,
+        }
+    }
+
+    /// The worktree whose head it may move.
+    pub fn worktree(&self) -> &WorktreeName {
+        self.register().worktree()
+    }
+
+    /// The token it commits under.
+    pub fn token(&self) -> FencingToken {
+        match &self.right {
+            Right::Held(lease) => lease.bound.token,
+            Right::Shared(shared) => shared.bound.token,
+        }
+    }
+
+    /// The life of the register it commits in.
+    pub fn epoch(&self) -> Epoch {
+        match &self.right {
+            Right::Held(lease) => lease.bound.epoch,
+            Right::Shared(shared) => shared.bound.epoch,
+        }
+    }
+
+    /// The register as it is now, if this right still stands.
+    pub fn read(&self) -> Result<State, LockError> {
+        let state = self.register().read()?;
+        let stands = match &self.right {
+            Right::Held(lease) => decide::renew(&state, lease.bound, state.op).map(|_| ()),
+            Right::Shared(shared) => decide::still_unheld(&state, shared.bound),
+        };
+        stands.map(|()| state).map_err(|refusal| self.refused(&state, refusal))
+    }
+
+    /// Makes the register as it was last read survive a power cut: before what
+    /// rests on it is shown to anybody.
+    pub fn sync(&self) -> Result<(), LockError> {
+        self.register().sync().map_err(|source| LockError::Io {
+            worktree: self.worktree().clone(),
+            doing: "cannot sync the fence register",
+            source,
+        })
+    }
+
+    /// Moves the head from `parent` to `head`: fence check and commit are one
+    /// rename. `is_ready` tells whether `head` has been made visible, which only
+    /// happens to what was committed; it is asked when an answer was lost.
+    ///
+    /// Answers once the commit is durable and was read back. An error other than
+    /// [`LockError::OutcomeUnknown`] and [`LockError::StaleMount`] means that it
+    /// certainly was not committed and never will be.
+    pub fn commit(
+        &mut self,
+        parent: Option<SnapshotId>,
+        head: SnapshotId,
+        is_ready: &dyn Fn() -> io::Result<bool>,
+    ) -> Result<State, LockError> {
+        let locks = self.locks();
+        let op = locks.fresh_op();
+        locks.driver(self.register(), None).run(|state, _, tried| {
+            let op = locks.op_of_attempt(op);
+            let committed = !tried.is_empty() && is_ready().map_err(|error| self.unsure(error))?;
+            let decided = match &self.right {
+                Right::Held(lease) => decide::commit(state, lease.bound, parent, head, committed),
+                Right::Shared(shared) => {
+                    decide::commit_unheld(state, shared.bound, parent, head, committed)
+                }
+            };
+            match decided {
+                Ok(Own::Try) => Ok(Verdict::Try(Kind::Publish, state.with_head(head, op))),
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => Err(self.refused(state, refusal)),
+            }
+        })?;
+        self.register().sync().map_err(|error| self.unsure(error))?;
+        // Exactly one entry again: a sync or restore tool may have brought an
+        // old one back, and then nobody can tell which is true.
+        self.register().read().map_err(|error| self.unsure(io::Error::other(error.to_string())))
+    }
+
+    fn refused(&self, state: &State, refusal: Refusal) -> LockError {
+        self.locks().refused(self.register(), state, refusal, None, Some(self.token()))
+    }
+
+    fn unsure(&self, source: io::Error) -> LockError {
+        LockError::OutcomeUnknown { worktree: self.worktree().clone(), source }
+    }
+}
