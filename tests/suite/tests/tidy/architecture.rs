@@ -13,6 +13,7 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs-repo/src/discover.rs", "looks for the root that the store will stand on"),
     ("jvs-repo/src/proc.rs", "reads /proc"),
     ("jvs-repo/src/store/posix.rs", "is the store"),
+    ("jvs-repo/src/store/posix/tree.rs", "is the store, for trees of payload"),
 ];
 
 /// Modules that read a clock.
