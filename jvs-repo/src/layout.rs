@@ -1,5 +1,7 @@
 //! Where everything is: the only file that spells the control directory's name.
 
+use std::ffi::OsStr;
+
 use crate::id::{Epoch, OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
@@ -23,6 +25,11 @@ pub fn control_dir() -> RepoPath {
 /// Format and identity of the repository.
 pub fn format() -> RepoPath {
     control("format")
+}
+
+/// The format while it is being written.
+pub fn format_tmp(op: OpNonce) -> RepoPath {
+    control(&format!("format.tmp-{op}"))
 }
 
 /// Policy.
@@ -144,6 +151,17 @@ pub fn removed_payload(name: &WorktreeName, mark: &str) -> RepoPath {
 /// would not take it for an entry, and named after its maker.
 pub fn probe_scratch(dir: &RepoPath, op: OpNonce) -> RepoPath {
     dir.plain_child(&format!(".probe-{op}"))
+}
+
+/// Where a repository is built, in its future root.
+pub fn init_staging(op: OpNonce) -> RepoPath {
+    RepoPath::root().plain_child(&format!("{CONTROL_DIR}-init-{op}"))
+}
+
+/// The path of an entry of the root, if it is where a repository is built.
+pub fn init_staging_named(name: &OsStr) -> Option<RepoPath> {
+    let op = name.to_str()?.strip_prefix(CONTROL_DIR)?.strip_prefix("-init-")?;
+    op.parse().ok().map(init_staging)
 }
 
 /// A worktree's payload.

@@ -25,6 +25,7 @@ pub mod json;
 pub mod layout;
 pub mod metadata;
 pub mod name;
+pub mod nursery;
 pub mod probe;
 pub mod proc;
 pub mod record;

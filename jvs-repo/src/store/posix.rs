@@ -44,6 +44,17 @@ impl PosixStore {
         Ok(PosixStore { root: fd, root_path: root.to_owned(), no_openat2: AtomicBool::new(false) })
     }
 
+    /// Makes the directory that is to be a repository's root, and nothing
+    /// above it.
+    pub(crate) fn make_root(root: &Path) -> io::Result<()> {
+        Ok(fs::mkdir(root, DIRECTORY_MODE)?)
+    }
+
+    /// Removes a root that is empty.
+    pub(crate) fn remove_root(root: &Path) -> io::Result<()> {
+        Ok(fs::rmdir(root)?)
+    }
+
     /// Where the repository is, as the user named it.
     pub fn root_path(&self) -> &Path {
         &self.root_path
@@ -80,6 +91,17 @@ impl PosixStore {
     pub fn move_entry(&self, from: &RepoPath, name: &OsStr, to: &RepoPath) -> io::Result<()> {
         let (from, to) = (self.open_dir(from)?, self.open_dir(to)?);
         Ok(fs::renameat_with(&from, name, &to, name, RenameFlags::NOREPLACE)?)
+    }
+
+    /// Claims the root for as long as this store is open; false if another
+    /// store has. A hint between well-meaning processes and nothing more: where
+    /// the filesystem has no such claims, everybody gets one.
+    pub(crate) fn claim_root(&self) -> io::Result<bool> {
+        match fs::flock(&self.root, fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOLCK) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Gives the directory `to` the owner and mode of the directory `from`, so
