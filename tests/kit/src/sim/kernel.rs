@@ -1,0 +1,414 @@
+//! What each call does: the semantics of `PosixStore` on an [`Image`], and
+//! what another mount's caches may answer instead.
+//!
+//! **Must not know.** Schedules, faults, budgets: a call given to the kernel is
+//! carried out now, truthfully except for a stale path if that was chosen.
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+use jvs_repo::store::{Kind, RepoPath};
+use rustix::io::Errno;
+
+use super::call::{Answer, Call, Failure, Handle};
+use super::image::{Image, Ino, Name};
+
+/// What one `getdents64` buffer of `PosixStore` takes.
+const BATCH_BYTES: usize = 32 * 1024;
+
+/// Who makes a call, and when.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    /// Numbers its descriptors and inodes apart from those of others, so that
+    /// what two processes make does not depend on who came first.
+    pub(crate) lane: usize,
+    pub(crate) mount: usize,
+    pub(crate) now_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Opened {
+    ino: Ino,
+    writable: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Counters {
+    opened: u32,
+    created: u64,
+}
+
+/// What a mount may still think that a path names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Stale {
+    ino: Ino,
+    until_ms: u64,
+}
+
+/// How long and in how many mounts a replaced file may be read by its path.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caching {
+    pub(crate) mounts: usize,
+    pub(crate) for_ms: u64,
+}
+
+/// The filesystem that all processes share.
+#[derive(Debug, Clone)]
+pub(crate) struct Kernel {
+    pub(crate) image: Image,
+    open: BTreeMap<(usize, u32), Opened>,
+    counters: Vec<Counters>,
+    caching: Option<Caching>,
+    stale: BTreeMap<(usize, Ino, Name), Stale>,
+}
+
+/// Counters are left out: of a live process its history decides them, of
+/// a dead one nothing depends on them.
+impl Hash for Kernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.image.hash(state);
+        self.open.hash(state);
+        self.stale.hash(state);
+    }
+}
+
+type Answered = Result<Answer, Failure>;
+
+impl Kernel {
+    pub(crate) fn new(image: Image, caching: Option<Caching>) -> Self {
+        Kernel {
+            image,
+            open: BTreeMap::new(),
+            counters: Vec::new(),
+            caching,
+            stale: BTreeMap::new(),
+        }
+    }
+
+    /// Carries out `call`. With `stale`, a path is resolved to what it named
+    /// before another mount replaced it.
+    pub(crate) fn perform(&mut self, caller: Caller, call: &Call, stale: bool) -> Answer {
+        self.answer(caller, call, stale).unwrap_or_else(Answer::Failed)
+    }
+
+    fn answer(&mut self, caller: Caller, call: &Call, stale: bool) -> Answered {
+        match call {
+            Call::FirstBatch(dir) => self.first_batch(dir),
+            Call::List(dir) => {
+                let names = self.image.names(self.image.resolve(dir)?)?;
+                Ok(Answer::Names(names.map(str::to_owned).collect()))
+            }
+            Call::Stat(path) => {
+                let ino = self.resolve_cached(caller, path, stale)?;
+                Ok(self.stat(caller, ino))
+            }
+            Call::Open(path) => {
+                let ino = self.resolve_cached(caller, path, stale)?;
+                if self.image.kind(ino) != Kind::File {
+                    return Err(Failure::NotAFile);
+                }
+                Ok(self.opened(caller, ino, false))
+            }
+            Call::OpenWritable(path) => {
+                let ino = self.resolve_cached(caller, path, stale)?;
+                self.image.bytes(ino)?;
+                Ok(self.opened(caller, ino, true))
+            }
+            Call::CreateNew(path) => {
+                let (dir, name) = self.absent(path)?;
+                let ino = self.new_ino(caller);
+                self.image.add_file(ino, dir, name);
+                self.changed(caller, dir, name, None);
+                Ok(self.opened(caller, ino, true))
+            }
+            Call::Rename(from, to) => self.rename(caller, from, to, false),
+            Call::RenameNew(from, to) => self.rename(caller, from, to, true),
+            Call::Exchange(a, b) => self.exchange(caller, a, b),
+            Call::Unlink(path) => {
+                let (dir, name, ino) = self.present(path)?;
+                if self.image.kind(ino) == Kind::Directory {
+                    return Err(Errno::ISDIR.into());
+                }
+                self.image.edit(vec![(dir, name.into(), None)]);
+                self.changed(caller, dir, name, Some(ino));
+                self.forget_if_unused(ino);
+                Ok(Answer::Done)
+            }
+            Call::MakeDir(path) => {
+                let (dir, name) = self.absent(path)?;
+                let ino = self.new_ino(caller);
+                self.image.add_dir(ino, dir, name);
+                Ok(Answer::Done)
+            }
+            Call::RemoveDir(path) => {
+                let (dir, name, ino) = self.present(path)?;
+                self.must_be_empty_dir(ino)?;
+                self.image.edit(vec![(dir, name.into(), None)]);
+                self.forget_if_unused(ino);
+                Ok(Answer::Done)
+            }
+            Call::SyncDir(dir) => {
+                let ino = self.image.resolve(dir)?;
+                if self.image.kind(ino) != Kind::Directory {
+                    return Err(Errno::NOTDIR.into());
+                }
+                self.image.sync_dir(ino);
+                Ok(Answer::Done)
+            }
+            Call::Inode(file) => Ok(Answer::Number(self.file(caller, file)?.ino)),
+            Call::ReadRange(file, offset, length) => {
+                let bytes = self.image.bytes(self.file(caller, file)?.ino)?;
+                let start = usize::try_from(*offset).unwrap_or(usize::MAX).min(bytes.len());
+                let end = start.saturating_add(*length).min(bytes.len());
+                Ok(Answer::Bytes(bytes[start..end].into()))
+            }
+            Call::Size(file) => {
+                let bytes = self.image.bytes(self.file(caller, file)?.ino)?;
+                Ok(Answer::Number(bytes.len() as u64))
+            }
+            Call::WriteAt(file, offset, bytes) => {
+                let opened = self.file(caller, file)?;
+                if !opened.writable {
+                    return Err(Errno::BADF.into());
+                }
+                self.image.write(opened.ino, *offset, bytes);
+                Ok(Answer::Done)
+            }
+            Call::Sync(file) => {
+                self.image.sync(self.file(caller, file)?.ino);
+                Ok(Answer::Done)
+            }
+        }
+    }
+
+    fn first_batch(&self, dir: &RepoPath) -> Answered {
+        let names = self.image.names(self.image.resolve(dir)?)?;
+        let mut used = 2 * record_bytes("..");
+        let batch = names.take_while(|name| {
+            used += record_bytes(name);
+            used <= BATCH_BYTES
+        });
+        Ok(Answer::Names(batch.map(str::to_owned).collect()))
+    }
+
+    fn stat(&self, caller: Caller, inode: Ino) -> Answer {
+        let size = self.image.bytes(inode).map_or(4096, |bytes| bytes.len() as u64);
+        let device = 100 + caller.mount as u64;
+        Answer::Stat { kind: self.image.kind(inode), device, inode, size }
+    }
+
+    fn absent<'p>(&self, path: &'p RepoPath) -> Result<(Ino, &'p str), Errno> {
+        if path.as_str().is_empty() {
+            return Err(Errno::EXIST);
+        }
+        let (dir, name) = self.image.resolve_parent(path)?;
+        match self.image.look_up(dir, name)? {
+            None => Ok((dir, name)),
+            Some(_) => Err(Errno::EXIST),
+        }
+    }
+
+    fn present<'p>(&self, path: &'p RepoPath) -> Result<(Ino, &'p str, Ino), Errno> {
+        let (dir, name) = self.image.resolve_parent(path)?;
+        Ok((dir, name, self.image.look_up(dir, name)?.ok_or(Errno::NOENT)?))
+    }
+
+    fn must_be_empty_dir(&self, ino: Ino) -> Result<(), Errno> {
+        match self.image.kind(ino) {
+            Kind::Directory if self.image.is_empty_dir(ino) => Ok(()),
+            Kind::Directory => Err(Errno::NOTEMPTY),
+            _ => Err(Errno::NOTDIR),
+        }
+    }
+
+    fn rename(&mut self, caller: Caller, from: &RepoPath, to: &RepoPath, new: bool) -> Answered {
+        // Both directories are looked up before either name.
+        self.image.resolve_parent(from)?;
+        let (to_dir, to_name) = self.image.resolve_parent(to)?;
+        let (from_dir, from_name, ino) = self.present(from)?;
+        let replaced = self.image.look_up(to_dir, to_name)?;
+        if new && replaced.is_some() {
+            return Err(Errno::EXIST.into());
+        }
+        if self.image.is_within(to_dir, ino) {
+            return Err(Errno::INVAL.into());
+        }
+        if let Some(replaced) = replaced {
+            if replaced == ino {
+                return Ok(Answer::Done);
+            }
+            // A directory cannot be moved over one that it is in.
+            if self.image.is_within(from_dir, replaced) {
+                return Err(Errno::NOTEMPTY.into());
+            }
+            match (self.image.kind(ino), self.image.kind(replaced)) {
+                (Kind::Directory, _) => self.must_be_empty_dir(replaced)?,
+                (_, Kind::Directory) => return Err(Errno::ISDIR.into()),
+                _ => {}
+            }
+        }
+        self.image
+            .edit(vec![(from_dir, from_name.into(), None), (to_dir, to_name.into(), Some(ino))]);
+        self.changed(caller, from_dir, from_name, Some(ino));
+        self.changed(caller, to_dir, to_name, replaced);
+        if let Some(replaced) = replaced {
+            self.forget_if_unused(replaced);
+        }
+        Ok(Answer::Done)
+    }
+
+    fn exchange(&mut self, caller: Caller, a: &RepoPath, b: &RepoPath) -> Answered {
+        self.image.resolve_parent(a)?;
+        self.image.resolve_parent(b)?;
+        let (a_dir, a_name, a_ino) = self.present(a)?;
+        let (b_dir, b_name, b_ino) = self.present(b)?;
+        if a_ino == b_ino {
+            return Ok(Answer::Done);
+        }
+        if self.image.is_within(b_dir, a_ino) || self.image.is_within(a_dir, b_ino) {
+            return Err(Errno::INVAL.into());
+        }
+        self.image
+            .edit(vec![(a_dir, a_name.into(), Some(b_ino)), (b_dir, b_name.into(), Some(a_ino))]);
+        self.changed(caller, a_dir, a_name, Some(a_ino));
+        self.changed(caller, b_dir, b_name, Some(b_ino));
+        Ok(Answer::Done)
+    }
+
+    /// Would a late rename find its source now?
+    pub(crate) fn has_source_of(&self, call: &Call) -> bool {
+        self.image.exists(call.paths().0)
+    }
+
+    fn new_ino(&mut self, caller: Caller) -> Ino {
+        loop {
+            let counters = self.counters(caller);
+            counters.created += 1;
+            let ino = (caller.lane as u64 + 1) * 1_000_000 + counters.created;
+            // An image may come from another world, which numbered from 1, too.
+            if !self.image.holds(ino) {
+                return ino;
+            }
+        }
+    }
+
+    fn counters(&mut self, caller: Caller) -> &mut Counters {
+        if self.counters.len() <= caller.lane {
+            self.counters.resize(caller.lane + 1, Counters::default());
+        }
+        &mut self.counters[caller.lane]
+    }
+
+    fn opened(&mut self, caller: Caller, ino: Ino, writable: bool) -> Answer {
+        let counters = self.counters(caller);
+        counters.opened += 1;
+        let fd = counters.opened;
+        self.open.insert((caller.lane, fd), Opened { ino, writable });
+        Answer::Opened(fd)
+    }
+
+    fn file(&self, caller: Caller, file: &Handle) -> Result<Opened, Errno> {
+        self.open.get(&(caller.lane, file.fd)).copied().ok_or(Errno::BADF)
+    }
+
+    pub(crate) fn close(&mut self, lane: usize, fd: u32) {
+        if let Some(opened) = self.open.remove(&(lane, fd)) {
+            self.forget_if_unused(opened.ino);
+        }
+    }
+
+    /// What the end of a process does to its descriptors.
+    pub(crate) fn close_all(&mut self, lane: usize) {
+        let mine: Vec<u32> =
+            self.open.range((lane, 0)..=(lane, u32::MAX)).map(|(&(_, fd), _)| fd).collect();
+        for fd in mine {
+            self.close(lane, fd);
+        }
+    }
+
+    fn forget_if_unused(&mut self, ino: Ino) {
+        let used =
+            self.open.values().any(|o| o.ino == ino) || self.stale.values().any(|s| s.ino == ino);
+        if !used {
+            self.image.forget_if_unnamed(ino);
+        }
+    }
+
+    /// The entry `name` of `dir`, which named `before`, was changed through the
+    /// caller's mount: the others may not know yet.
+    fn changed(&mut self, caller: Caller, dir: Ino, name: &str, before: Option<Ino>) {
+        let Some(caching) = self.caching else { return };
+        self.stale.remove(&(caller.mount, dir, name.into()));
+        let Some(ino) = before.filter(|&ino| self.image.kind(ino) == Kind::File) else { return };
+        let until_ms = caller.now_ms + caching.for_ms;
+        for mount in (0..caching.mounts).filter(|&m| m != caller.mount) {
+            self.stale.insert((mount, dir, name.into()), Stale { ino, until_ms });
+        }
+    }
+
+    fn stale_at(&self, caller: Caller, path: &RepoPath) -> Option<Ino> {
+        self.caching?;
+        let (dir, name) = self.image.resolve_parent(path).ok()?;
+        let stale = self.stale.get(&(caller.mount, dir, name.into()))?;
+        let current = self.image.look_up(dir, name).ok()?;
+        (stale.until_ms > caller.now_ms && current != Some(stale.ino)).then_some(stale.ino)
+    }
+
+    /// May `call` be answered from a cache that is out of date?
+    pub(crate) fn could_be_stale(&self, caller: Caller, call: &Call) -> bool {
+        match call {
+            Call::Stat(path) | Call::Open(path) | Call::OpenWritable(path) => {
+                self.stale_at(caller, path).is_some()
+            }
+            _ => false,
+        }
+    }
+
+    fn resolve_cached(
+        &mut self,
+        caller: Caller,
+        path: &RepoPath,
+        stale: bool,
+    ) -> Result<Ino, Errno> {
+        if stale && let Some(ino) = self.stale_at(caller, path) {
+            return Ok(ino);
+        }
+        if self.caching.is_some()
+            && let Ok((dir, name)) = self.image.resolve_parent(path)
+            && let Some(old) = self.stale.remove(&(caller.mount, dir, name.into()))
+        {
+            // Who has seen the new file does not see the old one again.
+            self.forget_if_unused(old.ino);
+        }
+        self.image.resolve(path)
+    }
+
+    /// Drops what no cache remembers any more.
+    pub(crate) fn expire_caches(&mut self, now_ms: u64) {
+        let mut over = Vec::new();
+        self.stale.retain(|_, stale| {
+            let keep = stale.until_ms > now_ms;
+            if !keep {
+                over.push(stale.ino);
+            }
+            keep
+        });
+        for ino in over {
+            if self.image.holds(ino) {
+                self.forget_if_unused(ino);
+            }
+        }
+    }
+
+    /// Replaces everything by what a power cut left.
+    pub(crate) fn power_cut(&mut self, outcome: usize) {
+        self.image = self.image.after_power_cut(outcome);
+        self.open.clear();
+        self.stale.clear();
+    }
+}
+
+/// Size of a `linux_dirent64`.
+fn record_bytes(name: &str) -> usize {
+    (19 + name.len() + 1).next_multiple_of(8)
+}
