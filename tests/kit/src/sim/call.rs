@@ -40,6 +40,7 @@ pub enum Call {
     Inode(Handle),
     ReadRange(Handle, u64, usize),
     Size(Handle),
+    Links(Handle),
     WriteAt(Handle, u64, Arc<[u8]>),
     Sync(Handle),
 }
@@ -64,6 +65,7 @@ impl Call {
             Call::Inode(_) => "inode",
             Call::ReadRange(..) => "read",
             Call::Size(_) => "size",
+            Call::Links(_) => "links",
             Call::WriteAt(..) => "write_at",
             Call::Sync(_) => "sync",
         }
@@ -86,6 +88,7 @@ impl Call {
             Call::Inode(h)
             | Call::ReadRange(h, ..)
             | Call::Size(h)
+            | Call::Links(h)
             | Call::WriteAt(h, ..)
             | Call::Sync(h) => (&h.path, None),
         }

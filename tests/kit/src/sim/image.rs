@@ -253,15 +253,19 @@ impl Image {
         }
     }
 
+    /// Does any directory, as it is seen now, name this inode?
+    pub(crate) fn is_named(&self, ino: Ino) -> bool {
+        self.nodes.values().any(|node| match &node.body {
+            Body::Directory { entries, .. } => entries.values().any(|&named| named == ino),
+            Body::File { .. } => false,
+        })
+    }
+
     /// Forgets a file that nothing names. The caller knows that no descriptor
     /// means it.
     pub(crate) fn forget_if_unnamed(&mut self, ino: Ino) {
         // While something may come back from the durable side nothing is forgotten.
-        let named = self.tracking
-            || self.nodes.values().any(|node| match &node.body {
-                Body::Directory { entries, .. } => entries.values().any(|&named| named == ino),
-                Body::File { .. } => false,
-            });
+        let named = self.tracking || self.is_named(ino);
         if !named && ino != ROOT {
             self.take(ino);
         }

@@ -166,6 +166,11 @@ impl Kernel {
                 let bytes = self.image.bytes(self.file(caller, file)?.ino)?;
                 Ok(Answer::Number(bytes.len() as u64))
             }
+            Call::Links(file) => {
+                let ino = self.file(caller, file)?.ino;
+                // There are no hard links here: a file has one name or none.
+                Ok(Answer::Number(u64::from(stale || self.image.is_named(ino))))
+            }
             Call::WriteAt(file, offset, bytes) => {
                 let opened = self.file(caller, file)?;
                 if !opened.writable {
@@ -360,6 +365,15 @@ impl Kernel {
             Call::Stat(path) | Call::Open(path) | Call::OpenWritable(path) => {
                 self.stale_at(caller, path).is_some()
             }
+            // What was removed through another mount is still counted by this one.
+            Call::Links(file) => self.file(caller, file).is_ok_and(|opened| {
+                !self.image.is_named(opened.ino)
+                    && self.stale.iter().any(|((mount, ..), stale)| {
+                        *mount == caller.mount
+                            && stale.ino == opened.ino
+                            && stale.until_ms > caller.now_ms
+                    })
+            }),
             _ => false,
         }
     }

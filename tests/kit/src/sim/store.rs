@@ -144,6 +144,10 @@ impl StoredFile for SimFile {
         self.number(Call::Size)
     }
 
+    fn links(&self) -> io::Result<u64> {
+        self.number(Call::Links)
+    }
+
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.ask(|handle| Call::WriteAt(handle, offset, bytes.into())).map(drop)
     }

@@ -74,6 +74,10 @@ impl Side<'_> {
                 None => ("no file", String::new()),
                 Some(f) => ("size", outcome(self.files[f].size(), |n| n.to_string())),
             },
+            19 => match file(self) {
+                None => ("no file", String::new()),
+                Some(f) => ("links", outcome(self.files[f].links(), |n| n.to_string())),
+            },
             _ => match file(self) {
                 None => ("no file", String::new()),
                 Some(f) => ("sync", outcome(self.files[f].sync(), done)),
@@ -95,7 +99,7 @@ fn the_simulated_filesystem_answers_as_the_real_one() {
         let mut simulated = Side { store: solo.store(), files: Vec::new() };
         for step in 0..120 {
             let below = |n: u64| random.next() % n;
-            let kind = below(20);
+            let kind = below(21);
             let [a, b] = [0, 1].map(|_| path(NAMES[below(NAMES.len() as u64) as usize]));
             let n = below(1000);
             let expected = real.act(kind, &a, &b, n);
