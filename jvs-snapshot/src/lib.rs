@@ -8,5 +8,7 @@
 //! terminal, the environment.
 //!
 //! # Limitations
-//! Nothing is captured yet: the crate holds the place of this part in the order
-//! of dependencies.
+//! Access times and file flags (`chattr`) are not part of a snapshot.
+
+pub mod hash;
+pub mod manifest;

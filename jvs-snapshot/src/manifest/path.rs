@@ -1,0 +1,147 @@
+//! A path below a payload's root, in whatever bytes its names have.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// How many directories deep a payload may be. Deeper trees exist only by
+/// accident: no path to their files can be given to a system call.
+pub const MAX_DEPTH: usize = 400;
+/// Longest name of one file (`NAME_MAX`).
+const MAX_NAME_BYTES: usize = 255;
+/// Longest path that [`MAX_DEPTH`] allows.
+pub const MAX_PATH_BYTES: usize = MAX_DEPTH * (MAX_NAME_BYTES + 1);
+
+/// A path relative to a payload's root; empty for the root itself. Every
+/// component is a plain name: not empty, not `.` or `..`, no NUL, at most 255
+/// bytes. So joining it to a directory cannot leave that directory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TreePath(Vec<u8>);
+
+/// Bytes that are not a [`TreePath`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathError {
+    /// A component is empty, `.`, `..`, too long or contains NUL.
+    Component,
+    /// More than [`MAX_DEPTH`] components.
+    TooDeep,
+}
+
+impl fmt::Display for PathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Component => f.write_str("not a plain path below the payload's root"),
+            Self::TooDeep => write!(f, "more than {MAX_DEPTH} levels deep"),
+        }
+    }
+}
+
+impl std::error::Error for PathError {}
+
+impl TreePath {
+    /// The payload's root.
+    pub const fn root() -> Self {
+        TreePath(Vec::new())
+    }
+
+    /// Checks `bytes`.
+    pub fn new(bytes: Vec<u8>) -> Result<Self, PathError> {
+        if bytes.is_empty() {
+            return Ok(TreePath(bytes));
+        }
+        let mut depth = 0;
+        for component in bytes.split(|&byte| byte == b'/') {
+            if !is_plain(component) {
+                return Err(PathError::Component);
+            }
+            depth += 1;
+        }
+        if depth > MAX_DEPTH {
+            return Err(PathError::TooDeep);
+        }
+        Ok(TreePath(bytes))
+    }
+
+    /// This path with one more component.
+    pub fn child(&self, name: &[u8]) -> Result<Self, PathError> {
+        let mut bytes = Vec::with_capacity(self.0.len() + 1 + name.len());
+        bytes.extend_from_slice(&self.0);
+        if !bytes.is_empty() {
+            bytes.push(b'/');
+        }
+        bytes.extend_from_slice(name);
+        if !is_plain(name) {
+            return Err(PathError::Component);
+        }
+        Self::new(bytes)
+    }
+
+    /// The raw bytes, components separated by `/`.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// As a path relative to the root; empty for the root itself.
+    pub fn as_path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.0))
+    }
+
+    /// Is this the root itself?
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The components, outermost first; none for the root.
+    pub fn components(&self) -> impl Iterator<Item = &[u8]> {
+        self.0.split(|&byte| byte == b'/').filter(|component| !component.is_empty())
+    }
+
+    /// The directory that holds this path, and its name; nothing for the root.
+    pub fn split(&self) -> Option<(TreePath, &[u8])> {
+        if self.is_root() {
+            return None;
+        }
+        Some(match self.0.iter().rposition(|&byte| byte == b'/') {
+            Some(at) => (TreePath(self.0[..at].to_vec()), &self.0[at + 1..]),
+            None => (TreePath::root(), &self.0),
+        })
+    }
+}
+
+fn is_plain(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name != b"."
+        && name != b".."
+        && name.len() <= MAX_NAME_BYTES
+        && !name.iter().any(|&byte| byte == 0 || byte == b'/')
+}
+
+/// Bytes that are not printable are escaped, so that a name with a newline stays
+/// on its line; the root is `.`.
+impl fmt::Display for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_root() {
+            return f.write_str(".");
+        }
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() {
+                    write!(f, "{}", c.escape_default())?;
+                } else {
+                    write!(f, "{c}")?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for TreePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
