@@ -39,9 +39,11 @@ fn only_in(allowed: &[(&str, &str)], words: &[&str], rule: &str) {
             if source.is_test(at) {
                 continue;
             }
-            match allowed.iter().find(|(path, _)| is_or_below(&source.path, path)) {
-                Some((path, _)) => used.push(*path),
-                None => wrong.push(source.line(at)),
+            let entries = allowed.iter().filter(|(path, _)| is_or_below(&source.path, path));
+            let before = used.len();
+            used.extend(entries.map(|(path, _)| *path));
+            if used.len() == before {
+                wrong.push(source.line(at));
             }
         }
     }
