@@ -2,7 +2,8 @@
 //! filesystem ([`store`]) and the clock ([`clock`]).
 //!
 //! **Responsibility.** Layout, names and ids, the shape of each control file,
-//! error codes, configuration, the audit log, the filesystem probe.
+//! error codes, configuration, the audit log, the filesystem probe, and how a
+//! repository is found, opened and born.
 //!
 //! **Must not know.** Who may hold a lock, when a lease ends, how a snapshot is
 //! captured, the terminal, the environment. A thing belongs here only if it
@@ -11,6 +12,8 @@
 //! # Limitations
 //! Linux only: `getdents64`, `openat2` and `CLOCK_BOOTTIME` are used directly.
 //! Control files are read whole, so each shape has a size limit.
+//! The probe catches a filesystem that lies here and now; it cannot prove that
+//! one never will.
 
 mod adjtimex;
 pub mod audit;

@@ -63,6 +63,7 @@ pub struct Unborn {
     store: PosixStore,
     adopt: Adopt,
     root_was_made: bool,
+    filesystem: Filesystem,
     report: Option<ProbeReport>,
 }
 
@@ -113,18 +114,21 @@ impl Unborn {
     /// All checks that need no writing, then the private directory.
     fn begin(root: &Path, adopt: Adopt) -> Result<Unborn, InitError> {
         let (root, root_was_made) = make_root(root)?;
-        let made = || -> Result<(Staging, PosixStore), InitError> {
+        let made = || -> Result<(Staging, PosixStore, Filesystem), InitError> {
             let io = |doing| {
                 let root = root.clone();
                 move |error| InitError::io(&root, doing, error)
             };
             let root_store = PosixStore::open(&root).map_err(io("open it"))?;
-            look_around(&root_store, adopt)?;
-            let staging = Staging::make(root_store, OpNonce::random(&SystemEntropy))
+            let filesystem = Filesystem::at(&root).map_err(io("find out its filesystem"))?;
+            let not_the_user_s = filesystem.own_names(&root);
+            look_around(&root_store, adopt, not_the_user_s)?;
+            let op = OpNonce::random(&SystemEntropy);
+            let staging = Staging::make(root_store, op, not_the_user_s)
                 .map_err(io("make a private directory in it"))?;
             // From here on there is something to take back.
             match staging.open() {
-                Ok(store) => Ok((staging, store)),
+                Ok(store) => Ok((staging, store, filesystem)),
                 Err(error) => {
                     let _ = staging.undo();
                     Err(io("open the private directory in it")(error))
@@ -132,8 +136,9 @@ impl Unborn {
             }
         };
         match made() {
-            Ok((staging, store)) => {
-                Ok(Unborn { staging, store, adopt, root_was_made, report: None })
+            Ok((staging, store, filesystem)) => {
+                let report = None;
+                Ok(Unborn { staging, store, adopt, root_was_made, filesystem, report })
             }
             Err(error) => {
                 if root_was_made {
@@ -145,9 +150,7 @@ impl Unborn {
     }
 
     fn probe_filesystem(&self) -> Result<ProbeReport, InitError> {
-        let here = self.store.root_path();
-        let filesystem = Filesystem::at(here)
-            .map_err(|error| InitError::io(here, "find out its filesystem", error))?;
+        let filesystem = self.filesystem.clone();
         let report = probe::probe(&self.store, &RepoPath::root(), filesystem, &SystemEntropy)?;
         report.verdict()?;
         Ok(report)
@@ -236,7 +239,7 @@ fn refuse_nesting(root: &Path) -> Result<(), InitError> {
 }
 
 /// Is what the root holds what `adopt` allows? Undoes an interrupted attempt.
-fn look_around(root: &PosixStore, adopt: Adopt) -> Result<(), InitError> {
+fn look_around(root: &PosixStore, adopt: Adopt, not_the_user_s: &[&str]) -> Result<(), InitError> {
     let path = root.root_path();
     let io = |doing| move |error| InitError::io(path, doing, error);
     for leftover in Staging::leftovers(root).map_err(io("list it"))? {
@@ -248,7 +251,7 @@ fn look_around(root: &PosixStore, adopt: Adopt) -> Result<(), InitError> {
         }
         leftover.undo().map_err(io("undo an earlier attempt"))?;
     }
-    if root.is_empty_dir(&RepoPath::root()).map_err(io("list it"))? {
+    if staging::user_entries(root, not_the_user_s).map_err(io("list it"))?.is_empty() {
         return Ok(());
     }
     if adopt == Adopt::No {

@@ -337,6 +337,10 @@ mod tests {
         assert_eq!(repo.worktrees().expect_err("refused").code(), Code::PathEscape);
         let main = WorktreeName::main();
         assert_eq!(repo.worktree(&main).expect_err("refused").code(), Code::PathEscape);
+
+        symlink(real.path(), dir.path().join(layout::locks().as_str())).expect("symlink");
+        let register = repo.store().first_batch(&layout::register(&main)).expect_err("refused");
+        assert_eq!(code_of_io(&register), Code::PathEscape);
     }
 
     #[test]

@@ -18,19 +18,37 @@ use crate::store::{PosixStore, RepoPath, Store};
 /// goes on writing there.
 const PASSES_MAX: usize = 8;
 
+/// What the user has in `root`.
+pub(super) fn user_entries(
+    root: &PosixStore,
+    not_the_user_s: &[&str],
+) -> io::Result<Vec<OsString>> {
+    let entries = root.list(&RepoPath::root())?.into_iter().map(|entry| entry.name);
+    Ok(entries
+        .filter(|name| layout::init_staging_named(name).is_none())
+        .filter(|name| !not_the_user_s.iter().any(|other| name == other))
+        .collect())
+}
+
 /// The private directory `dir` in the future repository's root.
 #[derive(Debug)]
 pub(super) struct Staging {
     root: PosixStore,
     dir: RepoPath,
+    /// Names in the root that are the filesystem's, not the user's.
+    not_the_user_s: &'static [&'static str],
     #[cfg(test)]
     pub(super) fate: fate::Fate,
 }
 
 impl Staging {
     /// Makes a private directory in `root`.
-    pub(super) fn make(root: PosixStore, op: OpNonce) -> io::Result<Self> {
-        let staging = Staging::at(root, layout::init_staging(op));
+    pub(super) fn make(
+        root: PosixStore,
+        op: OpNonce,
+        not_the_user_s: &'static [&'static str],
+    ) -> io::Result<Self> {
+        let staging = Staging { not_the_user_s, ..Staging::at(root, layout::init_staging(op)) };
         staging.root.make_dir(&staging.dir)?;
         Ok(staging)
     }
@@ -39,6 +57,7 @@ impl Staging {
         Staging {
             root,
             dir,
+            not_the_user_s: &[],
             #[cfg(test)]
             fate: fate::Fate::default(),
         }
@@ -132,7 +151,7 @@ impl Staging {
     fn adopt_entries(&self) -> io::Result<()> {
         let payload = self.payload();
         for _ in 0..PASSES_MAX {
-            let entries = self.entries_to_adopt()?;
+            let entries = user_entries(&self.root, self.not_the_user_s)?;
             if entries.is_empty() {
                 break;
             }
@@ -142,11 +161,6 @@ impl Staging {
         }
         self.step(|| self.root.sync_dir(&payload))?;
         self.step(|| self.root.sync_dir(&RepoPath::root()))
-    }
-
-    fn entries_to_adopt(&self) -> io::Result<Vec<OsString>> {
-        let entries = self.root.list(&RepoPath::root())?.into_iter().map(|entry| entry.name);
-        Ok(entries.filter(|name| layout::init_staging_named(name).is_none()).collect())
     }
 
     fn move_entry(&self, from: &RepoPath, name: &OsStr, to: &RepoPath) -> io::Result<()> {

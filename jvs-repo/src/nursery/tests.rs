@@ -63,6 +63,23 @@ fn unprobed(root: &Path, adopt: Adopt) -> Result<Unborn, InitError> {
     Ok(unborn)
 }
 
+/// Prepared without looking around first.
+fn blind(root: &Path, adopt: Adopt, not_the_user_s: &'static [&'static str]) -> Unborn {
+    let store = PosixStore::open(root).expect("open");
+    let op = OpNonce::random(&SystemEntropy);
+    let staging = Staging::make(store, op, not_the_user_s).expect("made");
+    let unborn = Unborn {
+        store: staging.open().expect("open"),
+        staging,
+        adopt,
+        root_was_made: false,
+        filesystem: Filesystem::unknown(),
+        report: None,
+    };
+    unborn.build().expect("built");
+    unborn
+}
+
 fn refusal(root: &Path, adopt: Adopt) -> InitError {
     let error = unprobed(root, adopt).expect_err("refused");
     assert!(error.hint().is_some(), "{error}");
@@ -203,6 +220,21 @@ fn adoption_moves_everything_and_copies_nothing() {
 }
 
 #[test]
+fn what_belongs_to_the_filesystem_is_neither_in_the_way_nor_adopted() {
+    let (_dir, root) = temporary();
+    for name in ["lost+found", "theirs"] {
+        touch(&root.join(name));
+    }
+    let store = PosixStore::open(&root).expect("open");
+    assert_eq!(staging::user_entries(&store, &["lost+found"]).expect("list"), ["theirs"]);
+    look_around(&store, Adopt::No, &["lost+found", "theirs"]).expect("nothing of the user's");
+    let unborn = blind(&root, Adopt::Yes, &["lost+found"]);
+    drop(unborn.finish().expect("born"));
+    assert!(root.join("lost+found").exists());
+    assert!(root.join(layout::MAIN_DIR).join("theirs").exists());
+}
+
+#[test]
 fn two_at_once_do_not_disturb_each_other() {
     let (_dir, root) = temporary();
     let first = unprobed(&root, Adopt::No).expect("prepared");
@@ -216,16 +248,7 @@ fn two_at_once_do_not_disturb_each_other() {
 #[test]
 fn where_nobody_sees_the_other_s_claim_the_renames_decide() {
     let (_dir, root) = temporary();
-    let blind = || {
-        let store = PosixStore::open(&root).expect("open");
-        let staging = Staging::make(store, OpNonce::random(&SystemEntropy)).expect("made");
-        let store = staging.open().expect("open");
-        let unborn =
-            Unborn { staging, store, adopt: Adopt::No, root_was_made: false, report: None };
-        unborn.build().expect("built");
-        unborn
-    };
-    let (first, second) = (blind(), blind());
+    let (first, second) = (blind(&root, Adopt::No, &[]), blind(&root, Adopt::No, &[]));
     let id = first.finish().expect("born").id();
     assert_eq!(second.finish().expect_err("too late").code(), Code::Exists);
     assert_whole(&root);

@@ -24,6 +24,13 @@ const CACHE_DEFAULT: Span = Span::seconds(1);
 /// Where a JuiceFS mount shows its own configuration, at its root.
 const JUICEFS_CONFIG: [&str; 2] = [".jfs.config", ".config"];
 
+/// Entries of a JuiceFS mount's root that are the mount's own; the second list
+/// if it was told to keep out of the way of the user's names.
+const JUICEFS_OWN: [&[&str]; 2] = [
+    &[".accesslog", ".config", ".control", ".stats", ".trash"],
+    &[".jfs.accesslog", ".jfs.config", ".jfs.control", ".jfs.stats", ".jfs.trash"],
+];
+
 /// The filesystem that a path is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
@@ -48,8 +55,9 @@ pub enum JuiceFs {
         writeback: bool,
         /// Does the kernel keep whole directory listings?
         readdir_cache: bool,
-        /// How long attributes, names and names of directories are kept.
-        caches: [(&'static str, Span); 3],
+        /// How long attributes, names, names of directories and the absence of
+        /// names are kept.
+        caches: [(&'static str, Span); 4],
     },
 }
 
@@ -63,6 +71,20 @@ impl Filesystem {
         };
         let juicefs = (kind == JUICEFS).then(|| JuiceFs::at(&mount_point));
         Ok(Filesystem { kind, mount_point, juicefs })
+    }
+
+    /// The names in `dir` that belong to the filesystem itself and not to its
+    /// users: some filesystems have such names at their root.
+    pub fn own_names(&self, dir: &Path) -> &'static [&'static str] {
+        if dir != self.mount_point {
+            return &[];
+        }
+        match self.kind.as_str() {
+            "ext2" | "ext3" | "ext4" => &["lost+found"],
+            JUICEFS if dir.join(JUICEFS_OWN[1][1]).exists() => JUICEFS_OWN[1],
+            JUICEFS => JUICEFS_OWN[0],
+            _ => &[],
+        }
     }
 
     /// A filesystem of which nothing is known, such as a simulated one.
@@ -127,7 +149,7 @@ impl Filesystem {
                                 "this JuiceFS mount keeps what it knows for {kept} (--{option}): \
                                  details of a holder on another host may be that old"
                             ),
-                            "mount it again with the default of 1 second",
+                            "mount it again without that option",
                         );
                     }
                 }
@@ -204,6 +226,8 @@ struct MountConfig {
     #[serde(default)]
     dir_entry_timeout: u64,
     #[serde(default)]
+    neg_entry_timeout: u64,
+    #[serde(default)]
     chunk: Option<ChunkConfig>,
 }
 
@@ -237,6 +261,7 @@ impl JuiceFs {
                 ("attr-cache", span(config.attr_timeout)),
                 ("entry-cache", span(config.entry_timeout)),
                 ("dir-entry-cache", span(config.dir_entry_timeout)),
+                ("negative-entry-cache", span(config.neg_entry_timeout)),
             ],
         })
     }
@@ -290,7 +315,7 @@ broken line
     fn options_of_a_juicefs_mount_are_judged() {
         let defaults = r#"{"Meta":{"Strict":true},"Version":"1.4.2+2025-10-20.1a2b3c4",
             "AttrTimeout":1000000000,"EntryTimeout":1000000000,"DirEntryTimeout":1000000000,
-            "ReaddirCache":false,"Chunk":{"Writeback":false,"CacheDir":"/var/jfsCache"}}"#;
+            "NegEntryTimeout":0,"ReaddirCache":false,"Chunk":{"Writeback":false,"CacheDir":"/var/jfsCache"}}"#;
         assert_eq!(subjects(defaults), []);
         let all = defaults
             .replace("1.4.2", "1.3.0")
@@ -318,6 +343,26 @@ broken line
         };
         assert_eq!(unreadable.findings()[0].subject, "juicefs_options");
         assert_eq!(Filesystem::unknown().findings()[0].subject, "untried_filesystem");
+    }
+
+    #[test]
+    fn a_filesystem_s_own_names_are_known_at_its_root_only() {
+        let root = tempfile::tempdir().expect("tempdir");
+        let mut mount = Filesystem {
+            kind: "ext4".to_owned(),
+            mount_point: root.path().to_owned(),
+            juicefs: None,
+        };
+        assert_eq!(mount.own_names(root.path()), ["lost+found"]);
+        assert!(mount.own_names(&root.path().join("below")).is_empty());
+        mount.kind = JUICEFS.to_owned();
+        assert!(mount.own_names(root.path()).contains(&".config"));
+        std::fs::OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .open(root.path().join(".jfs.config"))
+            .expect("create");
+        assert!(!mount.own_names(root.path()).contains(&".config"), "now that is the user's");
     }
 
     #[test]
