@@ -35,6 +35,32 @@ fn what_one_host_makes_the_other_sees(engine: Engine) {
     assert_eq!(worktrees(&here, &on(0)), ["back", "main", "next"], "and the other way round");
 }
 
+/// Read at once through a second mount, where a file's content would still be
+/// the cached one.
+fn a_lock_taken_on_one_host_is_held_on_the_other(engine: Engine) {
+    let Some(volume) = Volume::mounted(engine, 2) else { return };
+    let (here, there) = (Home::new(), Home::new());
+    let main = |host: usize| -> PathBuf { volume.host(host).join("repository/main") };
+    let acquire = |home: &Home, host: usize, session: &str| {
+        home.jvs(["lock", "acquire", "--lease", "10m", "--json"])
+            .cwd(main(host))
+            .session(session)
+            .run()
+    };
+    here.jvs(["init"]).arg(volume.host(0).join("repository")).run().ok();
+
+    acquire(&here, 0, "here").ok();
+    let refused = acquire(&there, 1, "there").exits(2).json();
+    assert_eq!(refused["error"]["code"], "E_LOCK_CONFLICT");
+    assert_eq!(refused["error"]["details"]["session_id"], "here");
+
+    here.jvs(["lock", "release"]).cwd(main(0)).session("here").run().ok();
+    let granted = acquire(&there, 1, "there").ok().json();
+    assert_eq!(granted["data"]["record"]["fencing_token"], 2, "a release keeps the token");
+    let refused = acquire(&here, 0, "here").exits(2).json();
+    assert_eq!(refused["error"]["details"]["session_id"], "there");
+}
+
 #[test]
 fn what_one_host_makes_the_other_sees_on_sqlite() {
     what_one_host_makes_the_other_sees(Engine::Sqlite);
@@ -43,4 +69,14 @@ fn what_one_host_makes_the_other_sees_on_sqlite() {
 #[test]
 fn what_one_host_makes_the_other_sees_on_redis() {
     what_one_host_makes_the_other_sees(Engine::Redis);
+}
+
+#[test]
+fn a_lock_taken_on_one_host_is_held_on_the_other_on_sqlite() {
+    a_lock_taken_on_one_host_is_held_on_the_other(Engine::Sqlite);
+}
+
+#[test]
+fn a_lock_taken_on_one_host_is_held_on_the_other_on_redis() {
+    a_lock_taken_on_one_host_is_held_on_the_other(Engine::Redis);
 }
