@@ -189,7 +189,12 @@ impl<'r> Locks<'r> {
             };
             let view = self.examine(&register, &state, Some(watch))?;
             let Some(claim) = state.hold.claim() else { return Ok(Some(watch.clone())) };
-            if view.mine || matches!(view.word(), Word::Stealable | Word::Free) {
+            // Stealable by a wall clock that is in doubt is no proof: watch on.
+            let in_doubt = view
+                .judgement
+                .as_ref()
+                .is_some_and(|judged| decide::is_skewed(judged, &self.policy));
+            if view.mine || matches!(view.word(), Word::Stealable | Word::Free) && !in_doubt {
                 return Ok(Some(watch.clone()));
             }
             let watched = watch.unchanged_for(&state, view.at.boot).unwrap_or(0);
