@@ -1,3 +1,46 @@
-//! The `jvs` command.
+//! The `jvs` command: words in, words and an exit code out.
+//!
+//! **Responsibility.** The command line, the environment, the terminal. It asks
+//! the libraries and says what they answered; it decides nothing about locks,
+//! snapshots or repairs.
+//!
+//! **Flow.** [`args`] (raw words) → [`context`] (what they and the environment
+//! mean) → [`command`] (one file a verb) → [`render`] or [`fail`] (one text or
+//! one JSON document, one exit code).
+//!
+//! # Limitations
+//! Linux only, as the libraries are. Arguments that JVS itself reads are UTF-8.
 
-fn main() {}
+mod args;
+mod command;
+mod context;
+mod fail;
+mod render;
+mod session;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::args::Words;
+use crate::context::{Context, Env};
+use crate::render::Output;
+
+fn main() -> ExitCode {
+    run(std::env::args_os().collect(), Env::of_process())
+}
+
+fn run(words: Vec<OsString>, env: Env<'_>) -> ExitCode {
+    let output = Output::choose(args::asks_for_json(&words), env);
+    match args::parse(words) {
+        Words::Command(args) => {
+            let name = args.command.name();
+            fail::report_panics(output, name);
+            match command::run(&Context::new(args.global, env, output), args.command) {
+                Ok(done) => output.done(name, &done),
+                Err(failure) => output.failed(name, &failure),
+            }
+        }
+        Words::Help { name, done } => output.done(&name, &done),
+        Words::Wrong { name, failure } => output.failed(&name, &failure),
+    }
+}

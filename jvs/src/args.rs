@@ -1,0 +1,228 @@
+//! What may be typed: raw clap types, not yet checked against anything.
+
+mod audit;
+mod config;
+mod demo;
+mod init;
+mod lock;
+mod shell;
+mod worktree;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::{ContextKind, ErrorKind};
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub(crate) use audit::AuditArgs;
+pub(crate) use config::ConfigCommand;
+pub(crate) use demo::DemoArgs;
+pub(crate) use init::InitArgs;
+pub(crate) use lock::{AcquireArgs, LeaseArgs, LockCommand, StealArgs};
+pub(crate) use shell::{CompletionsArgs, ManArgs};
+pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
+
+use crate::fail::{Failure, WrongUsage};
+use crate::render::Done;
+
+/// Workspaces on a shared filesystem, with a lock that cannot lie.
+#[derive(Debug, Parser)]
+#[command(name = "jvs", version, max_term_width = 100)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes, before or after its name.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// The repository [default: found from the current directory]
+    #[arg(long, global = true, value_name = "PATH", value_parser = utf8_path)]
+    pub(crate) repo: Option<PathBuf>,
+
+    /// The worktree [default: the one the current directory is in, else main]
+    #[arg(short, long, global = true, value_name = "NAME")]
+    pub(crate) worktree: Option<String>,
+
+    /// Who is asking [default: $JVS_SESSION_ID, else this terminal session]
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) session: Option<String>,
+
+    /// Print exactly one JSON document
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Init(InitArgs),
+    /// Make, list, rename and remove worktrees
+    #[command(subcommand)]
+    Worktree(WorktreeCommand),
+    /// Take, renew, release and explain locks
+    #[command(subcommand)]
+    Lock(LockCommand),
+    Audit(AuditArgs),
+    /// Show and change the repository's policy
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+    Demo(DemoArgs),
+}
+
+impl Command {
+    /// The command's name as the JSON envelope has it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Command::Init(_) => "init",
+            Command::Worktree(command) => command.name(),
+            Command::Lock(command) => command.name(),
+            Command::Audit(_) => "audit",
+            Command::Config(command) => command.name(),
+            Command::Completions(_) => "completions",
+            Command::Man(_) => "man",
+            Command::Demo(_) => "demo",
+        }
+    }
+}
+
+/// A path that a JSON document can name.
+fn utf8_path(text: &str) -> Result<PathBuf, &'static str> {
+    if text.is_empty() { Err("a path cannot be empty") } else { Ok(PathBuf::from(text)) }
+}
+
+/// What a command line turned out to be.
+pub(crate) enum Words {
+    /// A command.
+    Command(Args),
+    /// A call for help or for the version.
+    Help { name: String, done: Done },
+    /// Neither.
+    Wrong { name: String, failure: Failure },
+}
+
+/// Is one JSON document wanted? Asked before parsing, so that a command line
+/// that is wrong is told so in the form that its caller reads.
+pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
+    words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+/// Reads the command line.
+pub(crate) fn parse(words: Vec<OsString>) -> Words {
+    let error = match Args::try_parse_from(&words) {
+        Ok(args) => return Words::Command(args),
+        Err(error) => error,
+    };
+    let name = named_command(&words);
+    let text = error.render();
+    match error.kind() {
+        ErrorKind::DisplayHelp => {
+            let done = Done::new(serde_json::json!({ "text": text.to_string() }))
+                .with_styled(text.to_string(), text.ansi().to_string());
+            Words::Help { name, done }
+        }
+        ErrorKind::DisplayVersion => {
+            let version = env!("CARGO_PKG_VERSION");
+            let done = Done::new(serde_json::json!({ "version": version }));
+            Words::Help { name, done: done.with_text(text.to_string()) }
+        }
+        _ => {
+            let failure = wrong_usage(&error, &name);
+            Words::Wrong { name, failure }
+        }
+    }
+}
+
+/// The longest run of subcommands that the words begin with; `jvs` if none.
+fn named_command(words: &[OsString]) -> String {
+    let mut known = Args::command();
+    let mut name = Vec::new();
+    for word in words.iter().skip(1).take_while(|word| *word != "--") {
+        let Some(next) = known.find_subcommand(word) else { continue };
+        name.push(next.get_name().to_owned());
+        known = next.clone();
+    }
+    if name.is_empty() { "jvs".to_owned() } else { name.join(" ") }
+}
+
+fn wrong_usage(error: &clap::Error, name: &str) -> Failure {
+    let help = if name == "jvs" { "jvs --help".to_owned() } else { format!("jvs {name} --help") };
+    let see = format!("see `{help}`");
+    let text = error.render().to_string();
+    let needs_a_command =
+        || WrongUsage::new(format!("`{}` needs a command", help.trim_end_matches(" --help")), &see);
+    match error.kind() {
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            return Failure::from(needs_a_command()).preceded_by(text + "\n");
+        }
+        ErrorKind::MissingSubcommand => return needs_a_command().into(),
+        _ => {}
+    }
+    // The first paragraph is the sentence; later ones are usage and tips.
+    let sentence = text.split("\n\n").next().unwrap_or_default();
+    let sentence = sentence.strip_prefix("error: ").unwrap_or(sentence);
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg]
+        .into_iter()
+        .find_map(|kind| error.get(kind))
+        .map(|similar| format!("did you mean {}? ", quoted(&similar.to_string())));
+    WrongUsage::new(words.join(" "), similar.unwrap_or_default() + &see).into()
+}
+
+fn quoted(text: &str) -> String {
+    text.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
+}
+
+/// The whole command tree, for completions and manual pages.
+pub(crate) fn tree() -> clap::Command {
+    Args::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_command_tree_is_sound() {
+        tree().debug_assert();
+    }
+
+    #[test]
+    fn json_is_asked_for_anywhere_before_the_childs_own_words() {
+        for (line, asked) in [
+            ("jvs --json worktree list", true),
+            ("jvs worktree list --json", true),
+            ("jvs nonsense --json", true),
+            ("jvs worktree list", false),
+            ("jvs run -- make --json", false),
+            ("--json", false),
+        ] {
+            assert_eq!(asks_for_json(&words(line)), asked, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_named_command_is_what_parsing_would_name() {
+        for (line, name) in [
+            ("jvs", "jvs"),
+            ("jvs nonsense", "jvs"),
+            ("jvs --json worktree list", "worktree list"),
+            ("jvs worktree create", "worktree create"),
+        ] {
+            assert_eq!(named_command(&words(line)), name, "{line}");
+        }
+        for command in ["init p", "worktree list", "config get k", "man", "completions bash"] {
+            let line = words(&format!("jvs {command}"));
+            let Words::Command(args) = parse(line.clone()) else { panic!("{command} parses") };
+            assert_eq!(args.command.name(), named_command(&line));
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! `jvs audit`: what was done to the locks, and whether it adds up.
+
+mod follow;
+mod verify;
+
+use jvs_lock::history::{Logged, read_logs};
+use jvs_lock::state::State;
+use jvs_repo::clock::WallMs;
+use jvs_repo::duration::Span;
+use jvs_repo::name::WorktreeName;
+use serde_json::{Value, json};
+
+use crate::args::AuditArgs;
+use crate::context::Context;
+use crate::fail::{Failure, Stuck};
+use crate::render::{Done, table};
+
+pub(crate) fn run(context: &Context<'_>, args: &AuditArgs) -> Result<Done, Failure> {
+    let filter = Filter::new(context, args.since)?;
+    let repo = context.repo()?;
+    if args.verify {
+        return verify::run(context, &repo);
+    }
+    if args.follow {
+        return follow::run(context, &repo, &filter);
+    }
+    let mut events =
+        read_logs(repo.store()).map_err(|error| Stuck::new("read the audit logs", error))?.events;
+    events.retain(|logged| filter.wants(logged));
+    in_order(&mut events);
+    let rows: Vec<[String; 5]> = events.iter().map(columns).collect();
+    let head = ["TIME", "EVENT", "WORKTREE", "SESSION", "WHAT"];
+    let text = table(context.paint(), head, &rows);
+    let events: Vec<Value> = events.iter().map(data).collect();
+    Ok(Done::new(json!({ "events": events })).with_text(text))
+}
+
+/// Which events are wanted.
+struct Filter {
+    since: Option<WallMs>,
+    worktree: Option<WorktreeName>,
+    session: Option<String>,
+}
+
+impl Filter {
+    fn new(context: &Context<'_>, since: Option<Span>) -> Result<Self, Failure> {
+        let now = context.clock().now().wall;
+        Ok(Filter {
+            since: since.map(|span| WallMs(now.0.saturating_sub(span.as_ms()))),
+            worktree: context.given_worktree()?,
+            session: context.given_session().map(str::to_owned),
+        })
+    }
+
+    fn wants(&self, logged: &Logged) -> bool {
+        let event = &logged.event;
+        // What has no readable time is shown rather than hidden.
+        self.since.is_none_or(|since| event.at_ms().is_none_or(|at| at >= since))
+            && (self.worktree.is_none() || self.worktree == event.worktree)
+            && self.session.as_ref().is_none_or(|session| *session == event.session_id)
+    }
+}
+
+/// By time; events of one log stay in its order. Clocks of several hosts may
+/// disagree: the order that counts is the register's, which `--verify` walks.
+fn in_order(events: &mut [Logged]) {
+    events.sort_by_key(|logged| (logged.event.at_ms(), logged.place));
+}
+
+fn data(logged: &Logged) -> Value {
+    let mut data = json!(logged.event);
+    data["writer"] = json!(logged.place.writer);
+    data["line"] = json!(logged.place.line);
+    data
+}
+
+fn columns(logged: &Logged) -> [String; 5] {
+    let event = &logged.event;
+    let state = |name: &Option<String>| name.as_ref().and_then(|name| name.parse::<State>().ok());
+    let tokens = match (state(&event.from), state(&event.to)) {
+        (Some(from), Some(to)) if from.token != to.token => {
+            format!("token {} to {}", from.token, to.token)
+        }
+        (_, Some(to)) => format!("token {}", to.token),
+        _ => String::new(),
+    };
+    let what = match &event.reason {
+        Some(reason) if tokens.is_empty() => reason.clone(),
+        Some(reason) => format!("{tokens}: {reason}"),
+        None => tokens,
+    };
+    [
+        event.at.clone(),
+        format!("{} {}", event.kind, json!(event.phase).as_str().unwrap_or_default()),
+        event.worktree.as_ref().map(WorktreeName::to_string).unwrap_or_default(),
+        event.session_id.clone(),
+        what,
+    ]
+}

@@ -1,0 +1,16 @@
+//! `jvs config set KEY VALUE`.
+
+use jvs_repo::config;
+use serde_json::json;
+
+use crate::context::Context;
+use crate::fail::Failure;
+use crate::render::Done;
+
+pub(super) fn run(context: &Context<'_>, key: &str, value: &str) -> Result<Done, Failure> {
+    let repo = context.repo()?;
+    let before = config::get(&repo.config()?, key)?;
+    let value = config::get(&repo.set_config(key, value, context.entropy())?, key)?;
+    let text = format!("{key} = {value} (was {before})\n");
+    Ok(Done::new(json!({ "key": key, "value": value, "previous": before })).with_text(text))
+}

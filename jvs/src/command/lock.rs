@@ -1,0 +1,97 @@
+//! `jvs lock …`.
+
+mod acquire;
+mod list;
+mod release;
+mod renew;
+mod report;
+mod status;
+mod steal;
+mod why;
+
+use jvs_lock::register::ReadError;
+use jvs_lock::view::{self, View};
+use jvs_lock::{Lease, LockError, Locks, Ticket, Want};
+use jvs_repo::config::Config;
+use jvs_repo::id::FencingToken;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::Isolation;
+use jvs_repo::repo::Repo;
+
+use super::worktree::existing;
+use crate::args::{LeaseArgs, LockCommand};
+use crate::context::{Context, Here};
+use crate::fail::{Failure, WrongUsage};
+use crate::render::Done;
+use crate::session::Acting;
+
+pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, Failure> {
+    match command {
+        LockCommand::Acquire(args) => acquire::run(context, args),
+        LockCommand::Renew => renew::run(context),
+        LockCommand::Release => release::run(context),
+        LockCommand::Status => status::run(context),
+        LockCommand::List => list::run(context),
+        LockCommand::Why => why::run(context),
+        LockCommand::Steal(args) => steal::run(context, args),
+    }
+}
+
+/// The lease that is wanted: as long as was said, else as the repository's
+/// table has it for where and what for.
+fn want<'w>(args: &'w LeaseArgs, config: &Config, acting: &Acting) -> Want<'w> {
+    let identity = acting.session.identity();
+    let usual = || config.ttl.get(identity.environment, identity.purpose);
+    let lease = args.lease.unwrap_or_else(usual);
+    Want { note: args.note.as_deref(), ..Want::lease(lease.as_ms()) }
+}
+
+/// One look at the lock of `worktree`. Changes nothing.
+fn look(context: &Context<'_>, Here { repo, worktree }: &Here) -> Result<View, Failure> {
+    let policy = repo.config()?.lock;
+    let me = context.own_nonce()?;
+    view::look(context.seams(repo.store()), &policy, worktree, me)
+        .map_err(|error| or_no_such_worktree(repo, worktree, error))
+}
+
+/// A register that is missing because there is no such worktree is no damage.
+/// Asked only after a failure: what succeeds need not pay for it.
+fn or_no_such_worktree(repo: &Repo, worktree: &WorktreeName, error: LockError) -> Failure {
+    match error {
+        LockError::Read(ReadError::Missing { .. }) => match existing(repo, worktree) {
+            Ok(_) => error.into(),
+            Err(failure) => failure,
+        },
+        _ => error.into(),
+    }
+}
+
+/// A worktree whose lock means something: one that is there and not shared.
+fn lockable(Here { repo, worktree }: &Here) -> Result<(), Failure> {
+    match existing(repo, worktree)?.isolation {
+        Isolation::Exclusive => Ok(()),
+        Isolation::Shared => {
+            let message = format!("worktree '{worktree}' is shared: anyone may write to it");
+            let hint = "for one writer at a time make another one: jvs worktree create NAME";
+            Err(WrongUsage::new(message, hint).into())
+        }
+    }
+}
+
+/// Goes on with this session's hold. A token that a parent handed down binds to
+/// the hold it was handed down for: after a change of holder it is fenced, even
+/// if the session has the lock again.
+fn resume<'r>(
+    context: &Context<'_>,
+    locks: &Locks<'r>,
+    Here { repo, worktree }: &Here,
+) -> Result<Lease<'r>, Failure> {
+    let ticket = |token: FencingToken| {
+        let epoch = locks.inspect(worktree)?.state.epoch;
+        Ok(Ticket { worktree: worktree.clone(), epoch, token })
+    };
+    let ticket = context.handed_token(worktree)?.map(ticket).transpose();
+    ticket
+        .and_then(|ticket| locks.resume(worktree, ticket.as_ref()))
+        .map_err(|error| or_no_such_worktree(repo, worktree, error))
+}

@@ -1,0 +1,27 @@
+//! `jvs lock release`.
+
+use serde_json::json;
+
+use super::resume;
+use crate::context::{Context, Here};
+use crate::fail::Failure;
+use crate::render::Done;
+
+pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let Here { repo, worktree } = &here;
+    let acting = context.session(None)?;
+    let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
+    let lease = resume(context, &locks, &here)?;
+    let (token, head) = (lease.token(), lease.head());
+    lease.release().map_err(|failed| failed.error)?;
+    let data = json!({
+        "worktree": worktree,
+        "state": "free",
+        "mine": false,
+        "remaining_ms": 0,
+        "head": head,
+        "fencing_token": token,
+    });
+    Ok(Done::new(data).with_text(format!("Released worktree {worktree}\n")))
+}

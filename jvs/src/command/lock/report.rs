@@ -1,0 +1,87 @@
+//! What all lock commands say alike.
+
+use jvs_lock::span::Span;
+use jvs_lock::view::{View, Word};
+use jvs_lock::{How, Lease};
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::fail::on_one_line;
+use crate::render::Done;
+
+/// The answer to a command that ends with this session holding the lock.
+pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
+    let now = context.clock().now();
+    let remaining_ms = lease.belief().until().map_or(0, |end| end.since(now.boot));
+    let (worktree, token, claim) = (lease.worktree(), lease.token(), lease.claim());
+    let first = match how {
+        How::Acquired | How::Resumed => "Locked worktree",
+        How::Refreshed => "Renewed the lock of worktree",
+        How::Stolen => "Took over the lock of worktree",
+    };
+    let text = format!(
+        "{first} {} (fencing token {token})\nLease of {}, until {}\n",
+        context.paint().bold(worktree.as_str()),
+        Span(claim.lease_ms),
+        claim.expires.rfc3339(),
+    );
+    let data = json!({
+        "worktree": worktree,
+        "state": Word::Held,
+        "mine": true,
+        "remaining_ms": remaining_ms,
+        "head": lease.head(),
+        "how": how,
+        "fencing_token": token,
+        "record": lease.record().map(record),
+    });
+    lease.drift().iter().fold(Done::new(data).with_text(text), |done, drift| {
+        done.with_warning(format!("{drift}; the lock itself is not affected"))
+    })
+}
+
+/// What one look tells.
+pub(super) fn seen(view: &View) -> Value {
+    json!({
+        "worktree": view.worktree,
+        "state": view.word(),
+        "mine": view.mine,
+        "remaining_ms": view.remaining_ms(),
+        "head": view.state.head,
+        "how": null,
+        "fencing_token": view.state.token,
+        "record": view.record().map(record),
+    })
+}
+
+/// A record with all of its fields, whatever an older tool left out.
+fn record(record: &jvs_lock::record::Record) -> Value {
+    let mut data = json!(record);
+    if let (None, Some(expires)) = (&record.lease_expires_at, record.expires()) {
+        data["lease_expires_at"] = json!(expires.rfc3339());
+    }
+    data
+}
+
+/// How a lock stands, in one line.
+pub(super) fn line(view: &View) -> String {
+    let holder = || match view.record() {
+        _ if view.mine => "this session".to_owned(),
+        Some(record) => {
+            on_one_line(&format!("session {} ({})", record.session_id, record.holder_id))
+        }
+        None => "a session that left no record".to_owned(),
+    };
+    let left = Span(view.remaining_ms());
+    match view.word() {
+        Word::Free => "free".to_owned(),
+        Word::Retired => "removed".to_owned(),
+        Word::Held => format!("held by {} for {left} more", holder()),
+        Word::Expired => {
+            let wait = Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms));
+            format!("held by {}, whose lease is over; stealable in {wait}", holder())
+        }
+        Word::Stealable => format!("held by {}, whose lease is over; stealable", holder()),
+        Word::Frozen => format!("frozen by {} for {left} more", holder()),
+    }
+}

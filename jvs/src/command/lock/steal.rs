@@ -1,0 +1,54 @@
+//! `jvs lock steal --reason TEXT [--observe]`.
+
+use std::ops::ControlFlow;
+
+use jvs_lock::judge::Watch;
+use jvs_lock::span::Span;
+use jvs_lock::{Locks, Want};
+use jvs_repo::name::WorktreeName;
+
+use super::{lockable, report, want};
+use crate::args::StealArgs;
+use crate::context::{Context, Here};
+use crate::fail::{Failure, WrongUsage};
+use crate::render::Done;
+
+pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failure> {
+    if args.reason.trim().is_empty() {
+        let message = "a lock is not taken over without a reason";
+        return Err(WrongUsage::new(message, "say it with `--reason TEXT`").into());
+    }
+    let here = context.here()?;
+    let Here { repo, worktree } = &here;
+    let config = repo.config()?;
+    lockable(&here)?;
+    let acting = context.session(args.lease.purpose)?;
+    let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let watch = if args.observe { observe(context, &locks, worktree)? } else { None };
+    let wanted = want(&args.lease, &config, &acting);
+    let wanted = Want { reason: Some(&args.reason), watch: watch.as_ref(), ..wanted };
+    let lease = locks.acquire(worktree, wanted)?;
+    let how = lease.how();
+    Ok(report::held(context, &lease, how))
+}
+
+/// Watches until the holder is proven idle, or is seen to be alive.
+fn observe(
+    context: &Context<'_>,
+    locks: &Locks<'_>,
+    worktree: &WorktreeName,
+) -> Result<Option<Watch>, Failure> {
+    let mut progress = context.output().progress();
+    let mut longest_ms = 0;
+    let watch = locks.observe(worktree, |_, watched_ms, needed_ms| {
+        if watched_ms < longest_ms {
+            // The name changed: somebody renewed, so there is nothing to prove.
+            return ControlFlow::Break(());
+        }
+        longest_ms = watched_ms;
+        let (watched, needed) = (Span(watched_ms), Span(needed_ms));
+        progress.show(&format!("watching worktree {worktree}: {watched} of {needed}"));
+        ControlFlow::Continue(())
+    })?;
+    Ok(watch)
+}

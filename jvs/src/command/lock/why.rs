@@ -1,0 +1,159 @@
+//! `jvs lock why`: who holds, how that is known, and what to do next, in words.
+
+use jvs_lock::judge::{Judgement, Method};
+use jvs_lock::liveness::{Here, Liveness, Unknowable, liveness};
+use jvs_lock::record::{Found, Record};
+use jvs_lock::span::Span;
+use jvs_lock::view::{View, Word};
+use jvs_repo::proc;
+use serde_json::json;
+
+use super::{look, status};
+use crate::context::Context;
+use crate::fail::{Failure, on_one_line};
+use crate::render::Done;
+
+pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
+    let view = look(context, &context.here()?)?;
+    let boot_id = context.clock().boot_id();
+    let place = Here { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
+    let alive = view.record().map(|record| liveness(record, place, proc::process_stat));
+    let (facts, next) = (facts(&view, alive), next(&view));
+
+    let paint = context.paint();
+    let mut text = format!("{}\n", verdict(&view));
+    for fact in &facts {
+        text += &format!("  {:10} {}\n", fact.label, fact.sentence);
+    }
+    text += &format!("{} {next}\n", paint.cyan("next:"));
+    let mut data = status::data(&view);
+    data["process"] = json!(alive);
+    data["explanation"] = facts.iter().map(|fact| json!(fact.sentence)).collect();
+    data["next"] = json!(next);
+    Ok(Done::new(data).with_text(text))
+}
+
+/// One thing that is known.
+struct Fact {
+    label: &'static str,
+    sentence: String,
+}
+
+fn verdict(view: &View) -> String {
+    let worktree = &view.worktree;
+    match (view.word(), view.mine) {
+        (Word::Free, _) => format!("Worktree {worktree} is free: nobody holds its lock."),
+        (Word::Retired, _) => format!("Worktree {worktree} was removed."),
+        (Word::Frozen, _) => format!("Worktree {worktree} is frozen: nobody may take its lock."),
+        (Word::Held, true) => format!("Worktree {worktree} is locked by this session."),
+        (Word::Held, false) => format!("Worktree {worktree} is locked by another session."),
+        (_, true) => {
+            format!("Worktree {worktree} was locked by this session, but the lease is over.")
+        }
+        (_, false) => {
+            format!("Worktree {worktree} was locked by another session, whose lease is over.")
+        }
+    }
+}
+
+fn facts(view: &View, alive: Option<Liveness>) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    // Some of it was written by others: it must not drive the terminal.
+    let mut know = |label, sentence: String| {
+        facts.push(Fact { label, sentence: on_one_line(&sentence) });
+    };
+    match (view.record(), &view.found) {
+        (Some(record), _) => about_holder(view, record, alive, &mut know),
+        (None, _) if view.state.hold.claim().is_none() => {}
+        (None, Found::Unreadable(why)) => {
+            know("record", format!("cannot be read ({why}); the register alone tells the rest"));
+        }
+        (None, _) => know("record", "missing; the register alone tells the rest".to_owned()),
+    }
+    know("token", format!("{}, raised by every change of holder", view.state.token));
+    if let Some(judged) = &view.judgement {
+        about_lease(view, judged, &mut know);
+    }
+    facts
+}
+
+fn about_holder(
+    view: &View,
+    record: &Record,
+    alive: Option<Liveness>,
+    know: &mut impl FnMut(&'static str, String),
+) {
+    let meta = &record.metadata;
+    let me = if view.mine { " (this session)" } else { "" };
+    know("session", format!("{}{me}, user {}", record.session_id, meta.user_identity));
+    know("purpose", format!("{}, {}", meta.purpose, meta.environment));
+    if let Some(note) = &record.note {
+        know("note", note.clone());
+    }
+    let ago = record.created().map_or(0, |created| view.at.wall.since(created));
+    know("since", format!("{} ({} ago)", record.created_at, Span(ago)));
+    let process = format!("{} on host {}", meta.process_id, meta.hostname);
+    know(
+        "process",
+        match alive {
+            Some(Liveness::Alive) => {
+                format!("{process} runs: this boot has a process with its pid and start time")
+            }
+            Some(Liveness::Dead) => format!(
+                "{process} has ended: this boot has no process with its pid and start time; the \
+                 lease lasts without it"
+            ),
+            Some(Liveness::Unknown(Unknowable::OtherHost)) => {
+                format!("{process}: cannot be seen from this host or boot")
+            }
+            Some(Liveness::Unknown(Unknowable::OtherPidNamespace)) => {
+                format!("{process}: cannot be seen from this container")
+            }
+            Some(Liveness::Unknown(Unknowable::NoProcess)) | None => {
+                "not named by the record".to_owned()
+            }
+        },
+    );
+}
+
+fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static str, String)) {
+    let end = view.expires().map(|expires| expires.rfc3339()).unwrap_or_default();
+    let left = if judged.remaining_ms > 0 {
+        format!("ends in {} ({end}) unless it is renewed", Span(judged.remaining_ms))
+    } else {
+        format!("is over ({end})")
+    };
+    know("lease", left);
+    let clock = match judged.method {
+        Method::SameBoot => "by this host's boot-time clock, which is also the holder's: exact",
+        Method::WallClock => "by comparing this host's wall clock with the holder's",
+        Method::Observed => "by watching the register, without any wall clock",
+    };
+    know("judged", clock.to_owned());
+    for evidence in &judged.evidence {
+        know("doubt", evidence.to_string());
+    }
+    know(
+        "stealable",
+        match (view.word(), judged.stealable_in_ms) {
+            (Word::Frozen, _) => "never: a freeze ends by itself or is lifted".to_owned(),
+            (_, 0) => "now".to_owned(),
+            (_, ms) => format!("in {} unless it is renewed", Span(ms)),
+        },
+    );
+}
+
+/// The command to run next.
+fn next(view: &View) -> String {
+    let worktree = &view.worktree;
+    match (view.word(), view.mine) {
+        (Word::Free, _) => format!("jvs lock acquire -w {worktree}"),
+        (Word::Retired, _) => "jvs worktree list".to_owned(),
+        (Word::Held, true) => format!("jvs lock release -w {worktree}"),
+        (Word::Stealable, false) => format!("jvs lock steal -w {worktree} --reason TEXT"),
+        (Word::Expired | Word::Stealable, true) => format!("jvs lock acquire -w {worktree}"),
+        (Word::Held | Word::Expired | Word::Frozen, _) => {
+            format!("wait, then look again: jvs lock status -w {worktree}")
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `jvs worktree …`.
+
+mod create;
+mod list;
+mod path;
+mod remove;
+mod rename;
+
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::WorktreeRecord;
+use jvs_repo::repo::Repo;
+
+use crate::args::WorktreeCommand;
+use crate::context::Context;
+use crate::fail::Failure;
+use crate::render::Done;
+
+pub(crate) fn run(context: &Context<'_>, command: &WorktreeCommand) -> Result<Done, Failure> {
+    match command {
+        WorktreeCommand::Create(args) => create::run(context, args),
+        WorktreeCommand::List => list::run(context),
+        WorktreeCommand::Path(args) => path::run(context, args),
+        WorktreeCommand::Rename(args) => rename::run(context, args),
+        WorktreeCommand::Remove(args) => remove::run(context, args),
+    }
+}
+
+/// The record of a worktree that must be there.
+pub(crate) fn existing(repo: &Repo, name: &WorktreeName) -> Result<WorktreeRecord, Failure> {
+    match repo.worktree(name)? {
+        Some(record) => Ok(record),
+        None => Err(NoSuchWorktree(name.clone()).into()),
+    }
+}
+
+/// A worktree that is not there.
+#[derive(Debug)]
+pub(crate) struct NoSuchWorktree(WorktreeName);
+
+impl std::fmt::Display for NoSuchWorktree {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "there is no worktree '{}'", self.0)
+    }
+}
+
+impl std::error::Error for NoSuchWorktree {}
+
+impl Coded for NoSuchWorktree {
+    fn code(&self) -> Code {
+        Code::NotFound
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(format!(
+            "see which there are with `jvs worktree list`, or make it with `jvs worktree create {}`",
+            self.0
+        ))
+    }
+}

@@ -1,0 +1,32 @@
+//! `jvs worktree create NAME`.
+
+use jvs_lock::worktrees;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::Isolation;
+use serde_json::json;
+
+use crate::args::CreateArgs;
+use crate::context::Context;
+use crate::fail::Failure;
+use crate::render::{Done, shown};
+
+pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Failure> {
+    let name: WorktreeName = args.name.parse()?;
+    let repo = context.repo()?;
+    let acting = context.session(None)?;
+    let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
+    let isolation = if args.shared { Isolation::Shared } else { Isolation::Exclusive };
+    let record = worktrees::create(&locks, &name, isolation)?;
+    let path = shown(&repo.payload(&name)?);
+    let paint = context.paint();
+    let text =
+        format!("Made {} worktree {} at {path}\n", isolation.as_str(), paint.bold(name.as_str()));
+    let data = json!({
+        "name": name,
+        "isolation": isolation.as_str(),
+        "path": path,
+        "created_at": record.created_at.rfc3339(),
+        "state": "free",
+    });
+    Ok(Done::new(data).with_text(text))
+}

@@ -1,0 +1,182 @@
+//! What the words and the environment mean: which repository, which worktree,
+//! which session. The only reader of the environment.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use jvs_lock::session::Purpose;
+use jvs_lock::{Locks, Seams};
+use jvs_repo::audit::{Log, WriterId};
+use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::discover::{Located, discover, discover_here};
+use jvs_repo::entropy::{Entropy, SystemEntropy};
+use jvs_repo::id::{FencingToken, HolderNonce, strict_decimal};
+use jvs_repo::name::WorktreeName;
+use jvs_repo::repo::Repo;
+use jvs_repo::store::{PosixStore, RepoPath, Store};
+
+use crate::args::Global;
+use crate::fail::{Failure, Stuck};
+use crate::render::{Output, Paint};
+use crate::session::{self, Acting, Unusable};
+
+/// The environment variables, through a door that tests can stand in.
+#[derive(Clone, Copy)]
+pub(crate) struct Env<'a> {
+    lookup: &'a dyn Fn(&str) -> Option<OsString>,
+}
+
+impl<'a> Env<'a> {
+    pub(crate) fn new(lookup: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
+        Env { lookup }
+    }
+
+    pub(crate) fn of_process() -> Self {
+        Env::new(&|name| std::env::var_os(name))
+    }
+
+    pub(crate) fn get(self, name: &str) -> Option<OsString> {
+        (self.lookup)(name)
+    }
+
+    /// A variable that must be text; empty is as good as unset.
+    pub(crate) fn text(self, name: &'static str) -> Result<Option<String>, Unusable> {
+        let Some(value) = self.get(name).filter(|value| !value.is_empty()) else {
+            return Ok(None);
+        };
+        value.into_string().map(Some).map_err(|_| {
+            Unusable::new(format!("{name} is not UTF-8"), format!("unset {name} or set it anew"))
+        })
+    }
+
+    /// Is a variable set to anything but a plain no?
+    pub(crate) fn says_yes(self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| !["", "0", "false"].iter().any(|no| value == *no))
+    }
+}
+
+/// Everything a command is given besides its own arguments.
+pub(crate) struct Context<'a> {
+    global: Global,
+    env: Env<'a>,
+    output: Output,
+    clock: SystemClock,
+    entropy: SystemEntropy,
+}
+
+/// A repository, and the worktree in it that is meant.
+pub(crate) struct Here {
+    pub(crate) repo: Repo,
+    pub(crate) worktree: WorktreeName,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(global: Global, env: Env<'a>, output: Output) -> Self {
+        Context { global, env, output, clock: SystemClock, entropy: SystemEntropy }
+    }
+
+    /// How to emphasise text on standard output.
+    pub(crate) fn paint(&self) -> Paint {
+        self.output.paint()
+    }
+
+    pub(crate) fn output(&self) -> Output {
+        self.output
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &self.clock
+    }
+
+    pub(crate) fn entropy(&self) -> &dyn Entropy {
+        &self.entropy
+    }
+
+    /// The repository that is meant.
+    pub(crate) fn repo(&self) -> Result<Repo, Failure> {
+        Ok(Repo::open(&self.locate()?.root)?)
+    }
+
+    /// The repository and the worktree that are meant: the one given, the one
+    /// the user stands in, else `main`.
+    pub(crate) fn here(&self) -> Result<Here, Failure> {
+        let given = self.given_worktree()?;
+        let located = self.locate()?;
+        let worktree = given.or(located.worktree).unwrap_or_else(WorktreeName::main);
+        Ok(Here { repo: Repo::open(&located.root)?, worktree })
+    }
+
+    /// The worktree that was given, if one was.
+    pub(crate) fn given_worktree(&self) -> Result<Option<WorktreeName>, Failure> {
+        Ok(self.global.worktree.as_deref().map(str::parse).transpose()?)
+    }
+
+    /// The session that was given, if one was.
+    pub(crate) fn given_session(&self) -> Option<&str> {
+        self.global.session.as_deref()
+    }
+
+    /// The fencing token that a parent handed down for `worktree`, if one did.
+    pub(crate) fn handed_token(
+        &self,
+        worktree: &WorktreeName,
+    ) -> Result<Option<FencingToken>, Failure> {
+        let meant = self.env.text("JVS_WORKTREE")?.is_none_or(|name| name == worktree.as_str());
+        let Some(token) = self.env.text("JVS_FENCING_TOKEN")?.filter(|_| meant) else {
+            return Ok(None);
+        };
+        let number = strict_decimal(&token).ok_or_else(|| {
+            let message = format!("JVS_FENCING_TOKEN is \"{token}\", which is no token");
+            Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
+        })?;
+        Ok(Some(FencingToken(number)))
+    }
+
+    /// Where to put what is needed for a moment.
+    pub(crate) fn tmp_dir(&self) -> PathBuf {
+        let named = self.env.get("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+        named.unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+
+    fn locate(&self) -> Result<Located, Failure> {
+        Ok(match &self.global.repo {
+            Some(path) => discover(path)?,
+            None => discover_here()?,
+        })
+    }
+
+    /// The world as the lock sees it, on the filesystem `store`.
+    pub(crate) fn seams<'r>(&'r self, store: &'r PosixStore) -> Seams<'r> {
+        Seams { store, clock: &self.clock, entropy: &self.entropy }
+    }
+
+    /// The session, ready to act; its secret is made if it has none.
+    pub(crate) fn session(&self, purpose: Option<Purpose>) -> Result<Acting, Failure> {
+        let id = session::id(self.global.session.as_deref(), self.env)?;
+        session::act(id, purpose, self.env, &self.entropy)
+    }
+
+    /// The public nonce under which this session's own holds are known. `None`
+    /// if it never acted on this host, so that none can be its own. Makes nothing.
+    pub(crate) fn own_nonce(&self) -> Result<Option<HolderNonce>, Failure> {
+        session::own_nonce(self.global.session.as_deref(), self.env)
+    }
+
+    /// The locks of a repository in the hands of `acting`, who writes down what
+    /// it does in its own log.
+    pub(crate) fn locks<'r>(
+        &'r self,
+        store: &'r PosixStore,
+        policy: LockPolicy,
+        acting: &'r Acting,
+    ) -> Result<Locks<'r>, Failure> {
+        let root = store
+            .stat(&RepoPath::root())
+            .map_err(|error| Stuck::new("look at the repository", error))?;
+        let session = &acting.session;
+        let writer = WriterId::derive(session.nonce().to_string().as_bytes(), root.device);
+        let log = Log::new(store, &acting.turns, writer);
+        Ok(Locks::new(self.seams(store), session.clone(), policy, log))
+    }
+}

@@ -1,0 +1,198 @@
+//! From any library's error to a code, a sentence, a hint and an exit status.
+
+use std::fmt;
+use std::io;
+
+use jvs_repo::code::{Code, Coded, code_of_io};
+use serde_json::Value;
+
+use crate::render::Output;
+
+/// Why a command failed. `?` makes it from anything that is [`Coded`].
+#[derive(Debug)]
+pub(crate) struct Failure {
+    error: Box<dyn Coded>,
+    preface: String,
+}
+
+impl<E: Coded + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure { error: Box::new(error), preface: String::new() }
+    }
+}
+
+impl Failure {
+    /// Text that people see before the error itself.
+    pub(crate) fn preceded_by(mut self, preface: String) -> Self {
+        self.preface = preface;
+        self
+    }
+
+    pub(crate) fn preface(&self) -> &str {
+        &self.preface
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.error.code()
+    }
+
+    /// One line, whatever a hostile name may have put into it.
+    pub(crate) fn message(&self) -> String {
+        on_one_line(&self.error.to_string())
+    }
+
+    pub(crate) fn hint(&self) -> Option<String> {
+        let usual = || usual_hint(self.code()).map(str::to_owned);
+        self.error.hint().or_else(usual).map(|hint| on_one_line(&hint))
+    }
+
+    pub(crate) fn details(&self) -> Option<Value> {
+        self.error.details()
+    }
+}
+
+/// What to do about an error that does not know better itself.
+fn usual_hint(code: Code) -> Option<&'static str> {
+    match code {
+        Code::Io => Some("check the disk, the mount and its permissions, then try again"),
+        Code::PathEscape => {
+            Some("put the real file or directory back where the symlink is; none is followed here")
+        }
+        _ => None,
+    }
+}
+
+/// Control characters escaped: a path or a record must not drive the terminal
+/// or forge a second line.
+pub(crate) fn on_one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    line
+}
+
+/// The command line is wrong.
+#[derive(Debug)]
+pub(crate) struct WrongUsage {
+    message: String,
+    hint: String,
+}
+
+impl WrongUsage {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        WrongUsage { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for WrongUsage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for WrongUsage {}
+
+impl Coded for WrongUsage {
+    fn code(&self) -> Code {
+        Code::Usage
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.hint.clone())
+    }
+}
+
+/// The operating system refused something that only the command asks of it.
+#[derive(Debug)]
+pub(crate) struct Stuck {
+    doing: String,
+    error: io::Error,
+}
+
+impl Stuck {
+    /// `doing` completes the sentence “cannot …”.
+    pub(crate) fn new(doing: impl Into<String>, error: io::Error) -> Self {
+        Stuck { doing: doing.into(), error }
+    }
+}
+
+impl fmt::Display for Stuck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot {}: {}", self.doing, self.error)
+    }
+}
+
+impl std::error::Error for Stuck {}
+
+impl Coded for Stuck {
+    fn code(&self) -> Code {
+        code_of_io(&self.error)
+    }
+}
+
+/// A fact that JVS relies on was false.
+#[derive(Debug)]
+struct Bug {
+    what: String,
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Bug {}
+
+impl Coded for Bug {
+    fn code(&self) -> Code {
+        Code::Internal
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(
+            concat!("this is a bug in jvs; please report it: ", env!("CARGO_PKG_REPOSITORY"))
+                .into(),
+        )
+    }
+}
+
+/// From now on a panic ends the process as any other failure does: in the form
+/// that was asked for, with the exit status of `E_INTERNAL`.
+pub(crate) fn report_panics(output: Output, command: &str) {
+    let command = command.to_owned();
+    std::panic::set_hook(Box::new(move |panic| {
+        let payload = panic.payload();
+        let formatted = payload.downcast_ref::<String>().map(String::as_str);
+        let message = formatted.or_else(|| payload.downcast_ref::<&str>().copied());
+        let message = message.unwrap_or("no message");
+        let place = panic.location().map(|at| format!(" ({at})")).unwrap_or_default();
+        let bug = Bug { what: format!("{message}{place}") };
+        output.failed(&command, &bug.into());
+        #[expect(
+            clippy::disallowed_methods,
+            clippy::exit,
+            reason = "a panic aborts in release builds: this is the last chance to choose the status"
+        )]
+        std::process::exit(Code::Internal.exit().into());
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wrote_cannot_drive_the_terminal() {
+        let failure = Failure::from(WrongUsage::new("a\nb\x1b[2Jc", "h\r"));
+        assert_eq!(failure.message(), "a\\nb\\u{1b}[2Jc");
+        assert_eq!(failure.hint().as_deref(), Some("h\\r"));
+    }
+
+    #[test]
+    fn a_symlink_on_the_way_is_an_escape_and_not_plain_io() {
+        let error = io::Error::from_raw_os_error(rustix::io::Errno::LOOP.raw_os_error());
+        assert_eq!(Failure::from(Stuck::new("read x", error)).code(), Code::PathEscape);
+    }
+}

@@ -1,0 +1,374 @@
+//! The only module that prints: text for people, one JSON document for programs.
+//!
+//! A reader that went away (`jvs worktree list | head -1`) ends the command
+//! quietly with the status that a shell gives to a death by SIGPIPE.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::context::Env;
+use crate::fail::{Failure, Stuck, on_one_line};
+
+/// 128 + SIGPIPE.
+const READER_GONE: u8 = 141;
+
+/// What a command has to say when it succeeded.
+#[derive(Debug)]
+pub(crate) struct Done {
+    data: Value,
+    text: String,
+    styled: Option<String>,
+    warnings: Vec<String>,
+    reader_gone: bool,
+}
+
+impl Done {
+    /// The JSON data; the text is empty until told.
+    pub(crate) fn new(data: Value) -> Self {
+        let (text, styled, warnings) = (String::new(), None, Vec::new());
+        Done { data, text, styled, warnings, reader_gone: false }
+    }
+
+    /// The end of a stream that nobody reads any more.
+    pub(crate) fn reader_gone() -> Self {
+        Done { reader_gone: true, ..Done::new(Value::Null) }
+    }
+
+    /// The text for people, newline included.
+    pub(crate) fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text = text.into();
+        self
+    }
+
+    /// Something that did not go as it should, but did not stop the command.
+    pub(crate) fn with_warning(mut self, warning: String) -> Self {
+        self.warnings.push(warning);
+        self
+    }
+
+    /// The text without and with colours.
+    pub(crate) fn with_styled(mut self, plain: String, styled: String) -> Self {
+        self.text = plain;
+        self.styled = Some(styled);
+        self
+    }
+}
+
+/// How this process talks: decided once, before anything can go wrong.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    json: bool,
+    colour_out: bool,
+    colour_err: bool,
+}
+
+impl Output {
+    pub(crate) fn choose(json: bool, env: Env<'_>) -> Self {
+        let wanted = |terminal: bool| {
+            let set = |name| env.get(name).is_some_and(|value| !value.is_empty());
+            let forced =
+                set("CLICOLOR_FORCE") && env.get("CLICOLOR_FORCE").is_some_and(|v| v != "0");
+            let dumb = env.get("TERM").is_some_and(|term| term == "dumb");
+            !set("NO_COLOR") && (forced || terminal && !dumb)
+        };
+        Output {
+            json,
+            colour_out: wanted(io::stdout().is_terminal()),
+            colour_err: wanted(io::stderr().is_terminal()),
+        }
+    }
+
+    /// Is one JSON document wanted?
+    pub(crate) fn is_json(self) -> bool {
+        self.json
+    }
+
+    /// How to emphasise text on standard output.
+    pub(crate) fn paint(self) -> Paint {
+        Paint { on: self.colour_out && !self.json }
+    }
+
+    /// Says that a command succeeded.
+    pub(crate) fn done(self, command: &str, done: &Done) -> ExitCode {
+        if done.reader_gone {
+            return ExitCode::from(READER_GONE);
+        }
+        match self.say(command, done) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(READER_GONE),
+            Err(error) => {
+                self.complain(&Stuck::new("write to standard output", error).into());
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn say(self, command: &str, done: &Done) -> io::Result<()> {
+        if self.json {
+            let mut document = Envelope::new(command, Answer::Data(&done.data));
+            document.warnings = &done.warnings;
+            return print_line(&document);
+        }
+        let paint = Paint { on: self.colour_err };
+        for warning in &done.warnings {
+            complain(&format!("{} {}\n", paint.yellow("warning:"), on_one_line(warning)));
+        }
+        let text = done.styled.as_ref().filter(|_| self.colour_out).unwrap_or(&done.text);
+        print(text.as_bytes())
+    }
+
+    /// A command that answers in many pieces: one document or text each.
+    pub(crate) fn stream(self, command: &'static str) -> Stream {
+        Stream { output: self, command }
+    }
+
+    /// Says that a command failed.
+    pub(crate) fn failed(self, command: &str, failure: &Failure) -> ExitCode {
+        if self.json {
+            let document = Envelope::new(command, Answer::Error(ErrorBody::of(failure)));
+            // The exit code still tells what a reader that went away cannot read.
+            let _ = print_line(&document);
+        } else {
+            self.complain(failure);
+        }
+        ExitCode::from(failure.code().exit())
+    }
+
+    fn complain(self, failure: &Failure) {
+        let paint = Paint { on: self.colour_err };
+        let mut text = failure.preface().to_owned();
+        let label = format!("error[{}]:", failure.code());
+        text += &format!("{} {}\n", paint.red(&label), failure.message());
+        if let Some(hint) = failure.hint() {
+            text += &format!("{} {hint}\n", paint.cyan("hint:"));
+        }
+        complain(&text);
+    }
+
+    /// A line that says how far long work is, where somebody sits and looks.
+    pub(crate) fn progress(self) -> Progress {
+        Progress { on: !self.json && io::stderr().is_terminal(), shown: false }
+    }
+}
+
+/// Answers one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    output: Output,
+    command: &'static str,
+}
+
+impl Stream {
+    /// Says one piece; false if nobody reads any more.
+    pub(crate) fn item(self, done: &Done) -> Result<bool, Failure> {
+        match self.output.say(self.command, done) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Stuck::new("write to standard output", error).into()),
+        }
+    }
+
+    /// Waits so long, or until nobody reads any more: then false, even if there
+    /// is nothing to say.
+    pub(crate) fn wait(self, ms: u32) -> bool {
+        let stdout = io::stdout();
+        let timeout =
+            Timespec { tv_sec: (ms / 1000).into(), tv_nsec: (ms % 1000 * 1_000_000).into() };
+        let mut reader = [PollFd::new(&stdout, PollFlags::empty())];
+        match rustix::event::poll(&mut reader, Some(&timeout)) {
+            Ok(_) => !reader[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+            // Interrupted by a signal that did not end us: look again.
+            Err(_) => true,
+        }
+    }
+}
+
+/// One line on a terminal's standard error, written over and over.
+pub(crate) struct Progress {
+    on: bool,
+    shown: bool,
+}
+
+impl Progress {
+    pub(crate) fn show(&mut self, text: &str) {
+        if self.on {
+            complain(&format!("\r\x1b[K{text}"));
+            self.shown = true;
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown {
+            complain("\r\x1b[K");
+        }
+    }
+}
+
+/// Nobody is left to be told that standard error is closed.
+fn complain(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// The one JSON document. Made of plain structs: a panic about missing
+/// randomness must still get out, and a map would ask for more of it.
+#[derive(Serialize)]
+struct Envelope<'a> {
+    schema: &'static str,
+    command: &'a str,
+    ok: bool,
+    #[serde(flatten)]
+    answer: Answer<'a>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer<'a> {
+    Data(&'a Value),
+    Error(ErrorBody),
+}
+
+#[derive(Serialize)]
+struct ErrorBody {
+    code: &'static str,
+    message: String,
+    hint: Option<String>,
+    details: Details,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Details {
+    None {},
+    Some(Value),
+}
+
+impl<'a> Envelope<'a> {
+    fn new(command: &'a str, answer: Answer<'a>) -> Self {
+        let ok = matches!(answer, Answer::Data(_));
+        Envelope { schema: "jvs/1", command, ok, answer, warnings: &[] }
+    }
+}
+
+impl ErrorBody {
+    fn of(failure: &Failure) -> Self {
+        ErrorBody {
+            code: failure.code().as_str(),
+            message: failure.message(),
+            hint: failure.hint(),
+            details: failure.details().map_or(Details::None {}, Details::Some),
+        }
+    }
+}
+
+fn print_line(document: &Envelope<'_>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(document)?;
+    line.push(b'\n');
+    print(&line)
+}
+
+fn print(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()
+}
+
+/// Emphasis, or its absence.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paint {
+    on: bool,
+}
+
+impl Paint {
+    pub(crate) fn bold(self, text: &str) -> String {
+        self.wrap("1", text)
+    }
+
+    pub(crate) fn dim(self, text: &str) -> String {
+        self.wrap("2", text)
+    }
+
+    pub(crate) fn red(self, text: &str) -> String {
+        self.wrap("1;31", text)
+    }
+
+    pub(crate) fn green(self, text: &str) -> String {
+        self.wrap("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: &str) -> String {
+        self.wrap("33", text)
+    }
+
+    pub(crate) fn cyan(self, text: &str) -> String {
+        self.wrap("36", text)
+    }
+
+    fn wrap(self, code: &str, text: &str) -> String {
+        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Columns that line up. What others wrote into a cell stays in it.
+pub(crate) fn table<const N: usize>(paint: Paint, head: [&str; N], rows: &[[String; N]]) -> String {
+    let rows = rows.iter().map(|row| row.each_ref().map(|cell| on_one_line(cell)));
+    let rows: Vec<[String; N]> = rows.collect();
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |cells: [&str; N]| {
+        let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    let mut text = paint.dim(&line(head)) + "\n";
+    for row in &rows {
+        text += &line(std::array::from_fn(|column| row[column].as_str()));
+        text.push('\n');
+    }
+    text
+}
+
+/// A path for people and for JSON, which know no bytes beyond UTF-8.
+pub(crate) fn shown(path: &std::path::Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn colour(variables: &[(&str, &str)]) -> bool {
+        let get = |name: &str| {
+            let found = variables.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        // Tests do not run on a terminal, so only force can turn colours on.
+        Output::choose(false, Env::new(&get)).colour_out
+    }
+
+    #[test]
+    fn colours_need_a_terminal_or_force_and_no_color_always_wins() {
+        assert!(colour(&[("CLICOLOR_FORCE", "1")]));
+        assert!(!colour(&[("CLICOLOR_FORCE", "0")]));
+        assert!(!colour(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+        assert!(colour(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")]), "empty means unset");
+    }
+
+    #[test]
+    fn columns_line_up_and_lines_have_no_trailing_blanks() {
+        let rows = [["a".into(), "long cell".into()], ["longer".into(), String::new()]];
+        let text = table(Paint { on: false }, ["X", "Y"], &rows);
+        assert_eq!(text, "X       Y\na       long cell\nlonger\n");
+    }
+}

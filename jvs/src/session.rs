@@ -1,0 +1,106 @@
+//! Who is asking: the session's id, its secret, and the process that speaks
+//! for it.
+//!
+//! **Must not know.** What a session may do; that is the lock's business.
+
+mod place;
+mod secret;
+mod terminal;
+
+use jvs_lock::session::{Identity, Purpose, Session, SessionId};
+use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::entropy::Entropy;
+use jvs_repo::id::HolderNonce;
+use jvs_repo::proc;
+
+pub(crate) use secret::Turns;
+
+use crate::context::Env;
+use crate::fail::Failure;
+
+/// A session that can act, and the way in which its processes take turns.
+pub(crate) struct Acting {
+    pub(crate) session: Session,
+    pub(crate) turns: Turns,
+}
+
+/// The session's id: given, from the environment, or this terminal's.
+pub(crate) fn id(given: Option<&str>, env: Env<'_>) -> Result<SessionId, Failure> {
+    if let Some(id) = given {
+        return Ok(id.parse()?);
+    }
+    match env.text("JVS_SESSION_ID")? {
+        Some(id) => Ok(id.parse()?),
+        None => Ok(terminal::session_id()?.parse()?),
+    }
+}
+
+/// The session with its secret, made on first use.
+pub(crate) fn act(
+    id: SessionId,
+    purpose: Option<Purpose>,
+    env: Env<'_>,
+    entropy: &dyn Entropy,
+) -> Result<Acting, Failure> {
+    let (secret, turns) = secret::of(&id, env, entropy)?;
+    let identity = identity(purpose, env)?;
+    Ok(Acting { session: Session::new(id, &secret, identity), turns })
+}
+
+/// The session's public nonce, if it has a secret here. Makes nothing.
+pub(crate) fn own_nonce(given: Option<&str>, env: Env<'_>) -> Result<Option<HolderNonce>, Failure> {
+    let id = match id(given, env) {
+        Ok(id) => id,
+        // Who cannot be told apart from others cannot have taken anything.
+        Err(_) if given.is_none() && env.get("JVS_SESSION_ID").is_none() => return Ok(None),
+        Err(failure) => return Err(failure),
+    };
+    Ok(secret::peek(&id, env)?.map(|secret| id.nonce(&secret)))
+}
+
+fn identity(purpose: Option<Purpose>, env: Env<'_>) -> Result<Identity, Failure> {
+    let pid = std::process::id();
+    let environment = place::environment(env)?;
+    Ok(Identity {
+        host: proc::hostname(),
+        user: place::user(env)?,
+        pid,
+        start_time: proc::process_stat(pid).map_or(0, |stat| stat.start_ticks),
+        pid_namespace: proc::pid_namespace(),
+        boot_id: SystemClock.boot_id(),
+        environment,
+        purpose: purpose.unwrap_or_else(|| place::usual_purpose(environment)),
+    })
+}
+
+/// The session, its secret or what is said about it cannot be used.
+#[derive(Debug)]
+pub(crate) struct Unusable {
+    message: String,
+    hint: String,
+}
+
+impl Unusable {
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Unusable { message: message.into(), hint: hint.into() }
+    }
+}
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Unusable {}
+
+impl Coded for Unusable {
+    fn code(&self) -> Code {
+        Code::SessionInvalid
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.hint.clone())
+    }
+}

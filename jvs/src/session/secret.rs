@@ -1,0 +1,373 @@
+//! The session's secret: 32 random bytes in a file that only this user can
+//! read, on this host, outside any repository.
+//!
+//! Two processes of one session that start at once must agree on one secret:
+//! each writes its own candidate whole and then links it to the one name; the
+//! first link wins, everybody reads the winner.
+
+use std::any::Any;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use jvs_lock::session::{Secret, SessionId};
+use jvs_repo::audit::Turn;
+use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::entropy::Entropy;
+use jvs_repo::id::{OpNonce, hex};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::Unusable;
+use crate::context::Env;
+use crate::fail::{Failure, Stuck};
+
+const DIR: &str = "jvs";
+const LENGTH: usize = 32;
+
+/// The secret of session `id`, made if this is its first process.
+pub(super) fn of(
+    id: &SessionId,
+    env: Env<'_>,
+    entropy: &dyn Entropy,
+) -> Result<(Secret, Turns), Failure> {
+    let base = base(env)?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&base)
+        .map_err(|error| not_usable(&base, error))?;
+    let place = base.join(DIR);
+    match rustix::fs::mkdir(&place, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(not_usable(&place, error.into())),
+    }
+    let dir = open_private_dir(&place)?.ok_or_else(|| not_usable(&place, Errno::NOENT.into()))?;
+    let file = SecretFile::new(dir, place, id);
+    let secret = match file.read()? {
+        Some(secret) => secret,
+        None => {
+            file.make(entropy).map_err(|error| file.stuck("make", error))?;
+            file.read()?.ok_or_else(|| file.stuck("find", Errno::NOENT.into()))?
+        }
+    };
+    Ok((secret, Turns { file }))
+}
+
+/// The secret of session `id`, if it has one. Makes nothing.
+pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failure> {
+    let place = base(env)?.join(DIR);
+    match open_private_dir(&place)? {
+        Some(dir) => SecretFile::new(dir, place, id).read(),
+        None => Ok(None),
+    }
+}
+
+/// The directory that holds ours: one that the system empties at logout if
+/// there is one. The order is fixed, so that all processes look in one place.
+fn base(env: Env<'_>) -> Result<PathBuf, Failure> {
+    let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+    if let Some(runtime) = env.get("XDG_RUNTIME_DIR").and_then(absolute) {
+        // Under sudo it may be somebody else's, whose files we must not make.
+        let me = rustix::process::geteuid().as_raw();
+        if std::fs::metadata(&runtime).is_ok_and(|meta| meta.is_dir() && meta.uid() == me) {
+            return Ok(runtime);
+        }
+    }
+    let state = env.get("XDG_STATE_HOME").and_then(absolute);
+    let state = state.or_else(|| Some(env.get("HOME").and_then(absolute)?.join(".local/state")));
+    state.ok_or_else(|| {
+        Unusable::new(
+            "there is no place for the session's secret",
+            "set XDG_RUNTIME_DIR or HOME to a directory that is yours",
+        )
+        .into()
+    })
+}
+
+fn not_usable(place: &Path, error: io::Error) -> Failure {
+    Stuck::new(format!("use {} for the session's secret", place.display()), error).into()
+}
+
+fn open_private_dir(place: &Path) -> Result<Option<OwnedFd>, Failure> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
+    let dir = match rustix::fs::open(place, flags, Mode::empty()) {
+        Ok(dir) => dir,
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP | Errno::NOTDIR) => return Err(suspicious(place, "is not a directory")),
+        Err(error) => return Err(not_usable(place, error.into())),
+    };
+    require_private(place, &dir)?;
+    Ok(Some(dir))
+}
+
+/// What others can read or replace is no secret.
+fn require_private(place: &Path, fd: &OwnedFd) -> Result<(), Failure> {
+    let stat = rustix::fs::fstat(fd)
+        .map_err(|error| Stuck::new(format!("look at {}", place.display()), error.into()))?;
+    if stat.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(suspicious(place, "belongs to another user"));
+    }
+    if stat.st_mode & 0o077 != 0 {
+        return Err(suspicious(place, "is open to other users"));
+    }
+    Ok(())
+}
+
+fn suspicious(place: &Path, why: &str) -> Failure {
+    let place = place.display();
+    Unusable::new(
+        format!("the session's secret cannot be trusted: {place} {why}"),
+        format!("see who made it, then `rm -r {place}`; locks held by this session will expire"),
+    )
+    .into()
+}
+
+#[derive(Debug)]
+struct SecretFile {
+    dir: OwnedFd,
+    name: String,
+    place: PathBuf,
+}
+
+impl SecretFile {
+    fn new(dir: OwnedFd, place: PathBuf, id: &SessionId) -> Self {
+        // A hash, so that no session id, however hostile, names another file.
+        let digest = blake3::derive_key("jvs session file v1", id.as_str().as_bytes());
+        SecretFile { dir, name: hex(&digest[..16]), place }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.place.join(&self.name)
+    }
+
+    fn stuck(&self, doing: &str, error: io::Error) -> Failure {
+        let path = self.path();
+        Stuck::new(format!("{doing} the session's secret {}", path.display()), error).into()
+    }
+
+    fn open(&self) -> Result<Option<OwnedFd>, Failure> {
+        // O_NONBLOCK: a FIFO planted here must not hang us.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd = match rustix::fs::openat(&self.dir, self.name.as_str(), flags, Mode::empty()) {
+            Ok(fd) => fd,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(suspicious(&self.path(), "is a symlink")),
+            Err(error) => return Err(self.stuck("open", error.into())),
+        };
+        let stat = rustix::fs::fstat(&fd).map_err(|error| self.stuck("read", error.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(suspicious(&self.path(), "is not a regular file"));
+        }
+        require_private(&self.path(), &fd)?;
+        Ok(Some(fd))
+    }
+
+    fn read(&self) -> Result<Option<Secret>, Failure> {
+        let Some(fd) = self.open()? else { return Ok(None) };
+        // One byte more than there should be, to notice that there is more.
+        let mut bytes = [0; LENGTH + 1];
+        let got = rustix::io::pread(&fd, &mut bytes, 0)
+            .map_err(|error| self.stuck("read", error.into()))?;
+        let mut secret = [0; LENGTH];
+        secret.copy_from_slice(&bytes[..LENGTH]);
+        if got == LENGTH {
+            Ok(Some(Secret(secret)))
+        } else {
+            Err(suspicious(&self.path(), "does not have its 32 bytes"))
+        }
+    }
+
+    fn make(&self, entropy: &dyn Entropy) -> io::Result<()> {
+        let mut secret = [0; LENGTH];
+        entropy.fill(&mut secret);
+        let candidate = format!("{}.{}", self.name, OpNonce::random(entropy));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let fd = rustix::fs::openat(&self.dir, candidate.as_str(), flags, mode)?;
+        let linked = write_whole(&fd, &secret).and_then(|()| {
+            let (from, to) = (candidate.as_str(), self.name.as_str());
+            match rustix::fs::linkat(&self.dir, from, &self.dir, to, AtFlags::empty()) {
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(error) => Err(error.into()),
+            }
+        });
+        let _ = rustix::fs::unlinkat(&self.dir, candidate.as_str(), AtFlags::empty());
+        linked
+    }
+}
+
+fn write_whole(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
+    if rustix::io::pwrite(fd, bytes, 0)? != bytes.len() {
+        return Err(io::ErrorKind::WriteZero.into());
+    }
+    Ok(rustix::fs::fsync(fd)?)
+}
+
+/// The processes of a session on this host append to its audit log one after
+/// the other: whoever has locked the secret's file. It lies on a local
+/// filesystem, where `flock` means what it says.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    file: SecretFile,
+}
+
+/// How long a turn is waited for: a process stopped in the middle of its own
+/// must not stop the whole session for ever.
+const PATIENCE_MS: u64 = 10_000;
+const LOOK_AGAIN_MS: u64 = 2;
+
+impl Turn for Turns {
+    fn take(&self) -> io::Result<Box<dyn Any>> {
+        let fd = self.file.open().map_err(|failure| io::Error::other(failure.message()))?;
+        let fd = fd.ok_or_else(|| io::Error::other("the session's secret was removed"))?;
+        let start = SystemClock.now().boot;
+        loop {
+            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
+                // Closing the descriptor ends the turn.
+                Ok(()) => return Ok(Box::new(fd)),
+                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if SystemClock.now().boot.since(start) > PATIENCE_MS {
+                let why = "another process of this session is stuck while it writes its log";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            SystemClock.sleep_ms(LOOK_AGAIN_MS);
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests play the vandal")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use jvs_repo::entropy::SystemEntropy;
+
+    use super::*;
+
+    struct Host {
+        dir: tempfile::TempDir,
+    }
+
+    impl Host {
+        fn new() -> Self {
+            Host { dir: tempfile::tempdir().expect("tempdir") }
+        }
+
+        fn secret(&self, id: &str) -> Result<[u8; LENGTH], Failure> {
+            let runtime = self.dir.path().as_os_str().to_owned();
+            let get = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
+            let id = id.parse().expect("a session id");
+            of(&id, Env::new(&get), &SystemEntropy).map(|(secret, _)| secret.0)
+        }
+
+        fn only_file(&self) -> PathBuf {
+            let mut entries = self.dir.path().join(DIR).read_dir().expect("the directory");
+            let file = entries.next().expect("one file").expect("readable").path();
+            assert!(entries.next().is_none(), "no candidate is left behind");
+            file
+        }
+
+        fn refuses(&self, why: &str) {
+            let failure = self.secret("s").expect_err(why);
+            assert_eq!(failure.code().as_str(), "E_SESSION_INVALID");
+            assert!(failure.message().contains(why), "{}", failure.message());
+            assert!(failure.hint().is_some());
+        }
+    }
+
+    #[test]
+    fn a_session_keeps_its_secret_and_shares_it_with_no_other() {
+        let host = Host::new();
+        let first = host.secret("a").expect("made");
+        assert_eq!(host.secret("a").expect("read"), first);
+        assert_ne!(host.secret("b").expect("made"), first);
+        assert_ne!(host.secret("../../b").expect("made inside"), first);
+        assert_eq!(host.dir.path().read_dir().expect("listed").count(), 1);
+    }
+
+    #[test]
+    fn processes_that_start_at_once_agree_on_one_secret() {
+        for _ in 0..50 {
+            let host = Host::new();
+            let secrets: Vec<_> = std::thread::scope(|scope| {
+                let start = || host.secret("s").expect("a secret");
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(start)).collect();
+                threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+            });
+            assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+            host.only_file();
+        }
+    }
+
+    #[test]
+    fn a_look_makes_nothing_and_finds_what_was_made() {
+        let host = Host::new();
+        let runtime = host.dir.path().as_os_str().to_owned();
+        let get = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
+        let id = "s".parse().expect("a session id");
+        assert!(peek(&id, Env::new(&get)).expect("no failure").is_none());
+        assert_eq!(host.dir.path().read_dir().expect("listed").count(), 0);
+        let made = host.secret("s").expect("made");
+        assert_eq!(peek(&id, Env::new(&get)).expect("read").map(|secret| secret.0), Some(made));
+    }
+
+    #[test]
+    fn only_the_user_can_read_it() {
+        let host = Host::new();
+        host.secret("s").expect("made");
+        let mode = |path: &Path| path.metadata().expect("there").permissions().mode() & 0o777;
+        assert_eq!(mode(&host.only_file()), 0o600);
+        assert_eq!(mode(&host.dir.path().join(DIR)), 0o700);
+    }
+
+    #[test]
+    fn what_others_could_have_read_or_replaced_is_refused() {
+        let set_mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+        };
+        let host = Host::new();
+        host.secret("s").expect("made");
+        let file = host.only_file();
+        set_mode(&file, 0o640);
+        host.refuses("is open to other users");
+        set_mode(&file, 0o600);
+        std::fs::rename(&file, host.dir.path().join("elsewhere")).expect("moved");
+        std::os::unix::fs::symlink("../elsewhere", &file).expect("symlink");
+        host.refuses("is a symlink");
+        set_mode(&host.dir.path().join(DIR), 0o755);
+        host.refuses("is open to other users");
+    }
+
+    #[test]
+    fn a_torn_or_foreign_file_is_refused_and_not_replaced() {
+        let host = Host::new();
+        host.secret("s").expect("made");
+        let file = host.only_file();
+        for bytes in [&b""[..], b"short", &[7; LENGTH + 1]] {
+            std::fs::write(&file, bytes).expect("vandalised");
+            host.refuses("does not have its 32 bytes");
+            assert_eq!(std::fs::read(&file).expect("still there"), bytes);
+        }
+    }
+
+    #[test]
+    fn turns_do_not_overlap() {
+        let host = Host::new();
+        host.secret("s").expect("made");
+        let runtime = host.dir.path().as_os_str().to_owned();
+        let get = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
+        let id = "s".parse().expect("a session id");
+        let (_, turns) = of(&id, Env::new(&get), &SystemEntropy).expect("read");
+        let first = turns.take().expect("free");
+        let second = turns.file.open().expect("there").expect("there");
+        let busy = rustix::fs::flock(&second, FlockOperation::NonBlockingLockExclusive);
+        assert_eq!(busy, Err(Errno::WOULDBLOCK));
+        drop(first);
+        assert!(turns.take().is_ok());
+    }
+}
