@@ -1,0 +1,51 @@
+//! The command as its users meet it: standard output, standard error and exit
+//! code, one transcript a verb (see [`transcript`] for how to read and renew
+//! them), and what must not happen whatever is typed.
+
+mod bad_input;
+mod transcript;
+
+use transcript::play;
+
+macro_rules! transcripts {
+    ($($name:ident)*) => {
+        /// Every transcript that is played.
+        const PLAYED: &[&str] = &[$(stringify!($name),)*];
+
+        $(#[test]
+        fn $name() {
+            play(stringify!($name));
+        })*
+    };
+}
+
+transcripts! {
+    audit
+    completions
+    config_get
+    config_list
+    config_set
+    demo
+    init
+    lock_acquire
+    lock_list
+    lock_release
+    lock_renew
+    lock_status
+    lock_steal
+    lock_why
+    man
+    usage
+    worktree_create
+    worktree_list
+    worktree_path
+    worktree_remove
+    worktree_rename
+}
+
+#[test]
+fn no_transcript_is_forgotten() {
+    let mut there = transcript::on_disk();
+    there.sort();
+    assert_eq!(there, PLAYED, "tests/cli/transcript/*.txt against the list in main.rs");
+}
