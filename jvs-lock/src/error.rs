@@ -45,6 +45,15 @@ pub enum LockError {
     Conflict(Box<View>),
     /// An operator froze it.
     Frozen(Box<View>),
+    /// Others wait for it, and it is not this session's turn.
+    InLine {
+        /// How many are in front.
+        ahead: usize,
+        /// How long was waited; `None` if nobody meant to wait.
+        waited_ms: Option<u64>,
+        /// What was seen.
+        view: Box<View>,
+    },
     /// The clocks disagree.
     ClockSkew {
         /// What was seen.
@@ -126,6 +135,28 @@ impl fmt::Display for LockError {
                 write!(f, "this mount shows an outdated fence register of worktree '{worktree}'")
             }
             LockError::Conflict(view) => conflict_sentence(f, view),
+            LockError::InLine { ahead, waited_ms: None, view } => write!(
+                f,
+                "worktree '{}' is not locked, but {} for it already",
+                view.worktree,
+                if *ahead == 1 {
+                    "another session waits".into()
+                } else {
+                    format!("{ahead} sessions wait")
+                }
+            ),
+            LockError::InLine { ahead, waited_ms: Some(waited), view } => {
+                write!(f, "gave up after {}: ", Span(*waited))?;
+                match ahead {
+                    0 => {}
+                    1 => write!(f, "one session is still ahead in line; ")?,
+                    _ => write!(f, "{ahead} sessions are still ahead in line; ")?,
+                }
+                match view.word() {
+                    Word::Free => write!(f, "worktree '{}' is free", view.worktree),
+                    _ => conflict_sentence(f, view),
+                }
+            }
             LockError::Frozen(view) => {
                 write!(f, "worktree '{}' is frozen", view.worktree)?;
                 if let Some(expires) = view.expires() {
@@ -224,7 +255,7 @@ impl Coded for LockError {
             LockError::Io { source, .. } => code_of_io(source),
             LockError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             LockError::StaleMount { .. } => Code::UnsafeFilesystem,
-            LockError::Conflict(_) => Code::LockConflict,
+            LockError::Conflict(_) | LockError::InLine { .. } => Code::LockConflict,
             LockError::Frozen(_) => Code::LockFrozen,
             LockError::ClockSkew { .. } => Code::ClockSkewExceeded,
             LockError::NotHeld { .. } => Code::LockNotHeld,
@@ -261,7 +292,15 @@ impl Coded for LockError {
                 view.worktree
             ),
             LockError::Conflict(view) => format!(
-                "wait for it to be released, or see who holds it and why: jvs lock why -w {}",
+                "wait in line for it: jvs lock acquire --wait -w {0}, or see who holds it and why: \
+                 jvs lock why -w {0}",
+                view.worktree
+            ),
+            LockError::InLine { waited_ms: None, view, .. } => {
+                format!("stand in line: jvs lock acquire --wait -w {}", view.worktree)
+            }
+            LockError::InLine { waited_ms: Some(_), view, .. } => format!(
+                "wait longer (--wait=1h), or see who holds it and why: jvs lock why -w {}",
                 view.worktree
             ),
             LockError::Frozen(view) => {
@@ -294,6 +333,13 @@ impl Coded for LockError {
         match self {
             LockError::Conflict(view) | LockError::Frozen(view) | LockError::NotHeld { view } => {
                 Some(view_details(view))
+            }
+            LockError::InLine { ahead, waited_ms, view } => {
+                let mut details = view_details(view);
+                details["ahead"] = json!(ahead);
+                details["waited_ms"] = json!(waited_ms);
+                details["reason"] = json!("LOCK_HELD");
+                Some(details)
             }
             LockError::ClockSkew { view, max_clock_skew_ms } => {
                 let mut details = view_details(view);

@@ -75,6 +75,7 @@ pub mod lease;
 pub mod liveness;
 pub mod locks;
 pub mod mutation;
+pub mod queue;
 pub mod record;
 pub mod register;
 pub mod seams;

@@ -80,6 +80,11 @@ impl View {
         }
     }
 
+    /// Would whoever comes next get it?
+    pub fn is_takeable(&self) -> bool {
+        matches!(self.word(), Word::Free | Word::Stealable)
+    }
+
     /// The record, if it is about the claim that the register shows. A record
     /// that disagrees with the register says nothing about the holder.
     pub fn record(&self) -> Option<&record::Record> {

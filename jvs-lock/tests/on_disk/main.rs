@@ -1,5 +1,7 @@
 //! The lock on a real directory: what each operation leaves on disk.
 
+mod counting;
 mod leases;
+mod waiting;
 mod worktrees;
 mod world;

@@ -64,22 +64,41 @@ impl World {
         world
     }
 
+    /// The world as code under test sees it, with `clock`.
+    pub(crate) fn seams<'w>(&'w self, clock: &'w dyn Clock) -> Seams<'w> {
+        Seams { store: &self.store, clock, entropy: &SystemEntropy }
+    }
+
     /// The locks as the session `id` sees them.
     pub(crate) fn session(&self, id: &str) -> Locks<'_> {
+        self.session_at(id, "boot", &self.clock)
+    }
+
+    /// The same on a host of its own.
+    pub(crate) fn session_of_host(&self, id: &str, boot: &str) -> Locks<'_> {
+        self.session_at(id, boot, &self.clock)
+    }
+
+    /// The same with another clock.
+    pub(crate) fn session_on<'w>(&'w self, id: &str, clock: &'w dyn Clock) -> Locks<'w> {
+        self.session_at(id, "boot", clock)
+    }
+
+    fn session_at<'w>(&'w self, id: &str, boot: &str, clock: &'w dyn Clock) -> Locks<'w> {
         let identity = Identity {
-            host: "host".into(),
+            host: format!("host-of-{boot}"),
             user: "ann".into(),
             pid: std::process::id(),
             start_time: 1,
             pid_namespace: Some(1),
-            boot_id: BootId("boot".into()),
+            boot_id: BootId(boot.into()),
             environment: Environment::Local,
             purpose: Purpose::Interactive,
         };
         let mut secret = [0; 32];
         secret[..id.len()].copy_from_slice(id.as_bytes());
         let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
-        let seams = Seams { store: &self.store, clock: &self.clock, entropy: &SystemEntropy };
+        let seams = self.seams(clock);
         let writer = WriterId::derive(id.as_bytes(), 0);
         let log = Log::new(&self.store, &Alone, writer);
         Locks::new(seams, session, LockPolicy::default(), log)
@@ -108,4 +127,20 @@ impl World {
 
 pub(crate) fn main() -> WorktreeName {
     WorktreeName::main()
+}
+
+/// Looks again and again until `done`; fails past the deadline.
+#[track_caller]
+pub(crate) fn wait_no_longer_than(
+    deadline: std::time::Duration,
+    what: &str,
+    mut done: impl FnMut() -> bool,
+) {
+    let step = std::time::Duration::from_millis(5);
+    let mut waited = std::time::Duration::ZERO;
+    while !done() {
+        assert!(waited < deadline, "after {deadline:?} still not: {what}");
+        std::thread::sleep(step);
+        waited += step;
+    }
 }

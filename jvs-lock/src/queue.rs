@@ -1,0 +1,105 @@
+//! The line in front of a lock: one empty file a waiter, whose *name* says where
+//! it stands, whose it is, and when it last gave a sign of life.
+//!
+//! The line is about fairness only. Who holds is decided by the register, and
+//! would be decided rightly if every ticket were lost, forged or out of order.
+
+mod place;
+mod turn;
+mod wait;
+mod waiter;
+
+use std::io;
+
+use jvs_repo::id::OpNonce;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::proc::ProcessStat;
+use jvs_repo::store::RepoPath;
+
+pub use place::{Look, Place};
+pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
+pub use wait::{Bell, Rung, SleepOnly, Waiting};
+pub use waiter::{Mark, Waiter};
+
+use crate::seams::Seams;
+use crate::session::Session;
+
+/// Looks a process of this host up: `jvs_repo::proc::process_stat`, or a test's.
+pub type Lookup<'l> = &'l dyn Fn(u32) -> Option<ProcessStat>;
+
+/// The line in front of one worktree's lock.
+#[derive(Clone)]
+pub struct Queue<'r> {
+    seams: Seams<'r>,
+    dir: RepoPath,
+}
+
+impl<'r> Queue<'r> {
+    /// The line of `worktree`. Touches nothing.
+    pub fn new(seams: Seams<'r>, worktree: &WorktreeName) -> Self {
+        Queue { seams, dir: layout::queue(worktree) }
+    }
+
+    /// Everybody in it, first come first. What is no ticket is not counted.
+    pub fn list(&self) -> io::Result<Vec<Waiter>> {
+        let entries = match self.seams.store.list(&self.dir) {
+            Ok(entries) => entries,
+            // Nobody has ever waited here.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut line: Vec<Waiter> =
+            entries.iter().filter_map(|entry| entry.name.to_str()?.parse().ok()).collect();
+        line.sort_by_key(Waiter::rank);
+        // A listing taken while a ticket was renamed may show it twice.
+        line.dedup_by_key(|waiter| waiter.rank());
+        Ok(line)
+    }
+
+    /// Those of `line` who seem to be there, as far as one look can tell:
+    /// processes of this host exactly, others by the time of their last sign.
+    pub fn present(&self, line: Vec<Waiter>, me: &Session, lookup: Lookup<'_>) -> Vec<Waiter> {
+        let now = self.seams.clock.now().wall;
+        let here = turn::Here::of(me);
+        let is_there = |waiter: &Waiter| match here.sees(waiter, lookup) {
+            Some(alive) => alive,
+            None => turn::seems_fresh(waiter, now),
+        };
+        line.into_iter().filter(is_there).collect()
+    }
+
+    /// Takes the last place.
+    pub fn join(&self, session: &Session) -> io::Result<Place<'r>> {
+        let order = self.list()?.last().map_or(1, |last| last.order.saturating_add(1));
+        let op = OpNonce::random(self.seams.entropy);
+        let me = Waiter::of(session, order, op, self.seams.clock.now().wall);
+        match self.seams.store.create_new(&self.ticket(&me)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match self.seams.store.make_dir(&self.dir) {
+                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                        return Err(error);
+                    }
+                    _ => drop(self.seams.store.create_new(&self.ticket(&me))?),
+                }
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(Place::new(self.clone(), me, turn::Here::of(session)))
+    }
+
+    /// Takes somebody else's ticket out of the line: one who is gone, or who was
+    /// handed the lock.
+    pub(crate) fn remove(&self, waiter: &Waiter) {
+        // Best effort: a ticket that stays is skipped by everybody.
+        let _ = self.seams.store.unlink(&self.ticket(waiter));
+    }
+
+    fn ticket(&self, waiter: &Waiter) -> RepoPath {
+        self.dir.child(&waiter.to_string()).expect("a ticket's name has no slash")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Whose turn it is. Pure: tickets, clock readings and what is known of
+//! processes in, answer out.
+
+use std::collections::HashMap;
+
+use jvs_repo::clock::{BootMs, WallMs};
+use jvs_repo::id::OpNonce;
+
+use super::Lookup;
+use super::waiter::{Mark, Waiter};
+use crate::session::Session;
+
+/// How often a waiter gives a sign of life.
+pub const BEAT_MS: u64 = 5_000;
+/// A waiter without a new sign for this long is passed over.
+pub const SILENT_AFTER_MS: u64 = 3 * BEAT_MS;
+/// How much longer each place further back waits between two looks.
+const STEP_MS: u64 = 250;
+/// Longest time between two looks of the first in line.
+const FIRST_LOOKS_EVERY_MS: u64 = 500;
+/// Shortest.
+const AT_ONCE_MS: u64 = 20;
+
+/// Where the question is asked from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Here {
+    boot: Mark,
+    pid_namespace: Option<u64>,
+}
+
+impl Here {
+    pub(super) fn of(session: &Session) -> Self {
+        let identity = session.identity();
+        Here { boot: Mark::of_boot(&identity.boot_id), pid_namespace: identity.pid_namespace }
+    }
+
+    /// Is the waiter's process there? `None` if that cannot be known from here.
+    pub(super) fn sees(&self, waiter: &Waiter, lookup: Lookup<'_>) -> Option<bool> {
+        let visible = waiter.boot == self.boot
+            && waiter.pid_namespace.is_some()
+            && waiter.pid_namespace == self.pid_namespace;
+        visible.then(|| {
+            lookup(waiter.pid)
+                .is_some_and(|stat| stat.start_ticks == waiter.start_time && !stat.zombie)
+        })
+    }
+}
+
+/// Does the last sign of life look recent by wall clocks? A hint for those who
+/// take one look only; whoever stands in line watches instead.
+pub(super) fn seems_fresh(waiter: &Waiter, now: WallMs) -> bool {
+    now.since(waiter.beat).max(waiter.beat.since(now)) <= SILENT_AFTER_MS
+}
+
+/// What a waiter remembers of the others: when each last changed, on its own
+/// boot-time clock. The same rule as for leases: a sign changes the name.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    seen: HashMap<OpNonce, (WallMs, BootMs)>,
+}
+
+impl Memory {
+    /// Takes in a look at the line; forgets those who left.
+    pub(super) fn look(&mut self, line: &[Waiter], now: BootMs) {
+        self.seen.retain(|op, _| line.iter().any(|waiter| waiter.op == *op));
+        for waiter in line {
+            let known = self.seen.entry(waiter.op).or_insert((waiter.beat, now));
+            if known.0 != waiter.beat {
+                *known = (waiter.beat, now);
+            }
+        }
+    }
+
+    /// Has the waiter been silent for so long that it is passed over?
+    pub(super) fn is_silent(&self, waiter: &Waiter, now: BootMs) -> bool {
+        self.seen.get(&waiter.op).is_some_and(|(_, since)| now.since(*since) >= SILENT_AFTER_MS)
+    }
+}
+
+/// How long to pause before the next look with `ahead` others in front, after
+/// `looks` looks from that place. `jitter` is any number: it spreads those who
+/// came at once.
+///
+/// The first in line looks often, the others the less often the longer their
+/// wait will be: 100 waiters together take about 33 looks and 20 signs of life
+/// a second.
+pub fn pause_ms(ahead: usize, looks: u32, jitter: u8) -> u64 {
+    let longest = match ahead {
+        0 => FIRST_LOOKS_EVERY_MS,
+        _ => (STEP_MS.saturating_mul(ahead as u64)).min(BEAT_MS),
+    };
+    let pause = AT_ONCE_MS.saturating_mul(1 << looks.min(12)).min(longest);
+    // Three quarters of it, and a random part of the rest.
+    pause - pause / 4 + pause / 4 * u64::from(jitter) / 255
+}

@@ -1,0 +1,274 @@
+//! Waiting for one's turn and then taking the lock.
+
+use jvs_repo::clock::{BootMs, Clock};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::store::RepoPath;
+
+use super::{Look, Lookup, Place, Queue, pause_ms};
+use crate::error::LockError;
+use crate::judge::Watch;
+use crate::lease::Lease;
+use crate::locks::{Locks, Want};
+use crate::register::{Register, is_transient};
+use crate::state::State;
+use crate::view::View;
+
+/// What ended a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rung {
+    /// The time, or a change: look again.
+    Again,
+    /// The user: stop waiting.
+    Stop,
+}
+
+/// What a waiter sleeps on. A bell is a hint: a wait that never hears one still
+/// ends, only later.
+pub trait Bell {
+    /// Ring when something changes in the directory or file `what`. True if it
+    /// was not listened to before: then a look is due, because a change may have
+    /// come between the last look and now.
+    fn listen(&mut self, what: &RepoPath) -> bool;
+
+    /// Sleeps until it rings, at most so long.
+    fn sleep(&mut self, ms: u64) -> Rung;
+
+    /// Told where the wait stands, before each sleep.
+    fn tell(&mut self, _waiting: &Waiting) {}
+}
+
+/// A bell that never rings.
+pub struct SleepOnly<'c>(pub &'c dyn Clock);
+
+impl Bell for SleepOnly<'_> {
+    fn listen(&mut self, _what: &RepoPath) -> bool {
+        false
+    }
+
+    fn sleep(&mut self, ms: u64) -> Rung {
+        self.0.sleep_ms(ms);
+        Rung::Again
+    }
+}
+
+/// Where a wait stands.
+#[derive(Debug, Clone)]
+pub struct Waiting {
+    /// How many are in front.
+    pub ahead: usize,
+    /// How many wait altogether, oneself included.
+    pub waiting: usize,
+    /// How long it has lasted.
+    pub waited_ms: u64,
+    /// The lock as it was last seen, by those who had reason to look.
+    pub view: Option<View>,
+}
+
+impl<'r> Locks<'r> {
+    /// Takes the lock as [`Locks::acquire`] does, but not past those who wait
+    /// for it. One look: nothing is waited for.
+    pub fn acquire_in_turn(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+        lookup: Lookup<'_>,
+    ) -> Result<Lease<'r>, LockError> {
+        let queue = Queue::new(self.seams, worktree);
+        // A line that cannot be read keeps nobody out: it is about fairness only.
+        let line = queue.list().unwrap_or_default();
+        let others = line.into_iter().filter(|waiter| waiter.holder != self.session().nonce());
+        let present = queue.present(others.collect(), self.session(), lookup);
+        if !present.is_empty() {
+            let view = self.inspect(worktree)?;
+            let may_be_taken = !view.mine && view.is_takeable();
+            if may_be_taken {
+                let (ahead, view) = (present.len(), Box::new(view));
+                return Err(LockError::InLine { ahead, waited_ms: None, view });
+            }
+        }
+        self.acquire(worktree, want)
+    }
+
+    /// Waits in line for the lock, at most `at_most_ms`, and takes it. `None`:
+    /// the bell said to stop.
+    ///
+    /// Whoever is first in line tries; the register decides. Only the first
+    /// looks at the register, so the load does not grow with the square of the
+    /// line's length.
+    pub fn wait(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+        at_most_ms: u64,
+        lookup: Lookup<'_>,
+        bell: &mut dyn Bell,
+    ) -> Result<Option<Lease<'r>>, LockError> {
+        let started = self.seams.clock.now().boot;
+        match self.acquire_in_turn(worktree, want, lookup) {
+            Ok(lease) => return Ok(Some(lease)),
+            Err(error) if !is_worth_waiting(&error) => return Err(error),
+            Err(_) => {}
+        }
+        let queue = Queue::new(self.seams, worktree);
+        let register = self.register(worktree);
+        let mut place: Option<Place<'r>> = None;
+        let mut first: Option<First> = None;
+        let mut looks = 0;
+        let mut last_ahead = usize::MAX;
+        let mut shown = Waiting { ahead: 0, waiting: 1, waited_ms: 0, view: None };
+        loop {
+            let in_line = match &mut place {
+                Some(place) => place.look(lookup),
+                none => {
+                    queue.join(self.session()).and_then(|joined| none.insert(joined).look(lookup))
+                }
+            };
+            let mut due_in_ms = u64::MAX;
+            let mut listen = Vec::new();
+            match in_line {
+                Ok(Look::Waiting { ahead: 0, waiting, .. }) => {
+                    (shown.ahead, shown.waiting) = (0, waiting);
+                    listen.push(layout::register(worktree));
+                    let first = first.get_or_insert_with(First::default);
+                    match first.try_it(self, &register, want) {
+                        Ok(Tried::Got(lease)) => return Ok(Some(*lease)),
+                        Ok(Tried::Not { again_in_ms }) => due_in_ms = again_in_ms,
+                        Err(error) => return Err(error),
+                    }
+                    shown.view.clone_from(&first.view);
+                }
+                Ok(Look::Waiting { ahead, waiting, next }) => {
+                    first = None;
+                    (shown.ahead, shown.waiting) = (ahead, waiting);
+                    listen.extend(next);
+                    // A transfer takes the own ticket away.
+                    listen.extend(place.as_ref().map(Place::ticket));
+                }
+                Ok(Look::Gone) => {
+                    place = None;
+                    if register.read()?.holder() == Some(self.session().nonce()) {
+                        return self.acquire(worktree, want).map(Some);
+                    }
+                    continue;
+                }
+                Err(error) if is_transient(&error) => {}
+                Err(source) => {
+                    let worktree = worktree.clone();
+                    let doing = "cannot stand in the line";
+                    return Err(LockError::Io { worktree, doing, source });
+                }
+            }
+            shown.waited_ms = self.seams.clock.now().boot.since(started);
+            if shown.waited_ms >= at_most_ms {
+                drop(place);
+                let view = Box::new(self.inspect(worktree)?);
+                let waited_ms = Some(shown.waited_ms);
+                return Err(LockError::InLine { ahead: shown.ahead, waited_ms, view });
+            }
+            bell.tell(&shown);
+            if listen.iter().fold(false, |new, what| bell.listen(what) || new) {
+                continue;
+            }
+            if shown.ahead < last_ahead {
+                (last_ahead, looks) = (shown.ahead, 0);
+            }
+            let mut jitter = [0];
+            self.seams.entropy.fill(&mut jitter);
+            let pause = pause_ms(shown.ahead, looks, jitter[0]);
+            looks = looks.saturating_add(1);
+            let pause = pause.min(due_in_ms).min(at_most_ms - shown.waited_ms).max(1);
+            if bell.sleep(pause) == Rung::Stop {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Is this a refusal that time may lift?
+fn is_worth_waiting(error: &LockError) -> bool {
+    matches!(
+        error,
+        LockError::Conflict(_)
+            | LockError::Frozen(_)
+            | LockError::ClockSkew { .. }
+            | LockError::InLine { .. }
+    )
+}
+
+/// What the first in line knows of the lock.
+#[derive(Default)]
+struct First {
+    watch: Option<Watch>,
+    refused: Option<(State, BootMs)>,
+    view: Option<View>,
+}
+
+enum Tried<'r> {
+    Got(Box<Lease<'r>>),
+    Not { again_in_ms: u64 },
+}
+
+impl First {
+    /// Looks at the register; tries to take it if it changed, or if time has
+    /// made it takeable.
+    fn try_it<'r>(
+        &mut self,
+        locks: &Locks<'r>,
+        register: &Register<'r>,
+        want: Want<'_>,
+    ) -> Result<Tried<'r>, LockError> {
+        let before = locks.seams.clock.now();
+        let state = match register.read() {
+            Ok(state) => state,
+            Err(crate::register::ReadError::Io { source, .. }) if is_transient(&source) => {
+                return Ok(Tried::Not { again_in_ms: u64::MAX });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let after = locks.seams.clock.now();
+        let watch = match &mut self.watch {
+            Some(watch) => {
+                watch.look(state, before, after);
+                watch
+            }
+            none => none.insert(Watch::start(state, before, after)),
+        };
+        if let Some((_, due)) = self.refused.filter(|(at, due)| *at == state && after.boot < *due) {
+            return Ok(Tried::Not { again_in_ms: due.since(after.boot) });
+        }
+        let error = match locks.acquire(register.worktree(), Want { watch: Some(watch), ..want }) {
+            Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
+            Err(error) if is_worth_waiting(&error) => error,
+            Err(LockError::Io { source, .. }) if is_transient(&source) => {
+                return Ok(Tried::Not { again_in_ms: u64::MAX });
+            }
+            Err(error) => return Err(error),
+        };
+        let (LockError::Conflict(view)
+        | LockError::Frozen(view)
+        | LockError::ClockSkew { view, .. }) = error
+        else {
+            return Err(LockError::internal("a refusal worth waiting for has a view"));
+        };
+        let due = self.due(locks, &state, &view);
+        self.refused = Some((state, due));
+        self.view = Some(*view);
+        Ok(Tried::Not { again_in_ms: due.since(after.boot) })
+    }
+
+    /// When a refusal is worth asking again, if the register stays as it is:
+    /// when its clocks or the own watch make it stealable.
+    fn due(&self, locks: &Locks<'_>, state: &State, view: &View) -> BootMs {
+        let now = view.at.boot;
+        let lease_ms = state.hold.claim().map_or(0, |claim| claim.lease_ms);
+        let needed = lease_ms.saturating_add(locks.policy.steal_grace_ms);
+        let watched = self.watch.as_ref().and_then(|watch| watch.unchanged_for(state, now));
+        let observed = now.plus(needed.saturating_sub(watched.unwrap_or(0)));
+        match view.judgement.as_ref().map(|judged| judged.stealable_in_ms) {
+            // Over by the clocks and refused all the same: they disagree.
+            Some(0) | None => observed,
+            Some(ms) => observed.min(now.plus(ms)),
+        }
+    }
+}

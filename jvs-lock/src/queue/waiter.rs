@@ -1,0 +1,137 @@
+//! A ticket's name: who waits, where in the line, and the last sign of life.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jvs_repo::clock::{BootId, WallMs};
+use jvs_repo::id::{HolderNonce, NotAnId, OpNonce, hex, strict_decimal, strict_hex};
+
+use crate::session::{Session, SessionId};
+
+/// A short fingerprint of a text that is too long for a name.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Mark([u8; 8]);
+
+impl Mark {
+    /// The mark of a session's id: how a holder finds the waiter it hands over to.
+    pub fn of_session(id: &SessionId) -> Self {
+        Mark::of(id.as_str())
+    }
+
+    pub(super) fn of_boot(id: &BootId) -> Self {
+        Mark::of(&id.0)
+    }
+
+    fn of(text: &str) -> Self {
+        let mut hasher = blake3::Hasher::new_derive_key("jvs queue mark v1");
+        hasher.update(text.as_bytes());
+        let mut mark = [0; 8];
+        mark.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        Mark(mark)
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// One who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Waiter {
+    /// Place in the line: one more than the last when it came.
+    pub order: u64,
+    /// Names this wait; settles who of two that came at once is first.
+    pub op: OpNonce,
+    /// Public nonce of its session: whom a transfer goes to.
+    pub holder: HolderNonce,
+    /// Mark of its session id.
+    pub session: Mark,
+    /// Mark of the boot that its process belongs to.
+    pub boot: Mark,
+    /// PID namespace that its process belongs to.
+    pub pid_namespace: Option<u64>,
+    /// Its process.
+    pub pid: u32,
+    /// When that process started, in clock ticks after boot.
+    pub start_time: u64,
+    /// Its last sign of life, on its wall clock. Changes with every sign.
+    pub beat: WallMs,
+}
+
+impl Waiter {
+    pub(super) fn of(session: &Session, order: u64, op: OpNonce, beat: WallMs) -> Self {
+        let identity = session.identity();
+        Waiter {
+            order,
+            op,
+            holder: session.nonce(),
+            session: Mark::of_session(session.id()),
+            boot: Mark::of_boot(&identity.boot_id),
+            pid_namespace: identity.pid_namespace,
+            pid: identity.pid,
+            start_time: identity.start_time,
+            beat,
+        }
+    }
+
+    /// What the line is sorted by.
+    pub(super) fn rank(&self) -> (u64, OpNonce) {
+        (self.order, self.op)
+    }
+
+    /// The same waiter with a new sign of life; never the same name twice.
+    pub(super) fn beaten(&self, now: WallMs) -> Self {
+        Waiter { beat: now.max(self.beat.plus(1)), ..*self }
+    }
+}
+
+impl fmt::Display for Waiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waiter { order, op, holder, session, boot, pid, start_time, beat, .. } = self;
+        write!(f, "1.{order}.{op}.{holder}.{session}.{boot}.")?;
+        match self.pid_namespace {
+            Some(namespace) => write!(f, "{namespace}.")?,
+            None => write!(f, "-.")?,
+        }
+        write!(f, "{pid}.{start_time}.{}", beat.0)
+    }
+}
+
+impl FromStr for Waiter {
+    type Err = NotAnId;
+
+    fn from_str(name: &str) -> Result<Self, NotAnId> {
+        parse(name).ok_or(NotAnId::expected("the name of a ticket"))
+    }
+}
+
+fn parse(name: &str) -> Option<Waiter> {
+    let mut fields = name.split('.');
+    let mut next = || fields.next();
+    if next()? != "1" {
+        return None;
+    }
+    let waiter = Waiter {
+        order: strict_decimal(next()?)?,
+        op: next()?.parse().ok()?,
+        holder: next()?.parse().ok()?,
+        session: Mark(strict_hex(next()?)?),
+        boot: Mark(strict_hex(next()?)?),
+        pid_namespace: match next()? {
+            "-" => None,
+            number => Some(strict_decimal(number)?),
+        },
+        pid: u32::try_from(strict_decimal(next()?)?).ok()?,
+        start_time: strict_decimal(next()?)?,
+        beat: WallMs(strict_decimal(next()?)?),
+    };
+    next().is_none().then_some(waiter)
+}
