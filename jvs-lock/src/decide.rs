@@ -127,6 +127,16 @@ pub fn release(state: &State, bound: Bound, tried: bool) -> Result<Own, Refusal>
     }
 }
 
+/// May the hold `bound` be handed to `to`? `tried` says whether this operation
+/// has issued a CAS already: then "theirs under the next token" is its success.
+pub fn transfer(state: &State, bound: Bound, to: HolderNonce, tried: bool) -> Result<Own, Refusal> {
+    match still_held(state, bound) {
+        Ok(()) => Ok(Own::Try),
+        Err(_) if tried && state.is_held_by(bound.epoch, bound.token.next(), to) => Ok(Own::Done),
+        Err(refusal) => Err(refusal),
+    }
+}
+
 /// May `head` be committed on top of `parent` under the hold `bound`?
 /// `committed` says whether it is known to be committed already.
 pub fn commit(

@@ -52,8 +52,21 @@ impl<'r> Journal<'r> {
         to: &State,
         reason: Option<&str>,
     ) -> io::Result<()> {
+        self.intend_with(kind, worktree, from, to, reason, None)
+    }
+
+    /// As [`Journal::intend`], with more that is worth keeping.
+    pub(crate) fn intend_with(
+        &mut self,
+        kind: Kind,
+        worktree: &WorktreeName,
+        from: Option<&State>,
+        to: &State,
+        reason: Option<&str>,
+        details: Option<serde_json::Value>,
+    ) -> io::Result<()> {
         let event = self.event(kind, Phase::Intent, worktree, from, to, reason);
-        self.log.append_durably(&event)
+        self.log.append_durably(&Event { details, ..event })
     }
 
     /// Says what came of it. Best effort: the register itself tells what was
@@ -150,6 +163,8 @@ impl Attempt {
 pub(crate) enum Verdict {
     /// Move the register there.
     Try(Kind, State),
+    /// The same, telling the audit log from whom it is taken and why.
+    TryOver(Kind, State, serde_json::Value),
     /// The state shows the operation's result: an earlier attempt was applied.
     Applied,
 }
@@ -187,8 +202,9 @@ impl<'r> Driver<'_, 'r> {
             let before = self.seams.clock.now();
             let verdict = decide(&state, before, &doubtful);
             self.settle_overtaken(&doubtful, &state, &verdict);
-            let (kind, next) = match verdict? {
-                Verdict::Try(kind, next) => (kind, next),
+            let (kind, next, details) = match verdict? {
+                Verdict::Try(kind, next) => (kind, next, None),
+                Verdict::TryOver(kind, next, details) => (kind, next, Some(details)),
                 Verdict::Applied => {
                     let landed =
                         doubtful.iter().find(|tried| tried.to == state).or(doubtful.first());
@@ -199,12 +215,13 @@ impl<'r> Driver<'_, 'r> {
             let attempt = Attempt { kind, from: state, to: next, before };
             if kind != Kind::Renew {
                 let stolen = (kind == Kind::Steal).then_some("the former holder's lease was over");
-                let intent = self.journal().intend(
+                let intent = self.journal().intend_with(
                     kind,
                     self.register.worktree(),
                     Some(&state),
                     &next,
                     self.reason.or(stolen),
+                    details,
                 );
                 match intent {
                     Ok(()) => {}

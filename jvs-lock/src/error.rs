@@ -4,12 +4,14 @@
 use std::fmt;
 use std::io;
 
+use jvs_repo::clock::WallMs;
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use serde_json::json;
 
 use crate::judge::{Evidence, Judgement};
+use crate::legacy::Legacy;
 use crate::register::ReadError;
 use crate::span::Span;
 use crate::view::{View, Word};
@@ -53,6 +55,29 @@ pub enum LockError {
         waited_ms: Option<u64>,
         /// What was seen.
         view: Box<View>,
+    },
+    /// A live holder, and no rule that allows to overrule it.
+    ReclaimDenied {
+        /// What was seen.
+        view: Box<View>,
+        /// Which rules there are and why none applies.
+        why_not: String,
+    },
+    /// A lock of another tool, which may still be at work.
+    Legacy {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The lock.
+        legacy: Box<Legacy>,
+        /// This host's wall clock when it was seen.
+        now: WallMs,
+    },
+    /// Nobody of that session waits in line.
+    NoSuchWaiter {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The session.
+        session: String,
     },
     /// The clocks disagree.
     ClockSkew {
@@ -135,6 +160,16 @@ impl fmt::Display for LockError {
                 write!(f, "this mount shows an outdated fence register of worktree '{worktree}'")
             }
             LockError::Conflict(view) => conflict_sentence(f, view),
+            LockError::ReclaimDenied { view, why_not } => {
+                conflict_sentence(f, view)?;
+                write!(f, "; it cannot be reclaimed: {why_not}")
+            }
+            LockError::Legacy { worktree, legacy, now } => {
+                write!(f, "worktree '{worktree}' is locked {}", legacy.described(*now))
+            }
+            LockError::NoSuchWaiter { worktree, session } => {
+                write!(f, "session {session} does not wait for the lock of worktree '{worktree}'")
+            }
             LockError::InLine { ahead, waited_ms: None, view } => write!(
                 f,
                 "worktree '{}' is not locked, but {} for it already",
@@ -255,13 +290,16 @@ impl Coded for LockError {
             LockError::Io { source, .. } => code_of_io(source),
             LockError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             LockError::StaleMount { .. } => Code::UnsafeFilesystem,
-            LockError::Conflict(_) | LockError::InLine { .. } => Code::LockConflict,
+            LockError::Conflict(_)
+            | LockError::InLine { .. }
+            | LockError::ReclaimDenied { .. }
+            | LockError::Legacy { .. } => Code::LockConflict,
             LockError::Frozen(_) => Code::LockFrozen,
             LockError::ClockSkew { .. } => Code::ClockSkewExceeded,
             LockError::NotHeld { .. } => Code::LockNotHeld,
             LockError::Fenced { .. } | LockError::HeadMoved { .. } => Code::FencingMismatch,
             LockError::Expired { .. } => Code::LockExpired,
-            LockError::Retired { .. } => Code::NotFound,
+            LockError::Retired { .. } | LockError::NoSuchWaiter { .. } => Code::NotFound,
             LockError::Invalid { .. } => Code::Usage,
             LockError::Internal { .. } => Code::Internal,
         }
@@ -295,6 +333,19 @@ impl Coded for LockError {
                 "wait in line for it: jvs lock acquire --wait -w {0}, or see who holds it and why: \
                  jvs lock why -w {0}",
                 view.worktree
+            ),
+            LockError::ReclaimDenied { view, .. } => format!(
+                "wait in line for it: jvs lock acquire --wait -w {0}, or see who holds it and why: \
+                 jvs lock why -w {0}",
+                view.worktree
+            ),
+            LockError::Legacy { legacy, .. } => format!(
+                "wait until it ends; if that tool is gone for good, remove {} or run: jvs doctor \
+                 --repair",
+                legacy.path
+            ),
+            LockError::NoSuchWaiter { worktree, session } => format!(
+                "have it wait first: JVS_SESSION_ID={session} jvs lock acquire --wait -w {worktree}"
             ),
             LockError::InLine { waited_ms: None, view, .. } => {
                 format!("stand in line: jvs lock acquire --wait -w {}", view.worktree)
@@ -334,6 +385,24 @@ impl Coded for LockError {
             LockError::Conflict(view) | LockError::Frozen(view) | LockError::NotHeld { view } => {
                 Some(view_details(view))
             }
+            LockError::ReclaimDenied { view, why_not } => {
+                let mut details = view_details(view);
+                details["reason"] = json!("LOCK_HELD");
+                details["priority"] = json!("low");
+                details["why_not"] = json!(why_not);
+                Some(details)
+            }
+            LockError::Legacy { worktree, legacy, now } => Some(json!({
+                "worktree": worktree,
+                "holder_id": legacy.owner,
+                "session_id": null,
+                "since": legacy.since.rfc3339(),
+                "lease_expires_at": legacy.ends.map(|ends| ends.rfc3339()),
+                "remaining_ms": legacy.ends.map(|ends| ends.since(*now)),
+                "fencing_token": null,
+                "reason": "LOCK_HELD",
+                "legacy": legacy.as_ref(),
+            })),
             LockError::InLine { ahead, waited_ms, view } => {
                 let mut details = view_details(view);
                 details["ahead"] = json!(ahead);

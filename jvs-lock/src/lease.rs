@@ -20,7 +20,8 @@ use crate::error::LockError;
 use crate::fence::Fence;
 use crate::locks::{Locks, believed_end};
 use crate::mutation::Rule;
-use crate::record::{OwnRecord, Record};
+use crate::queue::Waiter;
+use crate::record::{Keeper, OwnRecord, Record};
 use crate::register::Register;
 use crate::state::{Claim, State};
 
@@ -34,6 +35,8 @@ pub enum How {
     Refreshed,
     /// Its former holder's lease was over.
     Stolen,
+    /// Its live holder was overruled.
+    Reclaimed,
     /// Another process of this session took it.
     Resumed,
 }
@@ -174,6 +177,13 @@ impl<'r> Lease<'r> {
         self.belief.clone()
     }
 
+    /// Tells whoever looks which process keeps renewing it, or that none does.
+    pub fn set_keeper(&mut self, keeper: Option<Keeper>) -> io::Result<()> {
+        let Some(own) = &mut self.own else { return Ok(()) };
+        own.record.keeper = keeper;
+        own.rewrite()
+    }
+
     /// Makes the lease last for its length from now on. Only while it is not
     /// over by this host's boot-time clock; if it fails, stop writing.
     pub fn renew(&mut self) -> Result<(), LockError> {
@@ -233,6 +243,56 @@ impl<'r> Lease<'r> {
             }
             Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
         }
+    }
+
+    /// Hands the lock to a session that waits for it, without a gap in which
+    /// another could take it. As in a release, belief ends first.
+    pub fn transfer(
+        mut self,
+        to: &Waiter,
+        lease_ms: u64,
+        reason: &str,
+    ) -> Result<State, ReleaseError<'r>> {
+        self.belief.end();
+        match self.issue_transfer(to, lease_ms, reason) {
+            Ok(state) => {
+                if let Some(own) = self.own.take() {
+                    // It names this session; the receiver writes its own.
+                    let _ = own.remove(self.locks.seams.store);
+                }
+                Ok(state)
+            }
+            Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
+        }
+    }
+
+    fn issue_transfer(&self, to: &Waiter, lease_ms: u64, reason: &str) -> Result<State, LockError> {
+        let op = self.locks.fresh_op();
+        let bound = self.bound;
+        let details = serde_json::json!({
+            "old_holder": self.locks.session.holder_id(),
+            "new_holder_nonce": to.holder,
+        });
+        let applied =
+            self.locks.driver(&self.register, Some(reason)).run(|state, now, tried| {
+                let op = self.locks.op_of_attempt(op);
+                match decide::transfer(state, bound, to.holder, !tried.is_empty()) {
+                    Ok(Own::Try) => {
+                        let next = state.granted(to.holder, lease_ms, now.wall, op);
+                        Ok(Verdict::TryOver(Kind::Transfer, next, details.clone()))
+                    }
+                    Ok(Own::Done) => Ok(Verdict::Applied),
+                    Err(refusal) => Err(self.locks.refused(
+                        &self.register,
+                        state,
+                        refusal,
+                        None,
+                        Some(bound.token),
+                    )),
+                }
+            })?;
+        let _ = self.register.sync();
+        Ok(applied.state)
     }
 
     fn issue_release(&self) -> Result<(), LockError> {

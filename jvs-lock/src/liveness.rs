@@ -5,7 +5,7 @@ use jvs_repo::clock::BootId;
 use jvs_repo::proc::ProcessStat;
 use serde::Serialize;
 
-use crate::record::Record;
+use crate::record::{Keeper, Record};
 
 /// What is known of the holder's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,6 +59,25 @@ pub fn liveness(
     let (Some(start), Some(pid)) = (start, pid) else {
         return Liveness::Unknown(Unknowable::NoProcess);
     };
+    is_running(pid, start, lookup)
+}
+
+/// Is the process that keeps a lease renewed still there?
+pub fn keeper_liveness(
+    keeper: &Keeper,
+    here: Here<'_>,
+    lookup: impl FnOnce(u32) -> Option<ProcessStat>,
+) -> Liveness {
+    if keeper.boot_id != *here.boot_id {
+        return Liveness::Unknown(Unknowable::OtherHost);
+    }
+    if keeper.pid_namespace.is_none() || keeper.pid_namespace != here.pid_namespace {
+        return Liveness::Unknown(Unknowable::OtherPidNamespace);
+    }
+    is_running(keeper.pid, keeper.start_time, lookup)
+}
+
+fn is_running(pid: u32, start: u64, lookup: impl FnOnce(u32) -> Option<ProcessStat>) -> Liveness {
     match lookup(pid) {
         Some(stat) if stat.start_ticks == start && !stat.zombie => Liveness::Alive,
         // Gone, a zombie, or the pid belongs to somebody else by now.

@@ -17,6 +17,7 @@ use crate::fence::Shared;
 use crate::judge::Watch;
 use crate::lease::{How, Lease, Ticket};
 use crate::mutation::Rule;
+use crate::reclaim;
 use crate::record::{OwnRecord, Record};
 use crate::register::Register;
 use crate::seams::Seams;
@@ -74,7 +75,25 @@ impl<'r> Locks<'r> {
     /// Takes the lock: if it is free, if it is this session's already (then it
     /// is refreshed), or if its holder's lease is over for long enough (then it
     /// is stolen, under a new token).
+    ///
+    /// The same session id on another host has another secret and so another
+    /// nonce; it takes over under a new token, and the old hold is fenced.
     pub fn acquire(&self, worktree: &WorktreeName, want: Want<'_>) -> Result<Lease<'r>, LockError> {
+        self.take(worktree, want, &|view| {
+            let elsewhere = reclaim::is_same_session_elsewhere(view.record()?, &self.session);
+            elsewhere.then_some(reclaim::Decision::SAME_SESSION)
+        })
+    }
+
+    /// Takes the lock as [`Locks::acquire`] does, or from a live holder if
+    /// allowed to. `over` says whether a conflict may be overruled, and
+    /// by which reason.
+    pub(crate) fn take(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+        over: &dyn Fn(&View) -> Option<reclaim::Decision>,
+    ) -> Result<Lease<'r>, LockError> {
         check_lease(want.lease_ms)?;
         let register = self.register(worktree);
         let op = self.fresh_op();
@@ -101,12 +120,30 @@ impl<'r> Locks<'r> {
                         Ok(Verdict::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
                     }
                     Ok(Acquire::Done) => Ok(Verdict::Applied),
+                    Err(Refusal::Conflict(judged)) => {
+                        let view =
+                            seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
+                        match over(view) {
+                            Some(decision) if decision.allowed => {
+                                let details = reclaim::details(decision, view, &self.session);
+                                let Verdict::Try(kind, next) = grant(Kind::Reclaim) else {
+                                    return Err(LockError::internal("a grant is tried"));
+                                };
+                                Ok(Verdict::TryOver(kind, next, details))
+                            }
+                            _ => {
+                                let refusal = Refusal::Conflict(judged);
+                                Err(self.refused(&register, state, refusal, seen, None))
+                            }
+                        }
+                    }
                     Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
                 }
             })?;
         let how = match granted {
             // A grant whose answer was lost and that was then refreshed is a grant.
             Some((Kind::Steal, token)) if token == state.token => How::Stolen,
+            Some((Kind::Reclaim, token)) if token == state.token => How::Reclaimed,
             Some((_, token)) if token == state.token => How::Acquired,
             _ => How::Refreshed,
         };

@@ -35,6 +35,33 @@ pub struct Metadata {
     pub purpose: Purpose,
 }
 
+/// The process that keeps renewing a lease. Its end means that nobody does any
+/// more; a lease without one was taken by a command that ended by design.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keeper {
+    /// Process id.
+    pub pid: u32,
+    /// When it started, in clock ticks after boot.
+    pub start_time: u64,
+    /// Which boot.
+    pub boot_id: BootId,
+    /// The PID namespace that `pid` belongs to, if known.
+    pub pid_namespace: Option<u64>,
+}
+
+impl Keeper {
+    /// The process that speaks for `session`.
+    pub fn of(session: &Session) -> Self {
+        let identity = session.identity();
+        Keeper {
+            pid: identity.pid,
+            start_time: identity.start_time,
+            boot_id: identity.boot_id.clone(),
+            pid_namespace: identity.pid_namespace,
+        }
+    }
+}
+
 /// The record: 14 fields of v6.3, and what else is worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -81,6 +108,9 @@ pub struct Record {
     pub created_boot_ms: BootMs,
     /// Boot time at the last renewal.
     pub renewed_boot_ms: BootMs,
+    /// Who keeps it renewed, if anybody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keeper: Option<Keeper>,
     /// Frozen rather than held.
     #[serde(default)]
     pub frozen: bool,
@@ -124,6 +154,7 @@ impl Record {
             pid_namespace: None,
             created_boot_ms: at.boot,
             renewed_boot_ms: at.boot,
+            keeper: None,
             frozen: matches!(state.hold, crate::state::Hold::Frozen(_)),
             note: None,
             metadata: Metadata {

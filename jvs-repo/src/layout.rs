@@ -79,6 +79,11 @@ pub fn lock_record(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.lock"))
 }
 
+/// Where another tool's lock on a worktree of that name may lie.
+pub fn legacy_lock(name: &WorktreeName) -> RepoPath {
+    locks().plain_child(&format!("{name}.json"))
+}
+
 /// The register: a directory with exactly one entry, whose name is the truth.
 pub fn register(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.fence"))

@@ -5,12 +5,14 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
 
-use super::{Look, Lookup, Place, Queue, pause_ms};
+use super::{Look, Lookup, Mark, Place, Queue, Waiter, pause_ms};
 use crate::error::LockError;
 use crate::judge::Watch;
 use crate::lease::Lease;
+use crate::legacy;
 use crate::locks::{Locks, Want};
 use crate::register::{Register, is_transient};
+use crate::session::SessionId;
 use crate::state::State;
 use crate::view::View;
 
@@ -74,6 +76,7 @@ impl<'r> Locks<'r> {
         want: Want<'_>,
         lookup: Lookup<'_>,
     ) -> Result<Lease<'r>, LockError> {
+        legacy::respect(self.seams, &self.policy, worktree)?;
         let queue = Queue::new(self.seams, worktree);
         // A line that cannot be read keeps nobody out: it is about fairness only.
         let line = queue.list().unwrap_or_default();
@@ -88,6 +91,35 @@ impl<'r> Locks<'r> {
             }
         }
         self.acquire(worktree, want)
+    }
+
+    /// The first of `session`'s waiters in line.
+    pub fn waiter(
+        &self,
+        worktree: &WorktreeName,
+        session: &SessionId,
+        lookup: Lookup<'_>,
+    ) -> Result<Waiter, LockError> {
+        let queue = Queue::new(self.seams, worktree);
+        let list = queue.list().map_err(|source| LockError::Io {
+            worktree: worktree.clone(),
+            doing: "cannot read the line",
+            source,
+        })?;
+        let mark = Mark::of_session(session);
+        let mut present = queue.present(list, self.session(), lookup).into_iter();
+        present.find(|waiter| waiter.session == mark).ok_or_else(|| LockError::NoSuchWaiter {
+            worktree: worktree.clone(),
+            session: session.to_string(),
+        })
+    }
+
+    /// Takes a waiter that was handed the lock out of the line, which wakes it.
+    pub fn wake(&self, worktree: &WorktreeName, waiter: &Waiter) {
+        let queue = Queue::new(self.seams, worktree);
+        let line = queue.list().unwrap_or_default();
+        // By its operation: it may have given a sign of life since it was seen.
+        line.iter().filter(|seen| seen.op == waiter.op).for_each(|seen| queue.remove(seen));
     }
 
     /// Waits in line for the lock, at most `at_most_ms`, and takes it. `None`:
@@ -167,7 +199,11 @@ impl<'r> Locks<'r> {
                 return Err(LockError::InLine { ahead: shown.ahead, waited_ms, view });
             }
             bell.tell(&shown);
-            if listen.iter().fold(false, |new, what| bell.listen(what) || new) {
+            let mut new = false;
+            for what in &listen {
+                new |= bell.listen(what);
+            }
+            if new {
                 continue;
             }
             if shown.ahead < last_ahead {
@@ -192,6 +228,7 @@ fn is_worth_waiting(error: &LockError) -> bool {
         LockError::Conflict(_)
             | LockError::Frozen(_)
             | LockError::ClockSkew { .. }
+            | LockError::Legacy { .. }
             | LockError::InLine { .. }
     )
 }
@@ -236,6 +273,10 @@ impl First {
         };
         if let Some((_, due)) = self.refused.filter(|(at, due)| *at == state && after.boot < *due) {
             return Ok(Tried::Not { again_in_ms: due.since(after.boot) });
+        }
+        match legacy::respect(locks.seams, &locks.policy, register.worktree()) {
+            Err(LockError::Legacy { .. }) => return Ok(Tried::Not { again_in_ms: u64::MAX }),
+            other => other?,
         }
         let error = match locks.acquire(register.worktree(), Want { watch: Some(watch), ..want }) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),

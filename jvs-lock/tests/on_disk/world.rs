@@ -84,7 +84,24 @@ impl World {
         self.session_at(id, "boot", clock)
     }
 
+    /// The session `id` on another host, where its secret is another.
+    pub(crate) fn same_session_with_another_secret(&self, id: &str, boot: &str) -> Locks<'_> {
+        self.session_with(id, [9; 32], boot, &self.clock)
+    }
+
     fn session_at<'w>(&'w self, id: &str, boot: &str, clock: &'w dyn Clock) -> Locks<'w> {
+        let mut secret = [0; 32];
+        secret[..id.len()].copy_from_slice(id.as_bytes());
+        self.session_with(id, secret, boot, clock)
+    }
+
+    fn session_with<'w>(
+        &'w self,
+        id: &str,
+        secret: [u8; 32],
+        boot: &str,
+        clock: &'w dyn Clock,
+    ) -> Locks<'w> {
         let identity = Identity {
             host: format!("host-of-{boot}"),
             user: "ann".into(),
@@ -95,11 +112,9 @@ impl World {
             environment: Environment::Local,
             purpose: Purpose::Interactive,
         };
-        let mut secret = [0; 32];
-        secret[..id.len()].copy_from_slice(id.as_bytes());
         let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
         let seams = self.seams(clock);
-        let writer = WriterId::derive(id.as_bytes(), 0);
+        let writer = WriterId::derive(&[id.as_bytes(), &secret].concat(), 0);
         let log = Log::new(&self.store, &Alone, writer);
         Locks::new(seams, session, LockPolicy::default(), log)
     }

@@ -1,0 +1,225 @@
+//! Locks of other tools that lie among ours: the two formats that JVS's
+//! predecessors wrote (`owner`, `since`, `ttl`) and lokt's. Recognised,
+//! respected while they may be live, and migrated.
+//!
+//! Read by path and judged by wall clocks, because that is all they offer.
+
+use std::io;
+
+use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::clock::WallMs;
+use jvs_repo::config::LockPolicy;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::store::{RepoPath, Store};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::error::LockError;
+use crate::locks::Locks;
+use crate::seams::Seams;
+use crate::span::Span;
+
+/// Largest file that is read at all.
+const READ_MAX: usize = 64 * 1024;
+/// Longest owner that is believed, as in seed 002.
+const OWNER_MAX: usize = 256;
+
+/// Who wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Format {
+    /// `since` in milliseconds.
+    OwnerSinceTtl,
+    /// `since` in RFC 3339, with metadata.
+    OwnerSinceTtlMetadata,
+    /// lokt's `acquired_ts`, `ttl_sec`, perhaps `expires_at`.
+    Lokt,
+}
+
+/// A lock of another tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Legacy {
+    /// Who wrote it.
+    pub format: Format,
+    /// Where it lies, below the repository's root.
+    pub path: String,
+    /// Whose it is.
+    pub owner: String,
+    /// Since when.
+    pub since: WallMs,
+    /// When it ends; `None` if never.
+    pub ends: Option<WallMs>,
+}
+
+impl Legacy {
+    /// May its holder still be at work?
+    pub fn is_live(&self, now: WallMs, policy: &LockPolicy) -> bool {
+        let margin = policy.max_clock_skew_ms.saturating_add(policy.steal_grace_ms);
+        self.ends.is_none_or(|ends| now <= ends.plus(margin))
+    }
+
+    /// By whom, since when, for how long, until when.
+    pub fn described(&self, now: WallMs) -> String {
+        let held = Span(now.since(self.since));
+        let ends = match self.ends {
+            Some(ends) => format!("expires in {}", Span(ends.since(now))),
+            None => "never expires".to_owned(),
+        };
+        format!(
+            "by {} since {}, for {held}; {ends}; it is a lock of another tool ({})",
+            self.owner,
+            self.since.rfc3339(),
+            self.path
+        )
+    }
+}
+
+/// Makes sense of a file; `None` if it is no lock of another tool.
+pub fn parse(bytes: &[u8], path: &RepoPath) -> Option<Legacy> {
+    let value: Value = serde_json::from_slice(bytes).ok()?;
+    let owner = value.get("owner")?.as_str()?;
+    if owner.is_empty() || owner.len() > OWNER_MAX || value.get("fencing_token").is_some() {
+        return None;
+    }
+    let time = |value: &Value| WallMs::parse_rfc3339(value.as_str()?);
+    let seconds = |value: &Value| value.as_u64().map(|seconds| seconds.saturating_mul(1_000));
+    let (format, since, ends) = if let Some(acquired) = value.get("acquired_ts") {
+        let since = time(acquired)?;
+        let ttl = value.get("ttl_sec").and_then(seconds).filter(|ttl| *ttl > 0);
+        // Written down beats added up: it is what that tool's readers go by.
+        let ends = value.get("expires_at").and_then(time).or(ttl.map(|ttl| since.plus(ttl)));
+        (Format::Lokt, since, ends)
+    } else {
+        let ttl = seconds(value.get("ttl")?)?;
+        let since = value.get("since")?;
+        match since.as_u64() {
+            Some(ms) => (Format::OwnerSinceTtl, WallMs(ms), Some(WallMs(ms).plus(ttl))),
+            None => {
+                let since = time(since)?;
+                (Format::OwnerSinceTtlMetadata, since, Some(since.plus(ttl)))
+            }
+        }
+    };
+    let owner = owner.chars().map(|c| if c.is_control() { '_' } else { c }).collect();
+    Some(Legacy { format, path: path.to_string(), owner, since, ends })
+}
+
+/// The locks of other tools on `worktree`.
+pub fn find(store: &dyn Store, worktree: &WorktreeName) -> io::Result<Vec<Legacy>> {
+    let mut found = Vec::new();
+    for path in [layout::lock_record(worktree), layout::legacy_lock(worktree)] {
+        match store.read(&path, READ_MAX) {
+            Ok(bytes) => found.extend(parse(&bytes, &path)),
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(found)
+}
+
+/// Refuses if another tool's lock may be live.
+pub(crate) fn respect(
+    seams: Seams<'_>,
+    policy: &LockPolicy,
+    worktree: &WorktreeName,
+) -> Result<(), LockError> {
+    let found = find(seams.store, worktree).map_err(|source| LockError::Io {
+        worktree: worktree.clone(),
+        doing: "cannot look for locks of other tools",
+        source,
+    })?;
+    let now = seams.clock.now().wall;
+    match found.into_iter().find(|legacy| legacy.is_live(now, policy)) {
+        Some(legacy) => {
+            Err(LockError::Legacy { worktree: worktree.clone(), legacy: Box::new(legacy), now })
+        }
+        None => Ok(()),
+    }
+}
+
+/// What became of a lock of another tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "outcome")]
+pub enum Migrated {
+    /// It was over and is gone.
+    Removed {
+        /// The lock.
+        legacy: Legacy,
+    },
+    /// It was live: the worktree is frozen until it ends, and the file is gone.
+    Frozen {
+        /// The lock.
+        legacy: Legacy,
+    },
+    /// It is live and never ends, or somebody holds our lock as well: a person
+    /// must decide.
+    Kept {
+        /// The lock.
+        legacy: Legacy,
+    },
+}
+
+/// Turns the locks of other tools on `worktree` into ours, each with an event.
+pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrated>, LockError> {
+    let io = |doing| move |source| LockError::Io { worktree: worktree.clone(), doing, source };
+    let store = locks.seams.store;
+    let found = find(store, worktree).map_err(io("cannot look for locks of other tools"))?;
+    let mut migrated = Vec::new();
+    for legacy in found {
+        let now = locks.seams.clock.now().wall;
+        let live = legacy.is_live(now, &locks.policy);
+        let left = legacy.ends.map(|ends| ends.since(now).max(1));
+        if live && left.is_none() {
+            migrated.push(Migrated::Kept { legacy });
+            continue;
+        }
+        let note = |phase| {
+            let mut journal =
+                locks.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let reason = Some("a lock of another tool became one of ours");
+            let details = json!({ "legacy": legacy, "live": live });
+            let op = locks.fresh_op();
+            journal.note(Kind::Migrate, phase, op, Some(worktree), reason, Some(details))
+        };
+        note(Phase::Intent).map_err(io("cannot write the audit log"))?;
+        if let (true, Some(left)) = (live, left) {
+            let reason = format!("held by {} through another tool", legacy.owner);
+            match locks.freeze(worktree, left, &reason, false) {
+                Ok(_) => {}
+                Err(LockError::Conflict(_) | LockError::Frozen(_)) => {
+                    let _ = note(Phase::NotApplied);
+                    migrated.push(Migrated::Kept { legacy });
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // Our own record has taken the place of one of the two by now.
+        for path in [layout::lock_record(worktree), layout::legacy_lock(worktree)] {
+            let ours = path.to_string() != legacy.path
+                || store.read(&path, READ_MAX).is_ok_and(|bytes| parse(&bytes, &path).is_none());
+            if ours {
+                continue;
+            }
+            match store.unlink(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(io("cannot remove the lock of another tool")(error));
+                }
+                _ => {}
+            }
+        }
+        let _ = note(Phase::Done);
+        migrated.push(if live {
+            Migrated::Frozen { legacy }
+        } else {
+            Migrated::Removed { legacy }
+        });
+    }
+    Ok(migrated)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! May a live holder be overruled? Pure: the record, its judgement, what is
+//! known of its keeper, who asks and the repository's rules in, decision out.
+//!
+//! Overruling is policy. It is never needed for safety (a dead lease ends by
+//! itself) and never hurts it (the token is raised, the old holder is fenced).
+
+use std::fmt;
+
+use jvs_repo::config::ReclaimRules;
+use jvs_repo::metadata::Environment;
+use jvs_repo::name::WorktreeName;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::error::LockError;
+use crate::lease::Lease;
+use crate::liveness::{Here, Liveness, keeper_liveness};
+use crate::locks::{Locks, Want};
+use crate::queue::Lookup;
+use crate::record::Record;
+use crate::session::Session;
+use crate::view::{View, Word};
+
+/// Why a lock may be taken from its holder, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Reason {
+    /// Its lease has been over for long enough.
+    LockExpired,
+    /// The process that kept it has ended: same host, same boot.
+    HolderDead,
+    /// The same user holds it, in another session.
+    SameUser,
+    /// The holder's environment has less privilege.
+    HigherPrivilege,
+    /// An emergency was declared.
+    EmergencyOverride,
+    /// The same session id, on another host.
+    SameSession,
+    /// None of these.
+    LockHeld,
+}
+
+impl Reason {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::LockExpired => "LOCK_EXPIRED",
+            Reason::HolderDead => "HOLDER_DEAD",
+            Reason::SameUser => "SAME_USER",
+            Reason::HigherPrivilege => "HIGHER_PRIVILEGE",
+            Reason::EmergencyOverride => "EMERGENCY_OVERRIDE",
+            Reason::SameSession => "SAME_SESSION",
+            Reason::LockHeld => "LOCK_HELD",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How good a reason is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the words of seed 002")]
+pub enum Priority {
+    High,
+    Medium,
+    Low,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// May it be taken?
+    pub allowed: bool,
+    /// By which reason.
+    pub reason: Reason,
+    /// How good that is.
+    pub priority: Priority,
+}
+
+impl Decision {
+    /// The same session id on another host: no policy, its own.
+    pub(crate) const SAME_SESSION: Decision =
+        Decision { allowed: true, reason: Reason::SameSession, priority: Priority::High };
+
+    const HELD: Decision =
+        Decision { allowed: false, reason: Reason::LockHeld, priority: Priority::Low };
+
+    const fn by(reason: Reason) -> Decision {
+        let priority = match reason {
+            Reason::LockExpired
+            | Reason::HolderDead
+            | Reason::EmergencyOverride
+            | Reason::SameSession => Priority::High,
+            Reason::SameUser | Reason::HigherPrivilege => Priority::Medium,
+            Reason::LockHeld => Priority::Low,
+        };
+        Decision { allowed: true, reason, priority }
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Claimant<'c> {
+    /// User identity.
+    pub user: &'c str,
+    /// Where it runs.
+    pub environment: Environment,
+    /// Does it declare an emergency?
+    pub emergency: bool,
+}
+
+/// Decides. `keeper` is what is known of the process that keeps the lease;
+/// `None` if nobody does, or nobody is known to.
+pub fn decide(
+    word: Word,
+    record: Option<&Record>,
+    keeper: Option<Liveness>,
+    claimant: Claimant<'_>,
+    rules: &ReclaimRules,
+) -> Decision {
+    match word {
+        Word::Stealable => return Decision::by(Reason::LockExpired),
+        Word::Held | Word::Expired => {}
+        Word::Free | Word::Frozen | Word::Retired => return Decision::HELD,
+    }
+    if rules.holder_dead && keeper == Some(Liveness::Dead) {
+        return Decision::by(Reason::HolderDead);
+    }
+    if let Some(metadata) = record.map(|record| &record.metadata) {
+        let same_user = !claimant.user.is_empty() && metadata.user_identity == claimant.user;
+        if rules.same_user && same_user {
+            return Decision::by(Reason::SameUser);
+        }
+        let outranks = match (rank(claimant.environment), rank(metadata.environment)) {
+            (Some(mine), Some(theirs)) => mine < theirs,
+            _ => false,
+        };
+        if rules.higher_privilege && outranks {
+            return Decision::by(Reason::HigherPrivilege);
+        }
+    }
+    if rules.emergency_override && claimant.emergency {
+        return Decision::by(Reason::EmergencyOverride);
+    }
+    Decision::HELD
+}
+
+/// Smaller has more privilege; a container has none to compare.
+const fn rank(environment: Environment) -> Option<u8> {
+    match environment {
+        Environment::Ci => Some(0),
+        Environment::Cloud => Some(1),
+        Environment::Local => Some(2),
+        Environment::Container => None,
+    }
+}
+
+/// Is the holder this very session id, on another host or another boot?
+pub(crate) fn is_same_session_elsewhere(record: &Record, me: &Session) -> bool {
+    let identity = me.identity();
+    record.session_id == me.id().as_str()
+        && !record.frozen
+        && (record.boot_id != identity.boot_id || record.metadata.hostname != identity.host)
+}
+
+/// What the audit log keeps of it.
+pub(crate) fn details(decision: Decision, view: &View, me: &Session) -> serde_json::Value {
+    let old = view.record();
+    json!({
+        "reason": decision.reason,
+        "priority": decision.priority,
+        "old_holder": old.map(|record| &record.holder_id),
+        "old_session": old.map(|record| &record.session_id),
+        "old_holder_nonce": view.state.holder(),
+        "new_holder": me.holder_id(),
+        "new_session": me.id().as_str(),
+    })
+}
+
+impl<'r> Locks<'r> {
+    /// Takes the lock also from a live holder, if `rules` allow it: always
+    /// under a new token, always in the audit log with both holders.
+    pub fn reclaim(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+        rules: &ReclaimRules,
+        emergency: bool,
+        lookup: Lookup<'_>,
+    ) -> Result<Lease<'r>, LockError> {
+        let identity = self.session.identity();
+        let claimant =
+            Claimant { user: &identity.user, environment: identity.environment, emergency };
+        let keeper = |view: &View| {
+            let here = Here { boot_id: &identity.boot_id, pid_namespace: identity.pid_namespace };
+            let keeper = view.record()?.keeper.as_ref()?;
+            Some(keeper_liveness(keeper, here, lookup))
+        };
+        let taken = self.take(worktree, want, &|view| {
+            Some(decide(view.word(), view.record(), keeper(view), claimant, rules))
+        });
+        match taken {
+            Err(LockError::Conflict(view)) => {
+                let why_not = why_not(keeper(&view), claimant, rules);
+                Err(LockError::ReclaimDenied { view, why_not })
+            }
+            other => other,
+        }
+    }
+}
+
+/// Which rules there are and why none of them applied.
+fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRules) -> String {
+    let mut parts = Vec::new();
+    if rules.holder_dead {
+        parts.push(match keeper {
+            Some(Liveness::Alive) => "the process that keeps it is alive",
+            Some(Liveness::Unknown(_)) => "whether its keeper lives cannot be known from here",
+            Some(Liveness::Dead) | None => "it has no keeper that could have died",
+        });
+    }
+    if rules.same_user {
+        parts.push("its holder is another user");
+    }
+    if rules.higher_privilege {
+        parts.push("its holder's environment ranks no lower");
+    }
+    if rules.emergency_override && !claimant.emergency {
+        parts.push("an emergency must be declared with --emergency");
+    }
+    let off: Vec<&str> = [
+        (rules.holder_dead, "HOLDER_DEAD"),
+        (rules.same_user, "SAME_USER"),
+        (rules.higher_privilege, "HIGHER_PRIVILEGE"),
+        (rules.emergency_override, "EMERGENCY_OVERRIDE"),
+    ]
+    .into_iter()
+    .filter_map(|(on, name)| (!on).then_some(name))
+    .collect();
+    let mut text = parts.join(", ");
+    if !off.is_empty() {
+        if !text.is_empty() {
+            text.push_str("; ");
+        }
+        text += &format!("{} off in this repository", off.join(", "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

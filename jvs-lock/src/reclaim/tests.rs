@@ -1,0 +1,96 @@
+use super::*;
+use crate::liveness::Unknowable;
+use crate::record::tests::granted;
+use crate::session::tests::session;
+
+const ALL: ReclaimRules = ReclaimRules {
+    same_user: true,
+    higher_privilege: true,
+    emergency_override: true,
+    holder_dead: true,
+};
+
+fn ann(environment: Environment, emergency: bool) -> Claimant<'static> {
+    Claimant { user: "ann", environment, emergency }
+}
+
+fn stranger(environment: Environment, emergency: bool) -> Claimant<'static> {
+    Claimant { user: "eve", environment, emergency }
+}
+
+fn reason(
+    word: Word,
+    keeper: Option<Liveness>,
+    claimant: Claimant<'_>,
+    rules: &ReclaimRules,
+) -> Reason {
+    let (_, record) = granted();
+    let decision = decide(word, Some(&record), keeper, claimant, rules);
+    assert_eq!(decision.allowed, decision.reason != Reason::LockHeld);
+    decision.reason
+}
+
+#[test]
+fn each_reason_applies_to_its_own_situation() {
+    use Environment::{Ci, Container, Local};
+    let held = Word::Held;
+    for (word, keeper, claimant, expected) in [
+        (Word::Stealable, None, stranger(Local, false), Reason::LockExpired),
+        (held, Some(Liveness::Dead), stranger(Local, false), Reason::HolderDead),
+        (held, None, ann(Local, false), Reason::SameUser),
+        (held, None, stranger(Ci, false), Reason::HigherPrivilege),
+        (held, None, stranger(Local, true), Reason::EmergencyOverride),
+        (held, None, stranger(Container, false), Reason::LockHeld),
+        (held, Some(Liveness::Alive), stranger(Local, false), Reason::LockHeld),
+        (Word::Expired, None, stranger(Local, false), Reason::LockHeld),
+        (Word::Frozen, Some(Liveness::Dead), ann(Ci, true), Reason::LockHeld),
+    ] {
+        assert_eq!(reason(word, keeper, claimant, &ALL), expected, "{word:?} {claimant:?}");
+    }
+}
+
+#[test]
+fn by_default_only_a_dead_keeper_is_a_reason() {
+    let rules = ReclaimRules::default();
+    let bold = ann(Environment::Ci, true);
+    assert_eq!(reason(Word::Held, Some(Liveness::Dead), bold, &rules), Reason::HolderDead);
+    assert_eq!(reason(Word::Held, Some(Liveness::Alive), bold, &rules), Reason::LockHeld);
+    let none = ReclaimRules { holder_dead: false, ..rules };
+    assert_eq!(reason(Word::Held, Some(Liveness::Dead), bold, &none), Reason::LockHeld);
+}
+
+#[test]
+fn what_cannot_be_known_is_never_dead_and_neither_is_a_lease_without_a_keeper() {
+    for keeper in [
+        None,
+        Some(Liveness::Unknown(Unknowable::OtherHost)),
+        Some(Liveness::Unknown(Unknowable::OtherPidNamespace)),
+    ] {
+        let nobody = stranger(Environment::Local, false);
+        assert_eq!(reason(Word::Held, keeper, nobody, &ALL), Reason::LockHeld, "{keeper:?}");
+    }
+}
+
+#[test]
+fn priorities_are_those_of_the_seed() {
+    for (reason, priority) in [
+        (Reason::LockExpired, Priority::High),
+        (Reason::SameUser, Priority::Medium),
+        (Reason::HigherPrivilege, Priority::Medium),
+        (Reason::EmergencyOverride, Priority::High),
+        (Reason::HolderDead, Priority::High),
+        (Reason::LockHeld, Priority::Low),
+    ] {
+        assert_eq!(Decision::by(reason).priority, priority, "{reason}");
+    }
+}
+
+#[test]
+fn the_same_session_is_elsewhere_only_on_another_host_or_boot() {
+    let (_, mut record) = granted();
+    let me = session("s", 2);
+    assert!(!is_same_session_elsewhere(&record, &me), "same host, other secret: a stranger");
+    record.boot_id = jvs_repo::clock::BootId("boot-b".into());
+    assert!(is_same_session_elsewhere(&record, &me));
+    assert!(!is_same_session_elsewhere(&record, &session("t", 2)));
+}

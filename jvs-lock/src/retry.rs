@@ -1,0 +1,82 @@
+//! Trying again when a network filesystem stumbles. A refusal is never tried
+//! again: it is an answer.
+
+use std::io;
+
+use crate::error::LockError;
+use crate::register::{ReadError, is_transient};
+use crate::seams::Seams;
+
+/// How often an operation is tried.
+const TRIES: u32 = 6;
+/// First pause; each is twice the one before.
+const FIRST_PAUSE_MS: u64 = 50;
+
+/// Runs `operation`, and again while it fails in a way that passes by itself:
+/// at most six times within about two seconds. The operation must be one that
+/// may be repeated: acquire, refresh, renew.
+pub fn while_transient<T>(
+    seams: Seams<'_>,
+    mut operation: impl FnMut() -> Result<T, LockError>,
+) -> Result<T, LockError> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match operation() {
+            Err(error) if tries < TRIES && passes(&error) => {
+                let mut jitter = [0];
+                seams.entropy.fill(&mut jitter);
+                seams.clock.sleep_ms(pause_ms(tries, jitter[0]));
+            }
+            answer => return answer,
+        }
+    }
+}
+
+/// The pause after so many tries, spread by half of itself.
+fn pause_ms(tries: u32, jitter: u8) -> u64 {
+    let pause = FIRST_PAUSE_MS << (tries - 1).min(TRIES);
+    pause + pause / 2 * u64::from(jitter) / 255
+}
+
+/// Is this a failure that passes by itself?
+pub fn passes(error: &LockError) -> bool {
+    let source: &io::Error = match error {
+        LockError::Io { source, .. }
+        | LockError::OutcomeUnknown { source, .. }
+        | LockError::Read(ReadError::Io { source, .. }) => source,
+        _ => return false,
+    };
+    is_transient(source)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+    use jvs_repo::name::WorktreeName;
+
+    fn io(errno: Errno) -> LockError {
+        let source = errno.into();
+        LockError::Io { worktree: WorktreeName::main(), doing: "cannot test", source }
+    }
+
+    #[test]
+    fn only_what_a_network_filesystem_gets_over_is_tried_again() {
+        for errno in [Errno::IO, Errno::STALE, Errno::TIMEDOUT, Errno::AGAIN, Errno::NOTCONN] {
+            assert!(passes(&io(errno)), "{errno}");
+        }
+        for errno in [Errno::NOSPC, Errno::ACCESS, Errno::ROFS, Errno::NOENT, Errno::LOOP] {
+            assert!(!passes(&io(errno)), "{errno}");
+        }
+        assert!(!passes(&LockError::Retired { worktree: WorktreeName::main() }));
+    }
+
+    #[test]
+    fn pauses_double_and_are_spread() {
+        let all: Vec<u64> = (1..TRIES).map(|tries| pause_ms(tries, 0)).collect();
+        assert_eq!(all, [50, 100, 200, 400, 800]);
+        assert_eq!(pause_ms(1, 255), 75);
+    }
+}
