@@ -17,7 +17,7 @@ pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
     let first = match how {
         How::Acquired | How::Resumed => "Locked worktree",
         How::Refreshed => "Renewed the lock of worktree",
-        How::Stolen => "Took over the lock of worktree",
+        How::Stolen | How::Reclaimed => "Took over the lock of worktree",
     };
     let text = format!(
         "{first} {} (fencing token {token})\nLease of {}, until {}\n",
