@@ -100,6 +100,11 @@ pub fn buried_epoch(name: &WorktreeName, file: &str) -> Option<Epoch> {
     file.strip_prefix(name.as_str())?.strip_prefix(".fence-")?.parse().ok()
 }
 
+/// Whose register a directory of that name in [`locks`] is.
+pub fn worktree_of_register(file: &str) -> Option<WorktreeName> {
+    file.strip_suffix(".fence")?.parse().ok()
+}
+
 /// Tickets of those who wait.
 pub fn queue(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.queue"))
@@ -121,6 +126,63 @@ pub fn snapshot(id: SnapshotId) -> RepoPath {
     snapshots().plain_child(&id.to_string())
 }
 
+/// Whose snapshot a directory of that name in [`snapshots`] is.
+pub fn id_of_snapshot(file: &str) -> Option<SnapshotId> {
+    file.parse().ok()
+}
+
+/// What is left of a snapshot that was collected: its descriptor, so that its
+/// descendants keep their lineage.
+pub fn tombstone(id: SnapshotId) -> RepoPath {
+    snapshots().plain_child(&format!("{id}.gone"))
+}
+
+/// Whose tombstone a file of that name in [`snapshots`] is.
+pub fn id_of_tombstone(file: &str) -> Option<SnapshotId> {
+    file.strip_suffix(".gone")?.parse().ok()
+}
+
+/// A tombstone while it is being written.
+pub fn tombstone_tmp(id: SnapshotId, op: OpNonce) -> RepoPath {
+    snapshots().plain_child(&format!("{id}.gone-tmp-{op}"))
+}
+
+/// Is a file of that name in [`snapshots`] a tombstone that is being written?
+pub fn is_tombstone_tmp(file: &str) -> bool {
+    file.split_once(".gone-tmp-")
+        .is_some_and(|(id, op)| id.parse::<SnapshotId>().is_ok() && op.parse::<OpNonce>().is_ok())
+}
+
+/// The full tree of the snapshot in `dir`.
+pub fn snapshot_payload(dir: &RepoPath) -> RepoPath {
+    dir.plain_child("payload")
+}
+
+/// What the snapshot in `dir` consists of.
+pub fn manifest(dir: &RepoPath) -> RepoPath {
+    dir.plain_child("manifest")
+}
+
+/// What is known about the snapshot in `dir`.
+pub fn descriptor(dir: &RepoPath) -> RepoPath {
+    dir.plain_child("descriptor.json")
+}
+
+/// There, and the snapshot in `dir` is visible.
+pub fn ready(dir: &RepoPath) -> RepoPath {
+    dir.plain_child("READY")
+}
+
+/// What becomes [`ready`] once the snapshot in `dir` is committed.
+pub fn ready_staged(dir: &RepoPath) -> RepoPath {
+    dir.plain_child("READY.staged")
+}
+
+/// A file of a snapshot in `dir` while it is being written.
+pub fn snapshot_tmp(dir: &RepoPath, op: OpNonce) -> RepoPath {
+    dir.plain_child(&format!("tmp-{op}"))
+}
+
 /// Directory of tags.
 pub fn tags() -> RepoPath {
     control("tags")
@@ -129,6 +191,16 @@ pub fn tags() -> RepoPath {
 /// One tag.
 pub fn tag(name: &TagName) -> RepoPath {
     tags().plain_child(&format!("{name}.json"))
+}
+
+/// Which tag a file of that name in [`tags`] is.
+pub fn tag_of_record(file: &str) -> Option<TagName> {
+    file.strip_suffix(".json")?.parse().ok()
+}
+
+/// A tag while it is being written.
+pub fn tag_tmp(name: &TagName, op: OpNonce) -> RepoPath {
+    tags().plain_child(&format!("{name}.tmp-{op}"))
 }
 
 /// Directory of audit logs, one file a writer.
@@ -144,6 +216,12 @@ pub fn audit_log(writer: &crate::audit::WriterId) -> RepoPath {
 /// Work in progress; each name says whose it is.
 pub fn staging() -> RepoPath {
     control("staging")
+}
+
+/// One piece of work in progress. Which names there are, and what they say, is
+/// the business of those who stage.
+pub fn staged(name: &str) -> std::io::Result<RepoPath> {
+    staging().child(name)
 }
 
 /// Files of a removed worktree, out of the way until they are deleted. `mark`

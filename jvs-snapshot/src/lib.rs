@@ -10,5 +10,24 @@
 //! # Limitations
 //! Access times and file flags (`chattr`) are not part of a snapshot.
 
+mod aside;
+pub mod catalog;
+pub mod descriptor;
+pub mod error;
+pub mod garbage;
+pub mod gc;
 pub mod hash;
+pub mod lineage;
 pub mod manifest;
+pub mod publish;
+pub mod ready;
+pub mod select;
+pub mod staging_name;
+pub mod tags;
+pub mod trees;
+
+pub use catalog::Catalog;
+pub use descriptor::Descriptor;
+pub use error::SnapshotError;
+pub use publish::{Draft, PublishError, Snapshots, Staged};
+pub use ready::Ready;

@@ -1,0 +1,156 @@
+//! Which snapshots there are. Visible means READY, and nothing else does.
+
+use std::ffi::OsString;
+use std::io;
+
+use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
+use jvs_repo::store::{RepoPath, Store};
+
+use crate::descriptor::{self, Descriptor};
+use crate::error::SnapshotError;
+use crate::hash::Digest;
+use crate::ready::Ready;
+
+/// The snapshots of a repository, to look at.
+#[derive(Clone, Copy)]
+pub struct Catalog<'r> {
+    store: &'r dyn Store,
+}
+
+/// What there is of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It is visible.
+    Ready(Box<Ready>),
+    /// It is there and not visible: being published, or never was.
+    Hidden,
+    /// It was visible and was collected; this described it.
+    Collected(Box<Descriptor>),
+    /// Nothing.
+    Absent,
+}
+
+/// What is in the directory of snapshots.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Directories with the name of a snapshot, visible or not, oldest first.
+    pub snapshots: Vec<SnapshotId>,
+    /// Snapshots that were collected.
+    pub tombstones: Vec<SnapshotId>,
+    /// Tombstones that are being written, or whose writer died.
+    pub unfinished: Vec<OsString>,
+    /// What JVS did not put there.
+    pub foreign: Vec<OsString>,
+}
+
+impl<'r> Catalog<'r> {
+    /// The snapshots in `store`. Touches nothing.
+    pub fn new(store: &'r dyn Store) -> Self {
+        Catalog { store }
+    }
+
+    /// Is it visible?
+    pub fn is_ready(&self, id: SnapshotId) -> io::Result<bool> {
+        self.is_there(&layout::ready(&layout::snapshot(id)))
+    }
+
+    /// Was it visible once, whether or not it was collected since?
+    pub fn was_ready(&self, id: SnapshotId) -> io::Result<bool> {
+        Ok(self.is_ready(id)? || self.is_there(&layout::tombstone(id))?)
+    }
+
+    fn is_there(&self, path: &RepoPath) -> io::Result<bool> {
+        match self.store.stat(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A visible snapshot.
+    pub fn open(&self, id: SnapshotId) -> Result<Ready, SnapshotError> {
+        match self.look(id)? {
+            Presence::Ready(ready) => Ok(*ready),
+            Presence::Hidden => Err(SnapshotError::Hidden { id }),
+            Presence::Collected(_) => Err(SnapshotError::Collected { id }),
+            Presence::Absent => Err(SnapshotError::NotFound { wanted: format!("snapshot {id}") }),
+        }
+    }
+
+    /// What there is of a snapshot.
+    pub fn look(&self, id: SnapshotId) -> Result<Presence, SnapshotError> {
+        let dir = layout::snapshot(id);
+        let stuck = |source| SnapshotError::Io { doing: format!("look at snapshot {id}"), source };
+        if self.is_ready(id).map_err(stuck)? {
+            let (descriptor, checksum) = self
+                .describe(id)?
+                .ok_or_else(|| corrupt(&layout::descriptor(&dir), "it is missing".into()))?;
+            return Ok(Presence::Ready(Box::new(Ready::seen(descriptor, checksum))));
+        }
+        // Nothing visible becomes invisible but by collection, whose tombstone
+        // is there first.
+        if let Some((descriptor, _)) = self.read(&layout::tombstone(id), id)? {
+            return Ok(Presence::Collected(Box::new(descriptor)));
+        }
+        Ok(if self.is_there(&dir).map_err(stuck)? { Presence::Hidden } else { Presence::Absent })
+    }
+
+    /// The descriptor of a snapshot that may not be visible; `None` if it has
+    /// none.
+    pub fn describe(&self, id: SnapshotId) -> Result<Option<(Descriptor, Digest)>, SnapshotError> {
+        self.read(&layout::descriptor(&layout::snapshot(id)), id)
+    }
+
+    fn read(
+        &self,
+        path: &RepoPath,
+        id: SnapshotId,
+    ) -> Result<Option<(Descriptor, Digest)>, SnapshotError> {
+        let bytes = match self.store.read(path, descriptor::LIMITS.size) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(corrupt(path, error.to_string()));
+            }
+            Err(source) => {
+                return Err(SnapshotError::Io { doing: format!("read {path}"), source });
+            }
+        };
+        let read = Descriptor::parse(&bytes).map_err(|reason| corrupt(path, reason))?;
+        if read.0.snapshot_id != id {
+            let reason = format!("it describes {}", read.0.snapshot_id);
+            return Err(corrupt(path, reason));
+        }
+        Ok(Some(read))
+    }
+
+    /// All names in the directory of snapshots. Opens none of them.
+    pub fn list(&self) -> Result<Listing, SnapshotError> {
+        let entries = self
+            .store
+            .list(&layout::snapshots())
+            .map_err(SnapshotError::io("list the snapshots"))?;
+        let mut listing = Listing::default();
+        for entry in entries {
+            let name = entry.name.to_str().unwrap_or_default();
+            if let Some(id) = layout::id_of_snapshot(name) {
+                listing.snapshots.push(id);
+            } else if let Some(id) = layout::id_of_tombstone(name) {
+                listing.tombstones.push(id);
+            } else if layout::is_tombstone_tmp(name) {
+                listing.unfinished.push(entry.name);
+            } else {
+                listing.foreign.push(entry.name);
+            }
+        }
+        listing.snapshots.sort_unstable();
+        listing.tombstones.sort_unstable();
+        listing.foreign.sort();
+        Ok(listing)
+    }
+}
+
+fn corrupt(path: &RepoPath, reason: String) -> SnapshotError {
+    SnapshotError::Corrupt { path: path.clone(), reason }
+}

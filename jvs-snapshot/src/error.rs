@@ -1,0 +1,221 @@
+//! Why a snapshot could not be read, named or built.
+
+use std::fmt;
+use std::io;
+
+use jvs_lock::LockError;
+use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::id::SnapshotId;
+use jvs_repo::json::RecordError;
+use jvs_repo::name::TagName;
+use jvs_repo::store::RepoPath;
+use serde_json::json;
+
+/// Why a snapshot could not be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// Nothing goes by that name.
+    NotFound {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// More than one snapshot goes by that name.
+    Ambiguous {
+        /// What was asked for.
+        wanted: String,
+        /// The first few of them.
+        candidates: Vec<SnapshotId>,
+    },
+    /// It was never committed.
+    Hidden {
+        /// Which.
+        id: SnapshotId,
+    },
+    /// It was, and garbage collection removed it.
+    Collected {
+        /// Which.
+        id: SnapshotId,
+    },
+    /// What describes it is not what was written.
+    Corrupt {
+        /// The file.
+        path: RepoPath,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Its ancestors do not add up.
+    Broken {
+        /// Whose parent it is.
+        child: Option<SnapshotId>,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Its files are not those of its manifest.
+    Mismatch {
+        /// Which.
+        id: SnapshotId,
+        /// What differs.
+        problem: String,
+    },
+    /// It has no such file.
+    NoSuchPath {
+        /// Which snapshot.
+        id: SnapshotId,
+        /// Which file.
+        path: String,
+    },
+    /// There is a tag of that name.
+    TagExists {
+        /// The tag.
+        tag: TagName,
+        /// What it stands for.
+        id: SnapshotId,
+    },
+    /// A control file cannot be used.
+    Record(RecordError),
+    /// The lock stands in the way.
+    Lock(LockError),
+    /// A value that cannot be used.
+    Invalid {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The mount keeps data that no other host can read yet.
+    Writeback {
+        /// How many blocks.
+        blocks: u64,
+    },
+    /// The filesystem failed or refused.
+    Io {
+        /// What was being done, as the beginning of a sentence.
+        doing: String,
+        /// How.
+        source: io::Error,
+    },
+}
+
+impl SnapshotError {
+    pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let doing = doing.into();
+        move |source| SnapshotError::Io { doing, source }
+    }
+}
+
+impl From<LockError> for SnapshotError {
+    fn from(error: LockError) -> Self {
+        SnapshotError::Lock(error)
+    }
+}
+
+impl From<RecordError> for SnapshotError {
+    fn from(error: RecordError) -> Self {
+        SnapshotError::Record(error)
+    }
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SnapshotError::NotFound { wanted } => write!(f, "there is no {wanted}"),
+            SnapshotError::Ambiguous { wanted, candidates } => {
+                write!(f, "'{wanted}' can mean more than one snapshot:")?;
+                candidates.iter().try_for_each(|id| write!(f, " {id}"))
+            }
+            SnapshotError::Hidden { id } => write!(f, "snapshot {id} was never published"),
+            SnapshotError::Collected { id } => {
+                write!(f, "snapshot {id} was removed by garbage collection")
+            }
+            SnapshotError::Corrupt { path, reason } => {
+                write!(f, "{path} is not what was written: {reason}")
+            }
+            SnapshotError::Broken { child: Some(child), problem } => {
+                write!(f, "the lineage is broken below {child}: {problem}")
+            }
+            SnapshotError::Broken { child: None, problem } => {
+                write!(f, "the lineage is broken: {problem}")
+            }
+            SnapshotError::Mismatch { id, problem } => {
+                write!(f, "the files of snapshot {id} are not those of its manifest: {problem}")
+            }
+            SnapshotError::NoSuchPath { id, path } => {
+                write!(f, "there is no '{path}' in snapshot {id}")
+            }
+            SnapshotError::TagExists { tag, id } => {
+                write!(f, "tag '{tag}' is there and stands for {id}")
+            }
+            SnapshotError::Record(error) => error.fmt(f),
+            SnapshotError::Lock(error) => error.fmt(f),
+            SnapshotError::Invalid { problem } => f.write_str(problem),
+            SnapshotError::Writeback { blocks } => write!(
+                f,
+                "this JuiceFS mount uses --writeback and still has {blocks} blocks to upload"
+            ),
+            SnapshotError::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+impl Coded for SnapshotError {
+    fn code(&self) -> Code {
+        match self {
+            SnapshotError::NotFound { .. }
+            | SnapshotError::Hidden { .. }
+            | SnapshotError::Collected { .. }
+            | SnapshotError::NoSuchPath { .. } => Code::NotFound,
+            SnapshotError::Ambiguous { .. } | SnapshotError::Invalid { .. } => Code::Usage,
+            SnapshotError::Corrupt { .. } => Code::DescriptorCorrupt,
+            SnapshotError::Broken { .. } => Code::LineageBroken,
+            SnapshotError::Mismatch { .. } => Code::PayloadHashMismatch,
+            SnapshotError::TagExists { .. } => Code::Exists,
+            SnapshotError::Record(error) => error.code(),
+            SnapshotError::Lock(error) => error.code(),
+            SnapshotError::Writeback { .. } => Code::UnsafeFilesystem,
+            SnapshotError::Io { source, .. } => code_of_io(source),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            SnapshotError::NotFound { .. }
+            | SnapshotError::Hidden { .. }
+            | SnapshotError::Collected { .. } => "see which there are: jvs history --all".into(),
+            SnapshotError::NoSuchPath { id, .. } => {
+                format!("see what it has: jvs diff {id} --stat")
+            }
+            SnapshotError::Ambiguous { .. } => "give more of its id".into(),
+            SnapshotError::Invalid { .. } => "see: jvs help".into(),
+            SnapshotError::Corrupt { .. } | SnapshotError::Mismatch { .. } => {
+                "nothing was changed; see what exactly differs: jvs verify --all".into()
+            }
+            SnapshotError::Broken { .. } => "see what is wrong: jvs doctor --strict".into(),
+            SnapshotError::TagExists { tag, .. } => {
+                format!("tags do not move; to use the name again: jvs tag --delete {tag}")
+            }
+            SnapshotError::Record(error) => return error.hint(),
+            SnapshotError::Lock(error) => return error.hint(),
+            SnapshotError::Writeback { .. } => {
+                "wait until they are uploaded, or mount without --writeback".into()
+            }
+            SnapshotError::Io { source, .. } => match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space on this volume, then run the same command again".into()
+                }
+                _ => "check the mount and its permissions, then run the same command again".into(),
+            },
+        })
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self {
+            SnapshotError::Ambiguous { candidates, .. } => Some(json!({"candidates": candidates})),
+            SnapshotError::Hidden { id } | SnapshotError::Collected { id } => {
+                Some(json!({"snapshot_id": id}))
+            }
+            SnapshotError::Lock(error) => error.details(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What may be removed of snapshots that were never committed. Pure: a READ
+//! state and a few facts in, a verdict out. Doctor and garbage collection both
+//! ask here and nowhere else.
+//!
+//! Order matters: the state must have been READ *before* the directory was
+//! listed. The other way round, a snapshot that commits in between is deleted.
+
+use jvs_lock::State;
+use jvs_repo::id::{Epoch, FencingToken, Generation, SnapshotId};
+
+use crate::staging_name::Bound;
+
+/// A snapshot in `staging/`, or in `snapshots/` without READY, as its name or
+/// its descriptor tells. What tells nothing has no candidate, and so no verdict:
+/// it is never removed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its id.
+    pub id: SnapshotId,
+    /// Life of the register it is bound to.
+    pub epoch: Epoch,
+    /// The token it is bound to.
+    pub token: FencingToken,
+    /// What it can be committed on top of.
+    pub parent: Option<SnapshotId>,
+    /// How many commits there were up to `parent`.
+    pub parent_generation: Generation,
+    /// Is it visible? Looked at after the READ.
+    pub ready: bool,
+    /// Is its parent visible, or was it and has been collected?
+    pub parent_ready: bool,
+}
+
+impl Candidate {
+    /// What `bound` says, and what was seen.
+    pub fn new(bound: &Bound, ready: bool, parent_ready: bool) -> Self {
+        Candidate {
+            id: bound.id,
+            epoch: bound.epoch,
+            token: bound.token,
+            parent: bound.parent,
+            parent_generation: bound.generation,
+            ready,
+            parent_ready,
+        }
+    }
+}
+
+/// What a candidate is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It can never be committed any more: remove it.
+    Garbage(Why),
+    /// Somebody may still commit it. To clean up at once, raise the token first.
+    Work,
+    /// It is committed: nobody's garbage.
+    Committed,
+}
+
+/// Why a candidate can never be committed any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// The token moved on.
+    Fenced,
+    /// The head moved on from its parent.
+    HeadMoved,
+}
+
+/// May `x`, a snapshot of the worktree whose register was READ as
+/// `read_before_listing`, be removed?
+pub fn removable(read_before_listing: &State, x: &Candidate) -> Verdict {
+    let s = read_before_listing;
+    if x.ready || s.head == Some(x.id) {
+        return Verdict::Committed;
+    }
+    if (x.epoch, x.token) < (s.epoch, s.token) {
+        return Verdict::Garbage(Why::Fenced);
+    }
+    // No parent means no READY parent: whoever takes the first snapshot of a
+    // worktree is left alone until the token moves.
+    let overtaken = x.parent.is_some()
+        && x.parent_ready
+        && x.parent != s.head
+        && x.parent_generation < s.generation;
+    if overtaken { Verdict::Garbage(Why::HeadMoved) } else { Verdict::Work }
+}
+
+/// May a restore that was begun under this token be removed?
+pub fn is_dead(read_before_listing: &State, epoch: Epoch, token: FencingToken) -> bool {
+    (epoch, token) < (read_before_listing.epoch, read_before_listing.token)
+}
+
+#[cfg(test)]
+mod tests {
+    use jvs_repo::clock::WallMs;
+    use jvs_repo::id::{HolderNonce, OpNonce};
+
+    use super::*;
+
+    const OP: OpNonce = OpNonce([1; 8]);
+    const P: SnapshotId = SnapshotId { created_ms: 1, random: 1 };
+    const X: SnapshotId = SnapshotId { created_ms: 2, random: 2 };
+    const Y: SnapshotId = SnapshotId { created_ms: 3, random: 3 };
+
+    /// Held, one commit so far: `P`.
+    fn held() -> State {
+        State::birth(Epoch { counter: 1, salt: 0 }, OP)
+            .granted(HolderNonce([1; 16]), 30_000, WallMs(0), OP)
+            .with_head(P, OP)
+    }
+
+    fn on_top_of_head(s: &State) -> Candidate {
+        Candidate {
+            id: X,
+            epoch: s.epoch,
+            token: s.token,
+            parent: s.head,
+            parent_generation: s.generation,
+            ready: false,
+            parent_ready: true,
+        }
+    }
+
+    #[test]
+    fn what_can_still_be_committed_is_somebodys_work() {
+        let s = held();
+        assert_eq!(removable(&s, &on_top_of_head(&s)), Verdict::Work);
+        let released = s.released(OP);
+        assert_eq!(removable(&released, &on_top_of_head(&s)), Verdict::Work, "a late rename");
+        assert_eq!(removable(&s.advanced(OP), &on_top_of_head(&s)), Verdict::Work);
+    }
+
+    #[test]
+    fn the_head_and_what_is_ready_are_committed_however_old() {
+        let s = held();
+        let x = on_top_of_head(&s);
+        let stolen = s.with_head(X, OP).granted(HolderNonce([2; 16]), 1, WallMs(0), OP);
+        assert_eq!(removable(&stolen, &x), Verdict::Committed, "the head, under an older token");
+        let gone_on = stolen.with_head(Y, OP);
+        assert_eq!(removable(&gone_on, &Candidate { ready: true, ..x }), Verdict::Committed);
+    }
+
+    #[test]
+    fn a_higher_token_or_epoch_makes_garbage_and_a_higher_own_one_does_not() {
+        let s = held();
+        let x = on_top_of_head(&s);
+        let stolen = s.granted(HolderNonce([2; 16]), 1, WallMs(0), OP);
+        assert_eq!(removable(&stolen, &x), Verdict::Garbage(Why::Fenced));
+        let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, token: FencingToken(0), ..s };
+        assert_eq!(removable(&rebuilt, &x), Verdict::Garbage(Why::Fenced), "the epoch decides");
+        let ahead = Candidate { token: s.token.next(), ..x };
+        assert_eq!(removable(&s, &ahead), Verdict::Work, "the READ was before its grant");
+    }
+
+    #[test]
+    fn a_loser_under_the_same_token_is_garbage_only_once_its_parent_is_ready_and_passed() {
+        let s = held();
+        let x = on_top_of_head(&s);
+        let moved = s.with_head(Y, OP);
+        assert_eq!(removable(&moved, &x), Verdict::Garbage(Why::HeadMoved));
+        let unseen = Candidate { parent_ready: false, ..x };
+        assert_eq!(removable(&moved, &unseen), Verdict::Work, "its parent is not READY");
+        let ahead = Candidate { parent_generation: moved.generation, ..x };
+        assert_eq!(removable(&moved, &ahead), Verdict::Work, "not below the head");
+        let first = Candidate { parent: None, parent_generation: Generation(0), ..x };
+        assert_eq!(removable(&moved, &first), Verdict::Work, "no parent is no READY parent");
+    }
+}

@@ -1,0 +1,103 @@
+//! Garbage collection: what nobody needs any more, planned first, then removed
+//! so that a kill at any point loses nothing that is needed.
+//!
+//! Kept are the heads of all worktrees, the newest of their ancestors and all
+//! that is young (as the retention policy says), what has a tag, and what work
+//! in progress stands on. A visible snapshot goes in three steps: its descriptor
+//! is kept as a tombstone; it is moved out of sight, whole; and only if nobody
+//! came to need it meanwhile is it deleted. Uncommitted snapshots are removed by
+//! the rules of [`crate::garbage`].
+
+mod needs;
+mod plan;
+mod registers;
+mod run;
+
+use std::fmt;
+
+use jvs_repo::id::SnapshotId;
+use jvs_repo::name::{TagName, WorktreeName};
+use serde::Serialize;
+
+use crate::garbage::Why;
+use crate::staging_name::StagingName;
+
+pub use plan::plan;
+pub use registers::Registers;
+pub use run::{Freed, run};
+
+/// Why a visible snapshot is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// It is the head of a worktree.
+    Head(WorktreeName),
+    /// It is one of the newest of a worktree.
+    Recent(WorktreeName),
+    /// It is younger than the policy lets go.
+    Young,
+    /// It has a name.
+    Tagged(TagName),
+    /// A snapshot or a restore in progress stands on it.
+    InUse,
+    /// Its descriptor cannot be believed, so nothing is done to it.
+    Corrupt,
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Keep::Head(worktree) => write!(f, "head of worktree '{worktree}'"),
+            Keep::Recent(worktree) => write!(f, "one of the newest of worktree '{worktree}'"),
+            Keep::Young => f.write_str("young"),
+            Keep::Tagged(tag) => write!(f, "tagged '{tag}'"),
+            Keep::InUse => f.write_str("in use"),
+            Keep::Corrupt => f.write_str("its descriptor is corrupt"),
+        }
+    }
+}
+
+/// A visible snapshot that nobody needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unneeded {
+    /// Which.
+    pub snapshot_id: SnapshotId,
+    /// Whose.
+    pub worktree_id: WorktreeName,
+    /// Bytes of its files. What deleting it frees may be less: files that did
+    /// not change are shared with other snapshots.
+    pub bytes: u64,
+}
+
+/// What was never committed and never will be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Dead {
+    /// A snapshot being built.
+    Draft(StagingName),
+    /// A complete snapshot that nobody sees.
+    Hidden(SnapshotId),
+    /// A restore whose hold is over.
+    Restore(StagingName),
+}
+
+/// What a collection would do, and what it would not.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Visible snapshots that are kept, and why.
+    pub keep: Vec<(SnapshotId, Keep)>,
+    /// Visible snapshots that go, oldest first.
+    pub collect: Vec<Unneeded>,
+    /// What was never committed, and why it never will be.
+    pub dead: Vec<(Dead, Option<Why>)>,
+    /// What an earlier collection did not come to the end of.
+    pub unfinished: Vec<StagingName>,
+    /// What is somebody's work or cannot be understood, and is left alone.
+    pub left_alone: Vec<String>,
+}
+
+impl Plan {
+    /// Is there nothing to do?
+    pub fn is_empty(&self) -> bool {
+        self.collect.is_empty() && self.dead.is_empty() && self.unfinished.is_empty()
+    }
+}

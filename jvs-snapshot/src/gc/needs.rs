@@ -1,0 +1,98 @@
+//! What must not be removed whatever the policy says: asked when planning, and
+//! asked again of each snapshot once it is out of sight.
+
+use std::collections::BTreeMap;
+
+use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
+
+use crate::error::SnapshotError;
+use crate::garbage::{self, Candidate, Verdict};
+use crate::gc::{Keep, Registers};
+use crate::publish::Snapshots;
+use crate::staging_name::StagingName;
+use crate::tags;
+
+/// What is in `staging/`.
+#[derive(Debug, Default)]
+pub(crate) struct Staging {
+    pub(crate) names: Vec<StagingName>,
+    pub(crate) foreign: Vec<String>,
+}
+
+impl Staging {
+    pub(crate) fn list(at: &Snapshots<'_>) -> Result<Self, SnapshotError> {
+        let entries = at
+            .seams
+            .store
+            .list(&layout::staging())
+            .map_err(SnapshotError::io("list the work in progress"))?;
+        let mut staging = Staging::default();
+        for entry in entries {
+            match entry.name.to_str().and_then(|name| name.parse().ok()) {
+                Some(name) => staging.names.push(name),
+                None => staging.foreign.push(entry.name.to_string_lossy().into_owned()),
+            }
+        }
+        staging.names.sort_by_key(ToString::to_string);
+        staging.foreign.sort();
+        Ok(staging)
+    }
+}
+
+/// What becomes of a snapshot that is being built.
+pub(crate) fn verdict(
+    at: &Snapshots<'_>,
+    registers: &Registers,
+    bound: &crate::staging_name::Bound,
+) -> Result<Option<Verdict>, SnapshotError> {
+    // A worktree whose register nobody has seen: it may be about to be born.
+    let Some(state) = registers.judging(&bound.worktree) else { return Ok(None) };
+    let stuck = || SnapshotError::io("look at a snapshot");
+    let ready = at.catalog().is_ready(bound.id).map_err(stuck())?;
+    let parent_ready = match bound.parent {
+        Some(parent) => at.catalog().was_ready(parent).map_err(stuck())?,
+        None => false,
+    };
+    Ok(Some(garbage::removable(state, &Candidate::new(bound, ready, parent_ready))))
+}
+
+/// Is a restore in `staging/` over for good?
+pub(crate) fn is_dead_restore(registers: &Registers, name: &StagingName) -> bool {
+    let StagingName::Restore { worktree, epoch, token, .. } = name else { return false };
+    registers.judging(worktree).is_some_and(|state| garbage::is_dead(state, *epoch, *token))
+}
+
+/// Everything that somebody needs right now, and why. `registers` were READ
+/// before this.
+pub(crate) fn needs(
+    at: &Snapshots<'_>,
+    registers: &Registers,
+    staging: &Staging,
+) -> Result<BTreeMap<SnapshotId, Keep>, SnapshotError> {
+    let mut needed = BTreeMap::new();
+    for name in &staging.names {
+        match name {
+            StagingName::Snapshot(bound) => {
+                let dead = matches!(verdict(at, registers, bound)?, Some(Verdict::Garbage(_)));
+                if let (Some(parent), false) = (bound.parent, dead) {
+                    needed.insert(parent, Keep::InUse);
+                }
+            }
+            StagingName::Restore { source, .. } if !is_dead_restore(registers, name) => {
+                needed.insert(*source, Keep::InUse);
+            }
+            _ => {}
+        }
+    }
+    for (name, tag) in tags::list(at.seams.store)?.tags {
+        // A tag that cannot be read may stand for anything: nothing is removed.
+        needed.insert(tag?.snapshot_id, Keep::Tagged(name));
+    }
+    for (worktree, state) in registers.in_place() {
+        if let Some(head) = state.head {
+            needed.insert(head, Keep::Head(worktree.clone()));
+        }
+    }
+    Ok(needed)
+}

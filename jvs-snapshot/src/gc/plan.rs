@@ -1,0 +1,120 @@
+//! What would be removed, and why the rest would not. Changes nothing.
+
+use jvs_lock::State;
+use jvs_repo::config::Retention;
+use jvs_repo::id::SnapshotId;
+
+use crate::catalog::Presence;
+use crate::error::SnapshotError;
+use crate::garbage::Verdict;
+use crate::gc::needs::{Staging, is_dead_restore, needs, verdict};
+use crate::gc::{Dead, Keep, Plan, Registers, Unneeded};
+use crate::lineage::Lineage;
+use crate::publish::Snapshots;
+use crate::staging_name::StagingName;
+
+/// Plans a collection under `retention`.
+pub fn plan(at: &Snapshots<'_>, retention: Retention) -> Result<Plan, SnapshotError> {
+    // The registers first: what is listed after a READ can be judged by it.
+    let registers = Registers::read(at.seams)?;
+    let staging = Staging::list(at)?;
+    let listing = at.catalog().list()?;
+    let mut keep = needs(at, &registers, &staging)?;
+    for (worktree, state) in registers.in_place() {
+        for id in newest(at, state, retention.keep_last)? {
+            keep.entry(id).or_insert_with(|| Keep::Recent(worktree.clone()));
+        }
+    }
+
+    let mut plan = Plan::default();
+    plan_staging(at, &registers, &staging, &mut plan)?;
+    let now = at.seams.clock.now().wall;
+    for id in listing.snapshots {
+        let young = now.0.saturating_sub(id.created_ms) < retention.keep_within.as_ms();
+        match at.catalog().look(id) {
+            Ok(Presence::Ready(ready)) => match keep.remove(&id) {
+                Some(why) => plan.keep.push((id, why)),
+                None if young => plan.keep.push((id, Keep::Young)),
+                None => plan.collect.push(Unneeded {
+                    snapshot_id: id,
+                    worktree_id: ready.descriptor().worktree_id.clone(),
+                    bytes: ready.descriptor().bytes,
+                }),
+            },
+            Ok(_) => plan_hidden(at, &registers, id, &mut plan)?,
+            Err(SnapshotError::Corrupt { .. }) => plan.keep.push((id, Keep::Corrupt)),
+            Err(error) => return Err(error),
+        }
+    }
+    let foreign = listing.foreign.iter().map(|name| name.to_string_lossy().into_owned());
+    plan.left_alone.extend(foreign);
+    Ok(plan)
+}
+
+/// The newest visible snapshots of a worktree.
+fn newest(
+    at: &Snapshots<'_>,
+    state: &State,
+    keep_last: u64,
+) -> Result<Vec<SnapshotId>, SnapshotError> {
+    let keep_last = usize::try_from(keep_last).unwrap_or(usize::MAX);
+    let mut kept = Vec::new();
+    let mut lineage = Lineage::from_head(at.catalog(), state.head)?;
+    while kept.len() < keep_last {
+        let Some(step) = lineage.next() else { break };
+        if let Some(ready) = step?.ready() {
+            kept.push(ready.id());
+        }
+    }
+    Ok(kept)
+}
+
+fn plan_staging(
+    at: &Snapshots<'_>,
+    registers: &Registers,
+    staging: &Staging,
+    plan: &mut Plan,
+) -> Result<(), SnapshotError> {
+    for name in &staging.names {
+        match name {
+            StagingName::Snapshot(bound) => match verdict(at, registers, bound)? {
+                Some(Verdict::Garbage(why)) => {
+                    plan.dead.push((Dead::Draft(name.clone()), Some(why)));
+                }
+                _ => plan.left_alone.push(name.to_string()),
+            },
+            StagingName::Restore { .. } if is_dead_restore(registers, name) => {
+                plan.dead.push((Dead::Restore(name.clone()), None));
+            }
+            StagingName::Restore { .. } => plan.left_alone.push(name.to_string()),
+            StagingName::Condemned { .. } | StagingName::Doomed { .. } => {
+                plan.unfinished.push(name.clone());
+            }
+        }
+    }
+    plan.left_alone.extend(staging.foreign.iter().cloned());
+    Ok(())
+}
+
+/// A directory of a snapshot that is not visible.
+fn plan_hidden(
+    at: &Snapshots<'_>,
+    registers: &Registers,
+    id: SnapshotId,
+    plan: &mut Plan,
+) -> Result<(), SnapshotError> {
+    let described = match at.catalog().describe(id) {
+        Ok(described) => described,
+        Err(SnapshotError::Corrupt { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    let verdict = match described {
+        Some((descriptor, _)) => verdict(at, registers, &descriptor.bound())?,
+        None => None,
+    };
+    match verdict {
+        Some(Verdict::Garbage(why)) => plan.dead.push((Dead::Hidden(id), Some(why))),
+        _ => plan.left_alone.push(id.to_string()),
+    }
+    Ok(())
+}

@@ -1,0 +1,160 @@
+//! Carries a plan out. May be killed anywhere and run again.
+
+use std::io;
+
+use jvs_lock::Locks;
+use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::id::{OpNonce, SnapshotId};
+use jvs_repo::layout;
+use serde_json::json;
+
+use crate::aside::{doom, finish, move_dir};
+use crate::descriptor::{self, Descriptor};
+use crate::error::SnapshotError;
+use crate::gc::needs::{Staging, needs};
+use crate::gc::{Dead, Plan, Registers};
+use crate::publish::Snapshots;
+use crate::staging_name::StagingName;
+
+/// How many ids one event of the audit log names.
+const IDS_AN_EVENT: usize = 100;
+
+/// What a collection came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Freed {
+    /// Visible snapshots that were removed.
+    pub snapshots: Vec<SnapshotId>,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Snapshots and restores that were never finished.
+    pub dead: u64,
+    /// Leftovers of earlier collections.
+    pub unfinished: u64,
+    /// Snapshots that somebody came to need meanwhile, and that were put back.
+    pub put_back: Vec<SnapshotId>,
+}
+
+/// Removes what `plan` says, unless somebody came to need it since. `each` is
+/// told how many of how many steps are done.
+pub fn run(
+    at: &Snapshots<'_>,
+    locks: &Locks<'_>,
+    plan: &Plan,
+    each: &mut dyn FnMut(usize, usize),
+) -> Result<Freed, SnapshotError> {
+    let mut freed = Freed::default();
+    let total = plan.unfinished.len() + plan.dead.len() + plan.collect.len();
+    let mut done = 0;
+    let mut step = || {
+        done += 1;
+        each(done, total);
+    };
+    let stuck = || SnapshotError::io("remove what nobody needs");
+    for name in &plan.unfinished {
+        match name {
+            StagingName::Condemned { id, op } => settle(at, *id, *op, &mut freed)?,
+            other => finish(at.trees, &other.path()).map_err(stuck())?,
+        }
+        freed.unfinished += 1;
+        step();
+    }
+    for (dead, _) in &plan.dead {
+        let dir = match dead {
+            Dead::Draft(name) | Dead::Restore(name) => name.path(),
+            Dead::Hidden(id) => layout::snapshot(*id),
+        };
+        doom(at.seams, at.trees, &dir).map_err(stuck())?;
+        freed.dead += 1;
+        step();
+    }
+    for batch in plan.collect.chunks(IDS_AN_EVENT) {
+        let op = OpNonce::random(at.seams.entropy);
+        let ids: Vec<SnapshotId> = batch.iter().map(|unneeded| unneeded.snapshot_id).collect();
+        let note =
+            |phase| locks.note(Kind::Gc, phase, op, None, None, Some(json!({"snapshots": ids})));
+        note(Phase::Intent).map_err(SnapshotError::io("write the audit log"))?;
+        for unneeded in batch {
+            let before = freed.snapshots.len();
+            collect(at, unneeded.snapshot_id, &mut freed)?;
+            if freed.snapshots.len() > before {
+                freed.bytes = freed.bytes.saturating_add(unneeded.bytes);
+            }
+            step();
+        }
+        note(Phase::Done).map_err(SnapshotError::io("write the audit log"))?;
+    }
+    Ok(freed)
+}
+
+/// Takes one visible snapshot out of sight, and then away.
+fn collect(at: &Snapshots<'_>, id: SnapshotId, freed: &mut Freed) -> Result<(), SnapshotError> {
+    let dir = layout::snapshot(id);
+    let op = OpNonce::random(at.seams.entropy);
+    // Its descendants must never find nothing: the tombstone is there first.
+    if !leave_tombstone(at, id, op)? {
+        return Ok(());
+    }
+    match move_dir(at.seams, &dir, &StagingName::Condemned { id, op }.path()) {
+        Ok(()) => settle(at, id, op, freed),
+        // Another collection was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(SnapshotError::Io { doing: format!("set {id} aside"), source }),
+    }
+}
+
+/// False if the snapshot is gone already.
+fn leave_tombstone(at: &Snapshots<'_>, id: SnapshotId, op: OpNonce) -> Result<bool, SnapshotError> {
+    let path = layout::descriptor(&layout::snapshot(id));
+    let bytes = match at.seams.store.read(&path, descriptor::LIMITS.size) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(SnapshotError::Io { doing: format!("read {path}"), source }),
+    };
+    // Read again, because it is the last chance: what does not parse stays.
+    Descriptor::parse(&bytes).map_err(|reason| SnapshotError::Corrupt { path, reason })?;
+    let (tmp, to) = (layout::tombstone_tmp(id, op), layout::tombstone(id));
+    match at.seams.store.write_new(&tmp, &to, &bytes) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(SnapshotError::Io { doing: format!("write {to}"), source: error })
+        }
+        _ => Ok(true),
+    }
+}
+
+/// Decides about a snapshot that is out of sight and whole. Whoever needed it
+/// from now on did not find it any more; whoever needs it already shows in what
+/// is read here.
+fn settle(
+    at: &Snapshots<'_>,
+    id: SnapshotId,
+    op: OpNonce,
+    freed: &mut Freed,
+) -> Result<(), SnapshotError> {
+    let condemned = StagingName::Condemned { id, op }.path();
+    let registers = Registers::read(at.seams)?;
+    let staging = Staging::list(at)?;
+    let needed = needs(at, &registers, &staging)?.contains_key(&id);
+    if needed {
+        match move_dir(at.seams, &condemned, &layout::snapshot(id)) {
+            Ok(()) => {
+                freed.put_back.push(id);
+                // Best effort: a snapshot that is there counts before its
+                // tombstone.
+                let _ = at.seams.store.unlink(&layout::tombstone(id));
+                return Ok(());
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => {
+                return Err(SnapshotError::Io { doing: format!("put {id} back"), source });
+            }
+        }
+    }
+    let doomed = StagingName::Doomed { op: OpNonce::random(at.seams.entropy) }.path();
+    match move_dir(at.seams, &condemned, &doomed) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => return Err(SnapshotError::Io { doing: format!("doom {id}"), source }),
+    }
+    freed.snapshots.push(id);
+    finish(at.trees, &doomed).map_err(SnapshotError::io(format!("delete {id}")))
+}

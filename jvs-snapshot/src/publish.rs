@@ -1,0 +1,394 @@
+//! From captured files to a visible snapshot, in the order of the protocol:
+//! build under a name that says whose it is, make it durable, move it into
+//! place unseen, commit by moving the head, and only then show it.
+//!
+//! Must not know how files are captured or how a lock is decided. The commit is
+//! the lock's rename; what is around it is here, one step after the other.
+
+use std::fmt;
+use std::io;
+
+use jvs_lock::{Fence, LockError, Seams, State};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::{OpNonce, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::store::RepoPath;
+
+use crate::aside::{doom, move_dir};
+use crate::catalog::Catalog;
+use crate::descriptor::{About, Content, Descriptor};
+use crate::error::SnapshotError;
+use crate::hash::Digest;
+use crate::ready::{self, Ready};
+use crate::staging_name::{Bound, StagingName};
+use crate::trees::Trees;
+
+/// How often a READY that could not be shown is tried.
+const SHOW_TRIES: u32 = 4;
+/// Between two tries.
+const PAUSE_MS: u64 = 20;
+
+/// The snapshots of a repository, to add to.
+#[derive(Clone, Copy)]
+pub struct Snapshots<'r> {
+    pub(crate) seams: Seams<'r>,
+    pub(crate) trees: &'r dyn Trees,
+}
+
+impl<'r> Snapshots<'r> {
+    /// Works through these seams. Touches nothing.
+    pub fn new(seams: Seams<'r>, trees: &'r dyn Trees) -> Self {
+        Snapshots { seams, trees }
+    }
+
+    /// The snapshots to look at.
+    pub fn catalog(&self) -> Catalog<'r> {
+        Catalog::new(self.seams.store)
+    }
+
+    /// Binds a new snapshot to the head and token of now, and makes the
+    /// directory in which it is built. The head is made visible first if it is
+    /// not, so that every ancestor of a head always is.
+    pub fn begin(&self, fence: &Fence<'_, '_>) -> Result<Draft<'r>, SnapshotError> {
+        let bound = self.bind(fence)?;
+        let dir = StagingName::Snapshot(bound.clone()).path();
+        self.seams
+            .store
+            .make_dir(&dir)
+            .map_err(SnapshotError::io("make a directory for the snapshot"))?;
+        Ok(Draft { at: *self, bound })
+    }
+
+    fn bind(&self, fence: &Fence<'_, '_>) -> Result<Bound, SnapshotError> {
+        let state = fence.read()?;
+        self.help(fence, &state)?;
+        let now = self.seams.clock.now().wall;
+        Ok(Bound {
+            worktree: fence.worktree().clone(),
+            epoch: state.epoch,
+            token: state.token,
+            parent: state.head,
+            generation: state.generation,
+            id: SnapshotId::fresh(now.0, self.seams.entropy),
+        })
+    }
+
+    /// Makes the head visible if its publisher did not come to it. `state` was
+    /// READ through `fence`.
+    pub fn help(&self, fence: &Fence<'_, '_>, state: &State) -> Result<(), SnapshotError> {
+        let Some(head) = state.head else { return Ok(()) };
+        let stuck = SnapshotError::io("look at the head");
+        if self.catalog().is_ready(head).map_err(stuck)? {
+            return Ok(());
+        }
+        // Its publisher may have died before this: READY must not survive a
+        // power cut that the commit does not.
+        fence.sync()?;
+        self.show(head).map_err(|source| match source.kind() {
+            io::ErrorKind::NotFound => SnapshotError::Broken {
+                child: None,
+                problem: format!("the head {head} has nothing to make it visible with"),
+            },
+            _ => SnapshotError::Io { doing: format!("make the head {head} visible"), source },
+        })
+    }
+
+    /// Makes a committed snapshot visible. The only way in which READY is made.
+    fn show(&self, committed: SnapshotId) -> io::Result<()> {
+        let dir = layout::snapshot(committed);
+        let (staged, ready) = (layout::ready_staged(&dir), layout::ready(&dir));
+        let store = self.seams.store;
+        for attempt in 1.. {
+            let Err(error) = store.rename(&staged, &ready) else { break };
+            // Somebody else did it, or the answer was lost.
+            if store.stat(&ready).is_ok() {
+                break;
+            }
+            if attempt == SHOW_TRIES || error.kind() == io::ErrorKind::NotFound {
+                return Err(error);
+            }
+            self.seams.clock.sleep_ms(PAUSE_MS);
+        }
+        store.sync_dir(&dir)
+    }
+}
+
+/// A snapshot being built: a directory to capture into.
+#[must_use = "a draft that is dropped stays on disk until it is collected"]
+pub struct Draft<'r> {
+    at: Snapshots<'r>,
+    bound: Bound,
+}
+
+impl fmt::Debug for Draft<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Draft").field(&self.bound).finish()
+    }
+}
+
+impl<'r> Draft<'r> {
+    /// What it is bound to.
+    pub fn bound(&self) -> &Bound {
+        &self.bound
+    }
+
+    /// Where to capture to. Everything in it must be on disk before
+    /// [`Draft::seal`]: files, and the directories that name them.
+    pub fn dir(&self) -> RepoPath {
+        StagingName::Snapshot(self.bound.clone()).path()
+    }
+
+    /// Completes what was captured and moves it to where snapshots are, still
+    /// unseen.
+    pub fn seal(self, about: About, content: Content) -> Result<Staged<'r>, SealError<'r>> {
+        let descriptor = Descriptor::new(&self.bound, &about, &content);
+        match self.complete(&descriptor) {
+            Ok(checksum) => Ok(Staged { at: self.at, about, content, descriptor, checksum }),
+            Err(source) => Err(SealError { draft: Box::new(self), source }),
+        }
+    }
+
+    fn complete(&self, descriptor: &Descriptor) -> io::Result<Digest> {
+        let (seams, dir) = (self.at.seams, self.dir());
+        let (bytes, checksum) = descriptor.seal();
+        let ready = ready::bytes(self.bound.id, checksum);
+        for (path, bytes) in
+            [(layout::descriptor(&dir), &bytes), (layout::ready_staged(&dir), &ready)]
+        {
+            let tmp = layout::snapshot_tmp(&dir, OpNonce::random(seams.entropy));
+            seams.store.write_over(&tmp, &path, bytes)?;
+        }
+        move_dir(seams, &dir, &layout::snapshot(self.bound.id))?;
+        Ok(checksum)
+    }
+
+    /// Gives it up.
+    pub fn discard(self) -> io::Result<()> {
+        let Snapshots { seams, trees } = self.at;
+        doom(seams, trees, &self.dir())?;
+        // Its last move may have been applied without an answer.
+        doom(seams, trees, &layout::snapshot(self.bound.id))
+    }
+}
+
+/// A draft that could not be completed, handed back.
+#[derive(Debug)]
+pub struct SealError<'r> {
+    /// The draft, to discard or to try again with.
+    pub draft: Box<Draft<'r>>,
+    /// How it failed.
+    pub source: io::Error,
+}
+
+/// A snapshot that is complete, durable and in its place, and that nobody sees.
+#[must_use = "a staged snapshot that is dropped is never seen"]
+pub struct Staged<'r> {
+    at: Snapshots<'r>,
+    about: About,
+    content: Content,
+    descriptor: Descriptor,
+    checksum: Digest,
+}
+
+impl fmt::Debug for Staged<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Staged").field(&self.descriptor.snapshot_id).finish()
+    }
+}
+
+/// Why a staged snapshot is not visible. While that is certain it is handed
+/// back, to go on with or to discard.
+#[derive(Debug)]
+#[must_use]
+pub enum PublishError<'r> {
+    /// The lock was lost: it can never be published.
+    Fenced {
+        /// The snapshot.
+        staged: Box<Staged<'r>>,
+        /// How it was lost.
+        error: LockError,
+    },
+    /// Another snapshot of the same hold came first. [`Staged::rebase`] puts
+    /// this one on top of it.
+    HeadMoved {
+        /// The snapshot.
+        staged: Box<Staged<'r>>,
+        /// The head now.
+        current: Option<SnapshotId>,
+    },
+    /// It failed, and certainly was not published.
+    NotPublished {
+        /// The snapshot.
+        staged: Box<Staged<'r>>,
+        /// How.
+        error: LockError,
+    },
+    /// It may have been published, or may yet be: everything was left in place.
+    OutcomeUnknown {
+        /// Which.
+        id: SnapshotId,
+        /// The last answer.
+        error: LockError,
+    },
+    /// It is committed, and whoever next works on the worktree will show it.
+    NotYetVisible {
+        /// Which.
+        id: SnapshotId,
+        /// Why it could not be shown now.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for PublishError<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PublishError::Fenced { error, .. } | PublishError::NotPublished { error, .. } => {
+                write!(f, "the snapshot was not published: {error}")
+            }
+            PublishError::HeadMoved { current: Some(head), .. } => {
+                write!(f, "the snapshot was not published: the head is now {head}")
+            }
+            PublishError::HeadMoved { current: None, .. } => {
+                write!(f, "the snapshot was not published: the head is gone")
+            }
+            PublishError::OutcomeUnknown { id, error } => {
+                write!(f, "whether snapshot {id} was published cannot be told: {error}")
+            }
+            PublishError::NotYetVisible { id, source } => {
+                write!(f, "snapshot {id} is committed but could not be made visible: {source}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for PublishError<'_> {}
+
+impl Coded for PublishError<'_> {
+    fn code(&self) -> Code {
+        match self {
+            PublishError::Fenced { .. } | PublishError::HeadMoved { .. } => Code::FencingMismatch,
+            PublishError::NotPublished { error, .. } => error.code(),
+            PublishError::OutcomeUnknown { .. } | PublishError::NotYetVisible { .. } => {
+                Code::OutcomeUnknown
+            }
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            PublishError::Fenced { error, .. } | PublishError::NotPublished { error, .. } => {
+                error.hint()
+            }
+            PublishError::HeadMoved { .. } => Some("take the snapshot again".into()),
+            PublishError::OutcomeUnknown { id, .. } | PublishError::NotYetVisible { id, .. } => {
+                Some(format!(
+                    "once the mount answers again, see whether it is there: jvs info {id}"
+                ))
+            }
+        }
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self {
+            PublishError::Fenced { error, .. } | PublishError::NotPublished { error, .. } => {
+                error.details()
+            }
+            PublishError::HeadMoved { .. } => None,
+            PublishError::OutcomeUnknown { id, .. } | PublishError::NotYetVisible { id, .. } => {
+                Some(serde_json::json!({"snapshot_id": id}))
+            }
+        }
+    }
+}
+
+impl<'r> Staged<'r> {
+    /// Its id.
+    pub fn id(&self) -> SnapshotId {
+        self.descriptor.snapshot_id
+    }
+
+    /// What it is bound to.
+    pub fn bound(&self) -> Bound {
+        self.descriptor.bound()
+    }
+
+    /// Commits it and makes it visible.
+    ///
+    /// ```compile_fail,E0382
+    /// use jvs_lock::Fence;
+    /// use jvs_snapshot::Staged;
+    /// fn twice(staged: Staged<'_>, one: Fence<'_, '_>, other: Fence<'_, '_>) {
+    ///     let _ = staged.publish(one);
+    ///     let _ = staged.publish(other); // it was published or handed back
+    /// }
+    /// ```
+    pub fn publish(self, mut fence: Fence<'_, '_>) -> Result<Ready, PublishError<'r>> {
+        let Bound { worktree, epoch, token, parent, id, .. } = self.bound();
+        if *fence.worktree() != worktree || fence.epoch() != epoch || fence.token() != token {
+            // Another hold than the one it was begun under, be it of the same
+            // session: a steal and a release may lie between the two.
+            let current = fence.token();
+            let error = LockError::Fenced { worktree, token, current };
+            return Err(PublishError::Fenced { staged: Box::new(self), error });
+        }
+        let catalog = self.at.catalog();
+        if let Err(error) = fence.commit(parent, id, &|| catalog.is_ready(id)) {
+            return Err(self.not_committed(error));
+        }
+        match self.at.show(id) {
+            Ok(()) => Ok(Ready::seen(self.descriptor, self.checksum)),
+            Err(source) => Err(PublishError::NotYetVisible { id, source }),
+        }
+    }
+
+    fn not_committed(self, error: LockError) -> PublishError<'r> {
+        let (id, staged) = (self.id(), Box::new(self));
+        match error {
+            LockError::HeadMoved { current, .. } => PublishError::HeadMoved { staged, current },
+            LockError::Fenced { .. }
+            | LockError::NotHeld { .. }
+            | LockError::Retired { .. }
+            | LockError::Expired { .. } => PublishError::Fenced { staged, error },
+            LockError::Io { .. }
+            | LockError::Read(_)
+            | LockError::Conflict(_)
+            | LockError::Frozen(_) => PublishError::NotPublished { staged, error },
+            // A stale mount refused what the metadata engine may have done.
+            _ => PublishError::OutcomeUnknown { id, error },
+        }
+    }
+
+    /// Puts the same files on top of the head of now, under an id of their own:
+    /// whoever judged the old one to be garbage must not find the new one there.
+    pub fn rebase(self, fence: &Fence<'_, '_>) -> Result<Staged<'r>, RebaseError<'r>> {
+        let bound = match self.at.bind(fence) {
+            Ok(bound) => bound,
+            Err(error) => return Err(RebaseError { staged: Some(Box::new(self)), error }),
+        };
+        let draft = Draft { at: self.at, bound };
+        let from = layout::snapshot(self.id());
+        if let Err(source) = move_dir(self.at.seams, &from, &draft.dir()) {
+            let error = SnapshotError::Io { doing: "put the snapshot on top".into(), source };
+            return Err(RebaseError { staged: Some(Box::new(self)), error });
+        }
+        draft.seal(self.about, self.content).map_err(|SealError { draft, source }| {
+            let _ = draft.discard();
+            let error = SnapshotError::Io { doing: "put the snapshot on top".into(), source };
+            RebaseError { staged: None, error }
+        })
+    }
+
+    /// Gives it up. Only for one that certainly was not published.
+    pub fn discard(self) -> io::Result<()> {
+        doom(self.at.seams, self.at.trees, &layout::snapshot(self.id()))
+    }
+}
+
+/// A snapshot that could not be put on top of another head.
+#[derive(Debug)]
+pub struct RebaseError<'r> {
+    /// The snapshot as it was, if it still is.
+    pub staged: Option<Box<Staged<'r>>>,
+    /// What went wrong.
+    pub error: SnapshotError,
+}

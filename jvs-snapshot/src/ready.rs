@@ -1,0 +1,68 @@
+//! `READY`: there, and the snapshot is visible. What it says ties it to the
+//! descriptor, so that neither can be exchanged without the other.
+//!
+//! [`Ready`] is a snapshot that was seen to be visible. Restoring and comparing
+//! take nothing else.
+
+use jvs_repo::id::SnapshotId;
+use jvs_repo::json;
+use jvs_repo::layout;
+use jvs_repo::store::RepoPath;
+use serde::Serialize;
+
+use crate::descriptor::{Descriptor, digest_text};
+use crate::hash::Digest;
+
+#[derive(Serialize)]
+struct Mark {
+    version: u64,
+    snapshot_id: SnapshotId,
+    #[serde(with = "digest_text")]
+    descriptor_checksum: Digest,
+}
+
+/// The only bytes that the READY of a snapshot with this descriptor may have.
+pub(crate) fn bytes(id: SnapshotId, descriptor_checksum: Digest) -> Vec<u8> {
+    json::canonical(&Mark { version: 1, snapshot_id: id, descriptor_checksum })
+}
+
+/// A snapshot that is visible. It can only come from
+/// [`crate::catalog::Catalog::open`] or from publishing it:
+///
+/// ```compile_fail,E0451
+/// fn forged(descriptor: jvs_snapshot::Descriptor) -> jvs_snapshot::Ready {
+///     jvs_snapshot::Ready { descriptor, checksum: todo!() }
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ready {
+    descriptor: Descriptor,
+    checksum: Digest,
+}
+
+impl Ready {
+    /// Only for those who saw READY.
+    pub(crate) fn seen(descriptor: Descriptor, checksum: Digest) -> Self {
+        Ready { descriptor, checksum }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> SnapshotId {
+        self.descriptor.snapshot_id
+    }
+
+    /// What is known about it.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// The checksum of its descriptor.
+    pub fn descriptor_checksum(&self) -> Digest {
+        self.checksum
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> RepoPath {
+        layout::snapshot(self.id())
+    }
+}

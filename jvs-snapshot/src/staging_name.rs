@@ -1,0 +1,209 @@
+//! What the name of a directory in `staging/` says: whose work it is, so that
+//! anybody can tell work from garbage without opening it.
+//!
+//! Invariants: a name is parsed and printed by this module only; every name has
+//! one spelling; the worktree comes last, because it alone may contain dots.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jvs_repo::id::{Epoch, FencingToken, Generation, NotAnId, OpNonce, SnapshotId, strict_decimal};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::store::RepoPath;
+
+/// What a snapshot is bound to from its first byte on: it can only ever be
+/// committed on top of this very parent, under this very token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bound {
+    /// Whose head it is to become.
+    pub worktree: WorktreeName,
+    /// Life of the register.
+    pub epoch: Epoch,
+    /// The token it was begun under.
+    pub token: FencingToken,
+    /// The head when it was begun.
+    pub parent: Option<SnapshotId>,
+    /// How many commits there were then.
+    pub generation: Generation,
+    /// Never used before, never used again: not even for the same files on top
+    /// of another parent.
+    pub id: SnapshotId,
+}
+
+/// A directory in `staging/`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StagingName {
+    /// A snapshot being built.
+    Snapshot(Bound),
+    /// A tree being restored.
+    Restore {
+        /// Into which worktree.
+        worktree: WorktreeName,
+        /// Life of that worktree's register.
+        epoch: Epoch,
+        /// The token it was begun under.
+        token: FencingToken,
+        /// Which snapshot.
+        source: SnapshotId,
+        /// Tells two of them apart.
+        op: OpNonce,
+    },
+    /// A visible snapshot that is to be collected: whole, and put back if
+    /// somebody needs it after all.
+    Condemned {
+        /// Which.
+        id: SnapshotId,
+        /// Tells two collectors apart.
+        op: OpNonce,
+    },
+    /// What is being deleted: no longer whole, never put back.
+    Doomed {
+        /// Tells two of them apart.
+        op: OpNonce,
+    },
+}
+
+impl StagingName {
+    /// Where it is.
+    pub fn path(&self) -> RepoPath {
+        layout::staged(&self.to_string()).expect("the longest name is shorter than 255 bytes")
+    }
+}
+
+struct OrNone(Option<SnapshotId>);
+
+impl fmt::Display for OrNone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(id) => id.fmt(f),
+            None => f.write_str("none"),
+        }
+    }
+}
+
+impl fmt::Display for StagingName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StagingName::Snapshot(Bound { worktree, epoch, token, parent, generation, id }) => {
+                let parent = OrNone(*parent);
+                write!(f, "snapshot.{epoch}.{token}.{generation}.{parent}.{id}.{worktree}")
+            }
+            StagingName::Restore { worktree, epoch, token, source, op } => {
+                write!(f, "restore.{epoch}.{token}.{source}.{op}.{worktree}")
+            }
+            StagingName::Condemned { id, op } => write!(f, "condemned.{id}.{op}"),
+            StagingName::Doomed { op } => write!(f, "doomed.{op}"),
+        }
+    }
+}
+
+impl FromStr for StagingName {
+    type Err = NotAnId;
+
+    fn from_str(name: &str) -> Result<Self, NotAnId> {
+        parse(name).ok_or(NotAnId::expected("the name of a directory in staging"))
+    }
+}
+
+fn parse(name: &str) -> Option<StagingName> {
+    let (kind, rest) = name.split_once('.')?;
+    let parts = |count| {
+        let parts: Vec<&str> = rest.splitn(count, '.').collect();
+        (parts.len() == count).then_some(parts)
+    };
+    Some(match kind {
+        "snapshot" => {
+            let parts = parts(6)?;
+            StagingName::Snapshot(Bound {
+                epoch: parts[0].parse().ok()?,
+                token: FencingToken(strict_decimal(parts[1])?),
+                generation: Generation(strict_decimal(parts[2])?),
+                parent: match parts[3] {
+                    "none" => None,
+                    id => Some(id.parse().ok()?),
+                },
+                id: parts[4].parse().ok()?,
+                worktree: parts[5].parse().ok()?,
+            })
+        }
+        "restore" => {
+            let parts = parts(5)?;
+            StagingName::Restore {
+                epoch: parts[0].parse().ok()?,
+                token: FencingToken(strict_decimal(parts[1])?),
+                source: parts[2].parse().ok()?,
+                op: parts[3].parse().ok()?,
+                worktree: parts[4].parse().ok()?,
+            }
+        }
+        "condemned" => {
+            let parts = parts(2)?;
+            StagingName::Condemned { id: parts[0].parse().ok()?, op: parts[1].parse().ok()? }
+        }
+        "doomed" => StagingName::Doomed { op: rest.parse().ok()? },
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(n: u64) -> SnapshotId {
+        SnapshotId { created_ms: n, random: n as u32 }
+    }
+
+    fn longest() -> Bound {
+        Bound {
+            worktree: "x.".repeat(32).parse().expect("64 bytes"),
+            epoch: Epoch { counter: u32::MAX, salt: u16::MAX },
+            token: FencingToken(u64::MAX),
+            parent: Some(id(u64::MAX)),
+            generation: Generation(u64::MAX),
+            id: id(u64::MAX),
+        }
+    }
+
+    fn all() -> Vec<StagingName> {
+        let op = OpNonce([7; 8]);
+        let Bound { worktree, epoch, token, .. } = longest();
+        vec![
+            StagingName::Snapshot(longest()),
+            StagingName::Snapshot(Bound { parent: None, ..longest() }),
+            StagingName::Restore { worktree, epoch, token, source: id(5), op },
+            StagingName::Condemned { id: id(6), op },
+            StagingName::Doomed { op },
+        ]
+    }
+
+    #[test]
+    fn staging_names_round_trip_and_fit() {
+        for name in all() {
+            let text = name.to_string();
+            assert!(text.len() <= 255, "{text}");
+            assert_eq!(text.parse(), Ok(name), "{text}");
+        }
+    }
+
+    #[test]
+    fn whatever_parses_as_a_staging_name_prints_back_to_the_same_bytes() {
+        for name in all() {
+            let text = name.to_string();
+            for at in 0..text.len() {
+                for c in ['.', '-', '0', 'F', 'x', '/', ' '] {
+                    let edit = format!("{}{c}{}", &text[..at], &text[at + 1..]);
+                    if let Ok(parsed) = edit.parse::<StagingName>() {
+                        assert_eq!(parsed.to_string(), edit);
+                    }
+                }
+                assert!(
+                    text[..at].parse::<StagingName>().map_or(true, |p| p.to_string() == text[..at])
+                );
+            }
+        }
+        for name in ["", "snapshot", "snapshot.", "removed-a-b", "restore.1-0000.1", "doomed.xyz"] {
+            assert!(name.parse::<StagingName>().is_err(), "{name:?}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! `tags/<name>.json`: a name for a snapshot that stays until it is deleted.
+//!
+//! Invariants: the file's name is the tag; written whole, never edited; its
+//! bytes are the canonical ones of what they say, with a checksum over them.
+//!
+//! A tag protects its snapshot from collection. Whoever makes one looks at the
+//! snapshot *after* the tag is there, and whoever collects looks at the tags
+//! *after* the snapshot is out of sight: one of the two sees the other.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+
+use jvs_lock::Seams;
+use jvs_repo::clock::WallMs;
+use jvs_repo::id::{OpNonce, SnapshotId};
+use jvs_repo::json::{self, RecordError};
+use jvs_repo::layout;
+use jvs_repo::name::TagName;
+use jvs_repo::record::rfc3339;
+use jvs_repo::store::Store;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+use crate::error::SnapshotError;
+use crate::hash::Digest;
+use crate::ready::Ready;
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tag {
+    version: u64,
+    /// Its own name: a file that was copied to another name is no tag.
+    name: TagName,
+    /// What it stands for.
+    pub snapshot_id: SnapshotId,
+    /// When it was made, on its maker's wall clock.
+    #[serde(with = "rfc3339")]
+    pub created_at: WallMs,
+    /// The session that made it.
+    pub session_id: String,
+    /// Over the canonical bytes of the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "checksum_text")]
+    checksum: Option<Digest>,
+}
+
+impl Tag {
+    fn sealed(mut self) -> Tag {
+        self.checksum = None;
+        self.checksum = Some(Digest::of(&json::canonical(&self)));
+        self
+    }
+
+    fn parse(name: &TagName, bytes: &[u8]) -> Result<Tag, String> {
+        let tag: Tag = json::parse(bytes)?;
+        if tag.version != 1 {
+            return Err(format!("version {}; 1 is the only one", tag.version));
+        }
+        if tag.name != *name {
+            return Err(format!("it says that it is tag '{}'", tag.name));
+        }
+        if json::canonical(&tag.clone().sealed()) != bytes {
+            return Err("its content does not match its checksum".to_owned());
+        }
+        Ok(tag)
+    }
+}
+
+/// What is in the directory of tags.
+#[derive(Debug, Default)]
+pub struct Tags {
+    /// Each tag, or why it cannot be used: one bad tag does not hide the others.
+    pub tags: BTreeMap<TagName, Result<Tag, RecordError>>,
+    /// What is no tag: being written, or not ours.
+    pub foreign: Vec<OsString>,
+}
+
+impl Tags {
+    /// The names of a snapshot, sorted.
+    pub fn of(&self, id: SnapshotId) -> Vec<&TagName> {
+        let stands_for = |tag: &Tag| tag.snapshot_id == id;
+        self.tags
+            .iter()
+            .filter(|(_, tag)| tag.as_ref().is_ok_and(stands_for))
+            .map(|(name, _)| name)
+            .collect()
+    }
+}
+
+/// Reads one tag; `None` if there is none of that name.
+pub fn read(store: &dyn Store, name: &TagName) -> Result<Option<Tag>, RecordError> {
+    let path = layout::tag(name);
+    match store.read(&path, json::Limits::RECORD.size) {
+        Ok(bytes) => {
+            Tag::parse(name, &bytes).map(Some).map_err(|reason| RecordError::invalid(&path, reason))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(RecordError::io(&path, error)),
+    }
+}
+
+/// All tags.
+pub fn list(store: &dyn Store) -> Result<Tags, RecordError> {
+    let dir = layout::tags();
+    let mut tags = Tags::default();
+    for entry in store.list(&dir).map_err(|error| RecordError::io(&dir, error))? {
+        let Some(name) = entry.name.to_str().and_then(layout::tag_of_record) else {
+            tags.foreign.push(entry.name);
+            continue;
+        };
+        // `None` if it was deleted between the listing and the reading.
+        if let Some(tag) = read(store, &name).transpose() {
+            tags.tags.insert(name, tag);
+        }
+    }
+    tags.foreign.sort();
+    Ok(tags)
+}
+
+/// Gives a visible snapshot a name.
+pub fn create(
+    seams: Seams<'_>,
+    name: &TagName,
+    snapshot: &Ready,
+    session_id: &str,
+) -> Result<Tag, SnapshotError> {
+    check_name(name)?;
+    let store = seams.store;
+    let tag = Tag {
+        version: 1,
+        name: name.clone(),
+        snapshot_id: snapshot.id(),
+        created_at: seams.clock.now().wall,
+        session_id: session_id.to_owned(),
+        checksum: None,
+    }
+    .sealed();
+    let tmp = layout::tag_tmp(name, OpNonce::random(seams.entropy));
+    let path = layout::tag(name);
+    match store.write_new(&tmp, &path, &json::canonical(&tag)) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let there = read(store, name)?;
+            let id = there.map_or(snapshot.id(), |tag| tag.snapshot_id);
+            return Err(SnapshotError::TagExists { tag: name.clone(), id });
+        }
+        Err(error) => return Err(RecordError::io(&path, error).into()),
+    }
+    let still_there = Catalog::new(store).is_ready(snapshot.id());
+    if !still_there.map_err(SnapshotError::io("look at the snapshot again"))? {
+        // Best effort: a tag without its snapshot is doctor's to report.
+        let _ = store.unlink(&path);
+        return Err(SnapshotError::Collected { id: snapshot.id() });
+    }
+    Ok(tag)
+}
+
+/// Can it be a tag, given that ids and tags are named in one place?
+pub fn check_name(name: &TagName) -> Result<(), SnapshotError> {
+    let text = name.as_str();
+    let (digits, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
+    if !digits.is_empty() && rest.starts_with('-') && text.parse::<SnapshotId>().is_ok() {
+        let problem = format!("'{name}' looks like a snapshot's id and cannot be a tag");
+        return Err(SnapshotError::Invalid { problem });
+    }
+    Ok(())
+}
+
+/// Takes a tag away; what it stood for, or `None` if there was none.
+pub fn delete(store: &dyn Store, name: &TagName) -> Result<Option<Tag>, SnapshotError> {
+    let Some(tag) = read(store, name)? else { return Ok(None) };
+    let path = layout::tag(name);
+    match store.unlink(&path).and_then(|()| store.sync_dir(&layout::tags())) {
+        Ok(()) => Ok(Some(tag)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(RecordError::io(&path, error).into()),
+    }
+}
+
+mod checksum_text {
+    use serde::{Deserializer, Serializer};
+
+    use crate::descriptor::digest_text;
+    use crate::hash::Digest;
+
+    pub(super) fn serialize<S: Serializer>(sum: &Option<Digest>, s: S) -> Result<S::Ok, S::Error> {
+        match sum {
+            Some(digest) => digest_text::serialize(digest, s),
+            None => s.serialize_none(),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Digest>, D::Error> {
+        digest_text::deserialize(d).map(Some)
+    }
+}

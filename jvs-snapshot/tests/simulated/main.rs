@@ -1,0 +1,6 @@
+//! Publishing and collecting in a world where every call can be the last.
+
+mod collecting;
+mod publishing;
+mod reading;
+mod world;

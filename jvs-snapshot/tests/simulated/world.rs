@@ -1,0 +1,227 @@
+//! A simulated repository, sessions that take snapshots in it, and what must be
+//! true of it whatever happened.
+
+use std::io;
+
+use jvs_kit::sim::{Image, SimStore, Solo};
+use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::{Identity, Lease, Locks, Seams, Secret, Session, Want};
+use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_repo::clock::Clock;
+use jvs_repo::config::{Consistency, LockPolicy, Retention};
+use jvs_repo::duration::Span;
+use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::Isolation;
+use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_snapshot::descriptor::{About, Content, Quiescence};
+use jvs_snapshot::hash::Digest;
+use jvs_snapshot::lineage::{Lineage, Step};
+use jvs_snapshot::trees::Trees;
+use jvs_snapshot::{Catalog, Draft, PublishError, Ready, SnapshotError, Snapshots, Staged};
+
+pub(crate) const LEASE_MS: u64 = 30_000;
+/// Longer than any lease with its margins.
+pub(crate) const LONG_MS: u64 = 100_000;
+
+/// Payload trees in the simulated store, whose names are all plain.
+pub(crate) struct SimTrees<'s>(&'s SimStore);
+
+impl Trees for SimTrees<'_> {
+    fn remove(&self, tree: &RepoPath) -> io::Result<()> {
+        if self.0.stat(tree)?.kind != Kind::Directory {
+            return self.0.unlink(tree);
+        }
+        for entry in self.0.list(tree)? {
+            let name = entry.name.to_str().expect("a plain name");
+            self.remove(&tree.child(name)?)?;
+        }
+        self.0.remove_dir(tree)
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) solo: Solo,
+}
+
+impl World {
+    /// A repository with worktree `main`.
+    pub(crate) fn new() -> Self {
+        World::with(Isolation::Exclusive)
+    }
+
+    pub(crate) fn with(isolation: Isolation) -> Self {
+        let world = World { solo: Solo::new() };
+        let store = world.solo.store();
+        store.make_dir(&layout::control_dir()).expect("control directory");
+        for part in layout::skeleton() {
+            store.make_dir(&part).expect("skeleton");
+        }
+        store.sync_dir(&layout::control_dir()).expect("synced");
+        store.sync_dir(&RepoPath::root()).expect("synced");
+        jvs_lock::worktrees::create(&world.locks("maker"), &main(), isolation).expect("main");
+        world
+    }
+
+    /// The world that a power cut left.
+    pub(crate) fn on(image: Image) -> Self {
+        World { solo: Solo::on(image) }
+    }
+
+    pub(crate) fn seams(&self) -> Seams<'_> {
+        Seams { store: self.solo.store(), clock: self.solo.clock(), entropy: self.solo.entropy() }
+    }
+
+    pub(crate) fn trees(&self) -> SimTrees<'_> {
+        SimTrees(self.solo.store())
+    }
+
+    pub(crate) fn catalog(&self) -> Catalog<'_> {
+        Catalog::new(self.solo.store())
+    }
+
+    pub(crate) fn locks(&self, id: &str) -> Locks<'_> {
+        let identity = Identity {
+            host: "host".into(),
+            user: "ann".into(),
+            pid: 1,
+            start_time: 1,
+            pid_namespace: Some(1),
+            boot_id: self.solo.clock().boot_id(),
+            environment: Environment::Local,
+            purpose: Purpose::Interactive,
+        };
+        let mut secret = [0; 32];
+        secret[..id.len()].copy_from_slice(id.as_bytes());
+        let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
+        let log = Log::new(self.solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
+        Locks::new(self.seams(), session, LockPolicy::default(), log)
+    }
+
+    pub(crate) fn lease(&self, id: &str) -> Lease<'_> {
+        self.locks(id).acquire(&main(), Want::lease(LEASE_MS)).expect("free or stealable")
+    }
+
+    /// The head that the register names.
+    pub(crate) fn head(&self) -> Option<SnapshotId> {
+        self.locks("reader").inspect(&main()).expect("readable").state.head
+    }
+
+    /// What people see, newest first.
+    pub(crate) fn history(&self) -> Vec<SnapshotId> {
+        let lineage = Lineage::from_head(self.catalog(), self.head()).expect("a lineage");
+        let steps: Result<Vec<Step>, _> = lineage.collect();
+        steps
+            .expect("no ancestor is missing")
+            .into_iter()
+            .filter_map(Step::ready)
+            .map(|ready| ready.id())
+            .collect()
+    }
+
+    /// Every directory that is visible, in whatever lineage.
+    pub(crate) fn visible(&self) -> Vec<SnapshotId> {
+        let ids = self.catalog().list().expect("listed").snapshots;
+        ids.into_iter().filter(|id| self.catalog().is_ready(*id).expect("looked")).collect()
+    }
+
+    /// READY means verifiable: what the descriptor says is there, byte by byte.
+    pub(crate) fn assert_all_visible_are_whole(&self) {
+        for id in self.visible() {
+            let ready = self.catalog().open(id).expect("a visible snapshot can be opened");
+            let manifest = layout::manifest(&ready.dir());
+            let bytes = self.solo.store().read(&manifest, 1000).expect("its manifest is there");
+            assert_eq!(Digest::of(&bytes), ready.descriptor().manifest_hash, "{id}");
+            let file = payload_file(&ready.dir());
+            let bytes = self.solo.store().read(&file, 1000).expect("its file is there");
+            assert_eq!(Digest::of(&bytes), ready.descriptor().payload_root_hash, "{id}");
+        }
+    }
+
+    /// Names in a directory, sorted.
+    pub(crate) fn names(&self, dir: &RepoPath) -> Vec<String> {
+        let entries = self.solo.store().list(dir).expect("listed");
+        let mut names: Vec<String> =
+            entries.into_iter().map(|e| e.name.to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+pub(crate) fn main() -> WorktreeName {
+    WorktreeName::main()
+}
+
+pub(crate) fn payload_file(dir: &RepoPath) -> RepoPath {
+    layout::snapshot_payload(dir).child("file").expect("plain")
+}
+
+pub(crate) fn about(now: jvs_repo::clock::WallMs) -> About {
+    About {
+        created_at: now,
+        note: None,
+        tags: Vec::new(),
+        consistency: Consistency::Quiesced,
+        holder_id: "host:ann:1:1".into(),
+        session_id: "s".into(),
+    }
+}
+
+/// Stands in for a capture: one file, a manifest, all of it synced.
+pub(crate) fn fill(store: &SimStore, draft: &Draft<'_>, text: &str) -> io::Result<Content> {
+    let dir = draft.dir();
+    store.make_dir(&layout::snapshot_payload(&dir))?;
+    for path in [payload_file(&dir), layout::manifest(&dir)] {
+        let file = store.create_new(&path)?;
+        file.write_at(0, text.as_bytes())?;
+        file.sync()?;
+    }
+    store.sync_dir(&layout::snapshot_payload(&dir))?;
+    store.sync_dir(&dir)?;
+    Ok(Content {
+        files: 1,
+        bytes: text.len() as u64,
+        payload_root_hash: Digest::of(text.as_bytes()),
+        manifest_hash: Digest::of(text.as_bytes()),
+        engine: "copy".into(),
+        degraded: Vec::new(),
+        quiescence: Quiescence { proven: true, compared: 1, attempts: 1, changed: Vec::new() },
+        risk: None,
+    })
+}
+
+/// Everything before the commit.
+pub(crate) fn stage<'r>(
+    world: &World,
+    at: &Snapshots<'r>,
+    lease: &mut Lease<'_>,
+    text: &str,
+) -> Result<Staged<'r>, SnapshotError> {
+    let draft = at.begin(&lease.fence()?)?;
+    let now = world.solo.clock().now().wall;
+    let stuck = |source| SnapshotError::Io { doing: "stage".into(), source };
+    let content = fill(world.solo.store(), &draft, text).map_err(stuck)?;
+    draft.seal(about(now), content).map_err(|error| stuck(error.source))
+}
+
+/// One whole snapshot in a world without faults.
+pub(crate) fn snapshot(world: &World, lease: &mut Lease<'_>, text: &str) -> Ready {
+    world.solo.pass_ms(1);
+    let trees = world.trees();
+    let at = Snapshots::new(world.seams(), &trees);
+    let staged = stage(world, &at, lease, text).expect("staged");
+    let fence = lease.fence().expect("live");
+    match staged.publish(fence) {
+        Ok(ready) => ready,
+        Err(error) => panic!("published: {error}"),
+    }
+}
+
+pub(crate) fn code_of(error: &PublishError<'_>) -> jvs_repo::code::Code {
+    jvs_repo::code::Coded::code(error)
+}
+
+pub(crate) fn keep(last: u64, within_ms: u64) -> Retention {
+    Retention { keep_last: last, keep_within: Span::from_ms(within_ms) }
+}
