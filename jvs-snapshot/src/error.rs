@@ -219,3 +219,22 @@ impl Coded for SnapshotError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_content_has_codes_of_its_own_and_a_next_command() {
+        let id = SnapshotId { created_ms: 1, random: 1 };
+        let problem = String::from("x");
+        for (error, code) in [
+            (SnapshotError::Mismatch { id, problem: problem.clone() }, Code::PayloadHashMismatch),
+            (SnapshotError::Broken { child: Some(id), problem }, Code::LineageBroken),
+            (SnapshotError::Writeback { blocks: 3 }, Code::UnsafeFilesystem),
+        ] {
+            assert_eq!(error.code(), code, "{error}");
+            assert!(error.hint().is_some(), "{error}");
+        }
+    }
+}

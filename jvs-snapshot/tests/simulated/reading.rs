@@ -84,6 +84,23 @@ fn a_lineage_whose_parent_is_missing_or_whose_count_does_not_fall_is_broken() {
 }
 
 #[test]
+fn a_descriptor_that_was_changed_is_named_and_nothing_is_opened_by_it() {
+    let world = World::new();
+    let made = three(&world);
+    let path = layout::descriptor(&made[1].dir());
+    let file = world.solo.store().open_writable(&path).expect("opened");
+    file.write_at(40, b"X").expect("written");
+    let error = world.catalog().open(made[1].id()).expect_err("tampered");
+    assert_eq!(error.code(), Code::DescriptorCorrupt);
+    assert!(error.to_string().contains(path.as_str()), "{error}");
+    let copied = layout::descriptor(&made[2].dir());
+    world.solo.store().unlink(&path).expect("unlinked");
+    world.solo.store().rename(&copied, &path).expect("moved");
+    let error = world.catalog().open(made[1].id()).expect_err("another's descriptor");
+    assert!(error.to_string().contains("it describes"), "{error}");
+}
+
+#[test]
 fn a_tag_stays_what_it_is_until_it_is_deleted() {
     let world = World::new();
     let made = three(&world);
@@ -109,11 +126,11 @@ fn a_change_of_any_byte_of_a_tag_is_noticed() {
     let path = layout::tag(&tag("v1"));
     let bytes = store.read(&path, 10_000).expect("read");
     let file = store.open_writable(&path).expect("opened");
-    for at in 0..bytes.len() {
-        file.write_at(at as u64, &[bytes[at] ^ 1]).expect("written");
+    for (at, byte) in bytes.iter().enumerate() {
+        file.write_at(at as u64, &[byte ^ 1]).expect("written");
         let error = tags::read(store, &tag("v1")).expect_err("tampered");
         assert_eq!(error.code(), Code::RecordInvalid, "byte {at}");
-        file.write_at(at as u64, &[bytes[at]]).expect("written");
+        file.write_at(at as u64, &[*byte]).expect("written");
     }
     assert!(tags::read(store, &tag("v1")).expect("as it was").is_some());
 }

@@ -135,8 +135,11 @@ fn every_crate_says_what_it_is_for_what_it_must_not_know_and_what_it_cannot_do()
 fn dependencies_between_crates_run_one_way() {
     for (place, name) in CRATES.iter().enumerate() {
         for dependency in own_dependencies(name) {
+            // The kit knows only the first crate, so all after it may be tested
+            // with it: no crate meets another build of itself.
+            let kit = dependency == "jvs-kit" && place > 0;
             assert!(
-                CRATES[..place].contains(&dependency.as_str()),
+                kit || CRATES[..place].contains(&dependency.as_str()),
                 "{name} must not depend on {dependency}: the order is {}",
                 CRATES.join(" ← ")
             );
