@@ -192,6 +192,96 @@ pub fn create(
     made.inspect_err(|_| began.undo(locks, name))
 }
 
+/// The snapshot that a worktree is made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Base {
+    /// It becomes the head.
+    pub head: SnapshotId,
+    /// Which commit of its lineage it is.
+    pub generation: Generation,
+}
+
+/// A worktree that has its register and not yet its files. While it is begun its
+/// base is a head, so nobody collects it; until [`Begun::finish`] it is on no
+/// list.
+#[must_use = "a worktree that is begun must be finished or undone"]
+pub struct Begun<'l, 'r> {
+    locks: &'l Locks<'r>,
+    name: WorktreeName,
+    isolation: Isolation,
+    base: Base,
+    state: State,
+    began: Began,
+}
+
+/// Begins a worktree that has the files of a snapshot.
+pub fn begin_from<'l, 'r>(
+    locks: &'l Locks<'r>,
+    name: &WorktreeName,
+    isolation: Isolation,
+    base: Base,
+) -> Result<Begun<'l, 'r>, WorktreeError> {
+    let store = locks.seams.store;
+    if record::read(store, name)?.is_some() {
+        return Err(exists(name, "there is one of that name"));
+    }
+    let began = Began::note(locks, name)?;
+    if began.payload_was_there {
+        return Err(exists(name, "its directory is there"));
+    }
+    let origin =
+        Origin { token: FencingToken(0), generation: base.generation, head: Some(base.head) };
+    let state = register_for(locks, name, origin)?;
+    Ok(Begun { locks, name: name.clone(), isolation, base, state, began })
+}
+
+impl Begun<'_, '_> {
+    /// The first state of its register.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &WorktreeName {
+        &self.name
+    }
+
+    /// Puts the tree at `files`, in the repository, in its place, and the
+    /// worktree on the list.
+    pub fn finish(self, files: &RepoPath) -> Result<WorktreeRecord, WorktreeError> {
+        let placed = self.place(files);
+        if placed.is_err() {
+            self.began.undo(self.locks, &self.name);
+        }
+        placed
+    }
+
+    fn place(&self, files: &RepoPath) -> Result<WorktreeRecord, WorktreeError> {
+        let store = self.locks.seams.store;
+        let payload = layout::payload(&self.name);
+        let parent = payload.parent();
+        match store.make_dir(&parent) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io_at(&parent)(error));
+            }
+            _ => {}
+        }
+        store.rename_new(files, &payload).map_err(io_at(&payload))?;
+        store.sync_dir(&parent).map_err(io_at(&parent))?;
+        let now = self.locks.seams.clock.now().wall;
+        let mut made = WorktreeRecord::new(self.isolation, now);
+        made.base = Some(self.base.head);
+        let op = OpNonce::random(self.locks.seams.entropy);
+        record::create(store, &self.name, &made, op)?;
+        Ok(made)
+    }
+
+    /// Gives it up.
+    pub fn undo(self) {
+        self.began.undo(self.locks, &self.name);
+    }
+}
+
 /// What was there before a worktree was begun, so that a failure leaves no more
 /// behind than it found.
 struct Began {

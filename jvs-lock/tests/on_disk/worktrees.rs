@@ -1,6 +1,6 @@
 use jvs_lock::{Hold, Want, worktrees};
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::id::{FencingToken, SnapshotId};
+use jvs_repo::id::{FencingToken, Generation, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self as record, Isolation};
@@ -138,4 +138,30 @@ fn main_stays_where_it_is() {
     let ann = world.session("ann");
     assert_eq!(worktrees::remove(&ann, &main(), true).expect_err("main").code(), Code::Usage);
     assert_eq!(worktrees::rename(&ann, &main(), &name("x")).expect_err("main").code(), Code::Usage);
+}
+
+#[test]
+fn a_worktree_made_from_a_snapshot_begins_with_it_as_its_head_and_is_there_once_it_is_finished() {
+    let world = World::new();
+    let locks = world.session("a");
+    let name: WorktreeName = "copy".parse().expect("valid");
+    let head = SnapshotId { created_ms: 7, random: 7 };
+    let base = worktrees::Base { head, generation: Generation(3) };
+    let files = layout::staged("files").expect("plain");
+
+    let begun = worktrees::begin_from(&locks, &name, Isolation::Exclusive, base).expect("begun");
+    assert_eq!((begun.state().head, begun.state().generation), (Some(head), Generation(3)));
+    assert!(world.names(&layout::worktree_records()).iter().all(|name| name != "copy.json"));
+    begun.undo();
+    assert!(!world.names(&layout::locks()).contains(&"copy.fence".to_owned()));
+
+    let begun = worktrees::begin_from(&locks, &name, Isolation::Exclusive, base).expect("again");
+    assert!(begun.state().token > FencingToken(0), "above what its name once stood for");
+    world.store.make_dir(&files).expect("made");
+    let record = begun.finish(&files).expect("finished");
+    assert_eq!(record.base, Some(head));
+    assert_eq!(locks.inspect(&name).expect("seen").state.head, Some(head));
+    let again = worktrees::begin_from(&locks, &name, Isolation::Exclusive, base);
+    assert_eq!(again.err().expect("is there").code(), Code::Exists);
+    assert!(world.audit(&[&main(), &name]).problems.is_empty());
 }
