@@ -1,7 +1,7 @@
 //! Visits every state of a world, or many at random, and asks of each whether
 //! it may be.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
@@ -33,6 +33,7 @@ pub struct Explorer<'c> {
     each_step: Vec<StepCheck<'c>>,
     at_end: Vec<StateCheck<'c>>,
     prune: bool,
+    shortest: bool,
     max_states: u64,
     max_runs: u64,
 }
@@ -67,6 +68,7 @@ impl<'c> Explorer<'c> {
                 power_cuts: PowerCuts::EveryPrefix,
                 private: None,
                 crashes_in_private: false,
+                forget_private: false,
                 clock_is_a_step: false,
                 injected: Vec::new(),
                 max_calls: 500,
@@ -78,6 +80,7 @@ impl<'c> Explorer<'c> {
             each_step: Vec::new(),
             at_end: Vec::new(),
             prune: true,
+            shortest: false,
             max_states: 5_000_000,
             max_runs: 50_000_000,
         }
@@ -221,6 +224,15 @@ impl<'c> Explorer<'c> {
         self
     }
 
+    /// What is written to private files does not tell two states apart, so that
+    /// there are fewer. For scenarios in which no check and no process but the
+    /// writer reads them.
+    #[must_use]
+    pub fn forget_private(mut self) -> Self {
+        self.rules.forget_private = true;
+        self
+    }
+
     /// Others may run, and time may jump, between the answer to a call and
     /// a look at the clock. Without this a process looks at the clock at the
     /// moment of its last answer.
@@ -241,6 +253,14 @@ impl<'c> Explorer<'c> {
     #[must_use]
     pub fn without_pruning(mut self) -> Self {
         self.prune = false;
+        self
+    }
+
+    /// Finds the shortest way to a violation first, for people to read; needs
+    /// much more memory.
+    #[must_use]
+    pub fn shortest_first(mut self) -> Self {
+        self.shortest = true;
         self
     }
 
@@ -293,7 +313,7 @@ impl<'c> Explorer<'c> {
     #[must_use = "a report that nobody reads proves nothing"]
     pub fn run(&self) -> Report {
         let mut search = Search::new(self);
-        let verdict = search.depth_first();
+        let verdict = if self.shortest { search.breadth_first() } else { search.depth_first() };
         search.report(verdict)
     }
 
@@ -397,66 +417,120 @@ impl<'e, 'c> Search<'e, 'c> {
     }
 
     fn depth_first(&mut self) -> Verdict {
-        let explorer = self.explorer;
-        let first = match State::first(&explorer.image, &mut self.machine) {
+        let (state, choices) = match self.first() {
             Ok(first) => first,
             Err(wrong) => return self.violated(wrong, Vec::new()),
         };
-        let mut stack: Vec<Frame> = Vec::new();
-        if let Err(wrong) = self.arrive(first, &mut stack) {
-            return self.violated(wrong, Vec::new());
-        }
+        let mut stack = vec![Frame { state, choices, next: 0 }];
         while let Some(frame) = stack.last_mut() {
             let Some(&choice) = frame.choices.get(frame.next) else {
                 stack.pop();
                 continue;
             };
             frame.next += 1;
-            self.steps += 1;
-            let mut after = frame.state.clone();
-            let mut arrived = after.apply(&mut self.machine, choice);
-            if arrived.is_ok() {
-                // Dying after a call is dying before the next, except after the last.
-                if let Choice::Step(process, Way::Plain) = choice
-                    && after.status(process) == Status::Done
-                    && frame.state.may_crash()
-                {
-                    frame.choices.push(Choice::Step(process, Way::ThenDies));
+            let made = self.step(&frame.state, &mut frame.choices, choice);
+            match made.and_then(|state| Ok((self.arrive(&state, stack.len())?, state))) {
+                Ok((Some(choices), state)) => stack.push(Frame { state, choices, next: 0 }),
+                Ok((None, _)) => {}
+                Err(wrong) => {
+                    let path = stack.iter().map(|frame| frame.choices[frame.next - 1]).collect();
+                    return self.violated(wrong, path);
                 }
-                arrived = explorer.check_step(&frame.state, &after);
             }
-            if let Err(wrong) = arrived.and_then(|()| self.arrive(after, &mut stack)) {
-                let path = stack.iter().map(|frame| frame.choices[frame.next - 1]).collect();
-                return self.violated(wrong, path);
-            }
-            if self.states > explorer.max_states {
-                return Verdict::Incomplete(format!("more than {} states", explorer.max_states));
-            }
-            if self.runs > explorer.max_runs {
-                return Verdict::Incomplete(format!("more than {} runs", explorer.max_runs));
+            if let Some(why) = self.too_much() {
+                return Verdict::Incomplete(why);
             }
         }
         Verdict::Holds
     }
 
-    /// Looks at a state, and makes it the next to go on from if it is new.
-    fn arrive(&mut self, state: State, stack: &mut Vec<Frame>) -> Result<(), Bad> {
-        let is_new = self.seen.insert(fingerprint(&state));
+    fn breadth_first(&mut self) -> Verdict {
+        let (state, choices) = match self.first() {
+            Ok(first) => first,
+            Err(wrong) => return self.violated(wrong, Vec::new()),
+        };
+        // How each state was first come to: from which, by what choice.
+        let mut ways: Vec<Option<(usize, Choice)>> = vec![None];
+        let mut waiting = VecDeque::from([(0, 0, state, choices)]);
+        while let Some((id, depth, state, mut choices)) = waiting.pop_front() {
+            let mut next = 0;
+            while let Some(&choice) = choices.get(next) {
+                next += 1;
+                let made = self.step(&state, &mut choices, choice);
+                match made.and_then(|state| Ok((self.arrive(&state, depth + 1)?, state))) {
+                    Ok((Some(choices), state)) => {
+                        waiting.push_back((ways.len(), depth + 1, state, choices));
+                        ways.push(Some((id, choice)));
+                    }
+                    Ok((None, _)) => {}
+                    Err(wrong) => {
+                        let mut path = vec![choice];
+                        let mut here = id;
+                        while let Some((from, choice)) = ways[here] {
+                            path.push(choice);
+                            here = from;
+                        }
+                        path.reverse();
+                        return self.violated(wrong, path);
+                    }
+                }
+                if let Some(why) = self.too_much() {
+                    return Verdict::Incomplete(why);
+                }
+            }
+        }
+        Verdict::Holds
+    }
+
+    fn first(&mut self) -> Result<(State, Vec<Choice>), Bad> {
+        let state = State::first(&self.explorer.image, &mut self.machine)?;
+        let choices = self.arrive(&state, 0)?.unwrap_or_default();
+        Ok((state, choices))
+    }
+
+    /// The state after `choice`, one of `choices`.
+    fn step(
+        &mut self,
+        from: &State,
+        choices: &mut Vec<Choice>,
+        choice: Choice,
+    ) -> Result<State, Bad> {
+        self.steps += 1;
+        let mut after = from.clone();
+        after.apply(&mut self.machine, choice)?;
+        // Dying after a call is dying before the next, except after the last.
+        if let Choice::Step(process, Way::Plain) = choice
+            && after.status(process) == Status::Done
+            && from.may_crash()
+        {
+            choices.push(Choice::Step(process, Way::ThenDies));
+        }
+        self.explorer.check_step(from, &after)?;
+        Ok(after)
+    }
+
+    /// Looks at a state. What can happen next, if that was not asked before.
+    fn arrive(&mut self, state: &State, depth: usize) -> Result<Option<Vec<Choice>>, Bad> {
+        let is_new = self.seen.insert(fingerprint(state));
         if self.explorer.prune && !is_new {
-            return Ok(());
+            return Ok(None);
         }
         self.states += 1;
-        self.max_depth = self.max_depth.max(stack.len());
-        self.explorer.check_state(&state)?;
+        self.max_depth = self.max_depth.max(depth);
+        self.explorer.check_state(state)?;
         if state.ended() {
             self.runs += 1;
-            self.ends.insert(fingerprint(&End(&state)));
+            self.ends.insert(fingerprint(&End(state)));
         }
-        let choices = state.choices(&self.machine);
-        if !choices.is_empty() {
-            stack.push(Frame { state, choices, next: 0 });
+        Ok(Some(state.choices(&self.machine)))
+    }
+
+    fn too_much(&self) -> Option<String> {
+        let (states, runs) = (self.explorer.max_states, self.explorer.max_runs);
+        if self.states > states {
+            return Some(format!("more than {states} states"));
         }
-        Ok(())
+        (self.runs > runs).then(|| format!("more than {runs} runs"))
     }
 
     fn at_random(&mut self, seed: u64, walks: u64) -> Verdict {

@@ -36,6 +36,8 @@ enum Body {
 struct Node {
     body: Body,
     mark: u128,
+    /// Its content does not tell two images apart.
+    forgotten: bool,
 }
 
 /// Entries that change in one step: (directory, name, what it names now).
@@ -90,8 +92,13 @@ impl Image {
     }
 
     fn put(&mut self, ino: Ino, body: Body) {
-        let mark = fingerprint(&(ino, &body));
-        let old = self.nodes.insert(ino, Arc::new(Node { body, mark }));
+        let forgotten = self.nodes.get(&ino).is_some_and(|node| node.forgotten);
+        self.put_new(ino, body, forgotten);
+    }
+
+    fn put_new(&mut self, ino: Ino, body: Body, forgotten: bool) {
+        let mark = if forgotten { fingerprint(&ino) } else { fingerprint(&(ino, &body)) };
+        let old = self.nodes.insert(ino, Arc::new(Node { body, mark, forgotten }));
         let old = old.map_or(0, |node| node.mark);
         self.sum = self.sum.wrapping_sub(old).wrapping_add(mark);
     }
@@ -168,8 +175,8 @@ impl Image {
             || self.entries(outer).is_ok_and(|e| e.values().any(|&ino| self.is_within(inner, ino)))
     }
 
-    pub(crate) fn add_file(&mut self, ino: Ino, dir: Ino, name: &str) {
-        self.put(ino, Body::File { bytes: Arc::default(), durable: None });
+    pub(crate) fn add_file(&mut self, ino: Ino, dir: Ino, name: &str, forgotten: bool) {
+        self.put_new(ino, Body::File { bytes: Arc::default(), durable: None }, forgotten);
         self.edit(vec![(dir, name.into(), Some(ino))]);
     }
 
@@ -344,7 +351,7 @@ impl Image {
                     Body::Directory { entries: Arc::new(entries), durable: None }
                 }
             };
-            left.put(ino, body);
+            left.put_new(ino, body, self.nodes[&ino].forgotten);
         }
         left
     }

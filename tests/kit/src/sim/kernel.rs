@@ -24,6 +24,8 @@ pub(crate) struct Caller {
     pub(crate) lane: usize,
     pub(crate) mount: usize,
     pub(crate) now_ms: u64,
+    /// What it writes to a file that it makes now tells no two states apart.
+    pub(crate) forgotten: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -117,7 +119,7 @@ impl Kernel {
             Call::CreateNew(path) => {
                 let (dir, name) = self.absent(path)?;
                 let ino = self.new_ino(caller);
-                self.image.add_file(ino, dir, name);
+                self.image.add_file(ino, dir, name, caller.forgotten);
                 self.changed(caller, dir, name, None);
                 Ok(self.opened(caller, ino, true))
             }

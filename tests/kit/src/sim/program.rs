@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jvs_repo::clock::{BootId, BootMs, Discipline, Reading, WallMs};
+use jvs_repo::store::RepoPath;
 use rustix::io::Errno;
 
 use super::board::Value;
@@ -26,6 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Threads of one process that are kept where they stopped.
 const KEPT: usize = 8;
 
+/// Does this path concern one process only?
+pub(crate) type IsPrivate = Arc<dyn Fn(&RepoPath) -> bool + Send + Sync>;
+
 /// A history of a process: its place in the tree.
 pub(crate) type History = u32;
 
@@ -36,6 +40,8 @@ struct Node {
     /// What it did before its request.
     effects: Vec<Effect>,
     request: Request,
+    /// It is a call on paths that concern this process only.
+    private: bool,
     after: HashMap<Answer, History>,
 }
 
@@ -47,6 +53,7 @@ pub(crate) struct Program {
     discipline: Discipline,
     body: Body,
     nodes: Vec<Node>,
+    is_private: Option<IsPrivate>,
     stopped_at: VecDeque<(History, Thread)>,
     pool: Pool,
 }
@@ -60,6 +67,7 @@ impl Program {
         host: usize,
         discipline: Discipline,
         body: Body,
+        is_private: Option<IsPrivate>,
         pool: Pool,
     ) -> Self {
         let start = Node {
@@ -67,6 +75,7 @@ impl Program {
             answer: Answer::Done,
             effects: Vec::new(),
             request: Request::Start,
+            private: false,
             after: HashMap::new(),
         };
         Program {
@@ -76,6 +85,7 @@ impl Program {
             discipline,
             body,
             nodes: vec![start],
+            is_private,
             stopped_at: VecDeque::new(),
             pool,
         }
@@ -84,6 +94,11 @@ impl Program {
     /// What the process asks after this history.
     pub(crate) fn request(&self, at: History) -> &Request {
         &self.nodes[at as usize].request
+    }
+
+    /// Is that a call on paths that concern this process only?
+    pub(crate) fn is_private(&self, at: History) -> bool {
+        self.nodes[at as usize].private
     }
 
     /// What it did since the answer before.
@@ -117,8 +132,21 @@ impl Program {
                 self.stopped_at.pop_front();
             }
         }
-        let after = HashMap::new();
-        self.nodes.push(Node { parent: at, answer: answer.clone(), effects, request, after });
+        let private = match (&request, &self.is_private) {
+            (Request::Call(call), Some(is_private)) => {
+                let (a, b) = call.paths();
+                is_private(a) && b.is_none_or(|b| is_private(b))
+            }
+            _ => false,
+        };
+        self.nodes.push(Node {
+            parent: at,
+            answer: answer.clone(),
+            effects,
+            request,
+            private,
+            after: HashMap::new(),
+        });
         self.nodes[at as usize].after.insert(answer.clone(), history);
         history
     }

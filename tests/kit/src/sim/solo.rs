@@ -212,7 +212,7 @@ struct Inner {
 
 impl Inner {
     fn caller(&self) -> Caller {
-        Caller { lane: CALLER_LANE, mount: 0, now_ms: self.up_ms }
+        Caller { lane: CALLER_LANE, mount: 0, now_ms: self.up_ms, forgotten: false }
     }
 }
 

@@ -7,7 +7,6 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use jvs_repo::clock::Discipline;
-use jvs_repo::store::RepoPath;
 use rustix::io::Errno;
 
 use super::board::{Board, Value};
@@ -17,7 +16,7 @@ use super::fault::carry_out;
 use super::image::Image;
 use super::kernel::{Caching, Caller, Kernel};
 use super::process::{Process, Start};
-use super::program::{History, Pool, Program};
+use super::program::{History, IsPrivate, Pool, Program};
 
 /// Wall time when a world begins: 2025-01-01T00:00:00Z.
 pub(crate) const WALL_AT_START_MS: u64 = 1_735_689_600_000;
@@ -64,9 +63,6 @@ pub enum PowerCuts {
     EveryPrefix,
 }
 
-/// Does this path concern one process only?
-pub(crate) type IsPrivate = Arc<dyn Fn(&RepoPath) -> bool + Send + Sync>;
-
 /// What may happen in a world. Stays the same while it is explored.
 pub(crate) struct Rules {
     pub(crate) processes: Vec<Process>,
@@ -78,6 +74,7 @@ pub(crate) struct Rules {
     pub(crate) power_cuts: PowerCuts,
     pub(crate) private: Option<IsPrivate>,
     pub(crate) crashes_in_private: bool,
+    pub(crate) forget_private: bool,
     pub(crate) clock_is_a_step: bool,
     /// (process, number of its call, how it goes).
     pub(crate) injected: Vec<(usize, u32, Way)>,
@@ -101,7 +98,8 @@ impl Rules {
             let host = self.host(n);
             let setup = self.hosts.get(host).copied().unwrap_or_default();
             let body = process.body.clone();
-            Program::new(n, &process.name, host, setup.discipline, body, pool.clone())
+            let private = self.private.clone();
+            Program::new(n, &process.name, host, setup.discipline, body, private, pool.clone())
         };
         self.processes.iter().enumerate().map(program).collect()
     }
@@ -270,9 +268,15 @@ impl State {
         process.status == Status::Running && process.wakes_at_ms.is_none_or(|t| t <= self.now_ms)
     }
 
-    fn caller(&self, rules: &Rules, process: usize) -> Caller {
-        // Lane 0 is the setup's.
-        Caller { lane: process + 1, mount: rules.mount(process), now_ms: self.now_ms }
+    fn caller(&self, machine: &Machine<'_>, process: usize) -> Caller {
+        let private = machine.programs[process].is_private(self.processes[process].at);
+        Caller {
+            // Lane 0 is the setup's.
+            lane: process + 1,
+            mount: machine.rules.mount(process),
+            now_ms: self.now_ms,
+            forgotten: private && machine.rules.forget_private,
+        }
     }
 
     fn request<'m>(&self, machine: &'m Machine<'_>, process: usize) -> &'m Request {
@@ -342,7 +346,7 @@ impl State {
             Request::Pick(below) => (0..*below).for_each(|n| add(Way::Picks(n))),
             Request::Call(call) => {
                 add(Way::Plain);
-                if self.kernel.could_be_stale(self.caller(machine.rules, process), call) {
+                if self.kernel.could_be_stale(self.caller(machine, process), call) {
                     add(Way::Stale);
                 }
                 if call.is_rename() && self.kernel.has_source_of(call) {
@@ -371,11 +375,7 @@ impl State {
         let Request::Call(call) = self.request(machine, process) else { return None };
         let rules = machine.rules;
         let mut choices = vec![Choice::Step(process, Way::Plain)];
-        if let Some(private) = &rules.private
-            && let (a, b) = call.paths()
-            && private(a)
-            && b.is_none_or(|b| private(b))
-        {
+        if machine.programs[process].is_private(self.processes[process].at) {
             if rules.crashes_in_private && self.left.crashes > 0 {
                 choices.push(Choice::Crash(process));
             }
@@ -428,7 +428,7 @@ impl State {
             }
             Choice::Land(n) => {
                 let LateRename { call, mount } = self.late.remove(n);
-                let caller = Caller { lane: 0, mount, now_ms: self.now_ms };
+                let caller = Caller { lane: 0, mount, now_ms: self.now_ms, forgotten: false };
                 let answer = self.kernel.perform(caller, &call, false);
                 machine.trace.line(|| format!("late {call} = {answer}"));
             }
@@ -498,7 +498,7 @@ impl State {
             Request::Call(call) => {
                 let injected = self.injected(machine.rules, process);
                 let way = injected.unwrap_or(way);
-                let caller = self.caller(machine.rules, process);
+                let caller = self.caller(machine, process);
                 let outcome = carry_out(&mut self.kernel, caller, call, way);
                 if injected.is_none() {
                     self.pay_for(way, outcome.note);

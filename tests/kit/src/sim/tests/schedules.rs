@@ -39,6 +39,29 @@ fn the_literal_steal_has_two_winners() {
 }
 
 #[test]
+fn the_shortest_way_is_found_first_if_asked_for() {
+    let world = || {
+        Explorer::new()
+            .setup(|solo| create(solo.store(), "lock", b"1"))
+            .processes([literal_steal("A"), literal_steal("B")])
+            .crashes(1)
+            .time_jumps(1, [5])
+            .always(at_most_one_winner)
+    };
+    let (long, short) = (world().run().violation(), world().shortest_first().run().violation());
+    // Open, read, create, write, rename of each, and nothing else.
+    assert_eq!(short.choices.len(), 10, "{short}");
+    assert!(short.choices.len() <= long.choices.len(), "{long}");
+    assert_eq!(world().shortest_first().replay(&short.choices).violation, Some(short.message));
+    let all = |w: Explorer<'_>| {
+        let report = w.run().holds();
+        (report.states, report.steps, report.runs, report.distinct_ends)
+    };
+    let grid = || Explorer::new().processes([independent("a", 3), independent("b", 4)]).crashes(1);
+    assert_eq!(all(grid()), all(grid().shortest_first()), "the order makes no difference");
+}
+
+#[test]
 fn a_violation_is_found_again_by_its_choices() {
     let explorer = Explorer::new()
         .setup(|solo| create(solo.store(), "lock", b"1"))
@@ -193,6 +216,27 @@ fn private_paths_are_no_place_to_be_interrupted() {
     assert_eq!(private.runs, 1, "only b takes steps: {private}");
     let dying = world().private(|_| true).crashes(1).crashes_in_private().run().holds();
     assert!(dying.distinct_ends > 4, "{dying}");
+}
+
+#[test]
+fn what_is_private_can_be_left_out_of_account() {
+    let chatty = |name: &str| {
+        Process::new(name, |p| {
+            let log = p.store().create_new(&path(&format!("log-{}", p.name()))).expect("new");
+            let first = p.store().rename(&path("a"), &path("b")).is_ok();
+            log.write_at(0, if first { b"first" } else { b"later" }).expect("written");
+            let _ = p.store().stat(&path("b"));
+        })
+    };
+    let world = || {
+        Explorer::new()
+            .setup(|solo| create(solo.store(), "a", b""))
+            .processes([chatty("A"), chatty("B")])
+            .private(|path| path.as_str().starts_with("log-"))
+    };
+    let (all, fewer) = (world().run().holds(), world().forget_private().run().holds());
+    assert_eq!((all.distinct_ends, fewer.distinct_ends), (2, 1));
+    assert!(fewer.states < all.states, "{fewer} {all}");
 }
 
 #[test]
