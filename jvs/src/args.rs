@@ -3,6 +3,7 @@
 mod audit;
 mod config;
 mod demo;
+mod hot;
 mod init;
 mod lock;
 mod shell;
@@ -113,6 +114,9 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
 
 /// Reads the command line.
 pub(crate) fn parse(words: Vec<OsString>) -> Words {
+    if let Some(args) = hot::parse(&words) {
+        return Words::Command(args);
+    }
     let error = match Args::try_parse_from(&words) {
         Ok(args) => return Words::Command(args),
         Err(error) => error,

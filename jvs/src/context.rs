@@ -15,10 +15,11 @@ use jvs_repo::id::{FencingToken, HolderNonce, strict_decimal};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::repo::Repo;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
+use serde_json::Value;
 
 use crate::args::Global;
 use crate::fail::{Failure, Stuck};
-use crate::render::{Output, Paint};
+use crate::render::{Done, Output, Paint};
 use crate::session::{self, Acting, Unusable};
 
 /// The environment variables, through a door that tests can stand in.
@@ -79,6 +80,11 @@ impl<'a> Context<'a> {
     /// How to emphasise text on standard output.
     pub(crate) fn paint(&self) -> Paint {
         self.output.paint()
+    }
+
+    /// An answer whose data is only made if a program wants it.
+    pub(crate) fn done(&self, data: impl FnOnce() -> Value) -> Done {
+        Done::new(if self.output.is_json() { data() } else { Value::Null })
     }
 
     pub(crate) fn output(&self) -> Output {

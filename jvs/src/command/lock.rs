@@ -49,9 +49,13 @@ fn want<'w>(args: &'w LeaseArgs, config: &Config, acting: &Acting) -> Want<'w> {
 /// One look at the lock of `worktree`. Changes nothing.
 fn look(context: &Context<'_>, Here { repo, worktree }: &Here) -> Result<View, Failure> {
     let policy = repo.config()?.lock;
-    let me = context.own_nonce()?;
-    view::look(context.seams(repo.store()), &policy, worktree, me)
-        .map_err(|error| or_no_such_worktree(repo, worktree, error))
+    let mut view = view::look(context.seams(repo.store()), &policy, worktree, None)
+        .map_err(|error| or_no_such_worktree(repo, worktree, error))?;
+    // Only a lock that is held can be one's own: a free one needs no secret.
+    if let Some(holder) = view.state.holder() {
+        view.mine = context.own_nonce()? == Some(holder);
+    }
+    Ok(view)
 }
 
 /// A register that is missing because there is no such worktree is no damage.

@@ -15,13 +15,15 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let lease = resume(context, &locks, &here)?;
     let (token, head) = (lease.token(), lease.head());
     lease.release().map_err(|failed| failed.error)?;
-    let data = json!({
-        "worktree": worktree,
-        "state": "free",
-        "mine": false,
-        "remaining_ms": 0,
-        "head": head,
-        "fencing_token": token,
-    });
-    Ok(Done::new(data).with_text(format!("Released worktree {worktree}\n")))
+    let data = || {
+        json!({
+            "worktree": worktree,
+            "state": "free",
+            "mine": false,
+            "remaining_ms": 0,
+            "head": head,
+            "fencing_token": token,
+        })
+    };
+    Ok(context.done(data).with_text(format!("Released worktree {worktree}\n")))
 }

@@ -25,17 +25,19 @@ pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
         Span(claim.lease_ms),
         claim.expires.rfc3339(),
     );
-    let data = json!({
-        "worktree": worktree,
-        "state": Word::Held,
-        "mine": true,
-        "remaining_ms": remaining_ms,
-        "head": lease.head(),
-        "how": how,
-        "fencing_token": token,
-        "record": lease.record().map(record),
-    });
-    lease.drift().iter().fold(Done::new(data).with_text(text), |done, drift| {
+    let data = || {
+        json!({
+            "worktree": worktree,
+            "state": Word::Held,
+            "mine": true,
+            "remaining_ms": remaining_ms,
+            "head": lease.head(),
+            "how": how,
+            "fencing_token": token,
+            "record": lease.record().map(record),
+        })
+    };
+    lease.drift().iter().fold(context.done(data).with_text(text), |done, drift| {
         done.with_warning(format!("{drift}; the lock itself is not affected"))
     })
 }

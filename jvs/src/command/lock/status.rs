@@ -13,7 +13,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let view = look(context, &context.here()?)?;
     let worktree = context.paint().bold(view.worktree.as_str());
     let text = format!("{worktree}: {}\n", report::line(&view));
-    Ok(Done::new(data(&view)).with_text(text))
+    Ok(context.done(|| data(&view)).with_text(text))
 }
 
 /// Everything that one look tells.
