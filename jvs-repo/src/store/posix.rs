@@ -77,7 +77,7 @@ impl PosixStore {
     pub fn is_empty_dir(&self, dir: &RepoPath) -> io::Result<bool> {
         let fd = self.open_dir(dir)?;
         let mut empty = true;
-        while empty && read_batch(&fd, |_| empty = false)? {}
+        while empty && read_batch::<BATCH>(&fd, |_| empty = false)? {}
         Ok(empty)
     }
 
@@ -225,9 +225,16 @@ fn rename_between(
     Ok(fs::renameat_with(from, from_name, to, to_name, flags)?)
 }
 
-/// One `getdents64` call's worth of names appended to `names`; false at the end.
-fn read_batch(fd: &OwnedFd, mut each: impl FnMut(&OsStr)) -> io::Result<bool> {
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 32 * 1024];
+/// Room for a batch of any directory.
+const BATCH: usize = 32 * 1024;
+/// Room for a register's one entry, and for several where there must be one.
+/// Small, because every lock command touches every page of it.
+const REGISTER_BATCH: usize = 4 * 1024;
+
+/// One `getdents64` call's worth of names, at most `ROOM` bytes of them, handed
+/// to `each`; false at the end.
+fn read_batch<const ROOM: usize>(fd: &OwnedFd, mut each: impl FnMut(&OsStr)) -> io::Result<bool> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); ROOM];
     let mut batch = RawDir::new(fd, &mut buffer);
     let mut any = false;
     // The first `next` makes the call; the batch is over when its buffer is.
@@ -258,14 +265,14 @@ impl Store for PosixStore {
     fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<std::ffi::OsString>> {
         let fd = self.open_dir(dir)?;
         let mut names = Vec::new();
-        read_batch(&fd, |name| names.push(name.to_owned()))?;
+        read_batch::<REGISTER_BATCH>(&fd, |name| names.push(name.to_owned()))?;
         Ok(names)
     }
 
     fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>> {
         let fd = self.open_dir(dir)?;
         let mut entries = Vec::new();
-        while read_batch(&fd, |name| entries.push(DirEntry { name: name.to_owned() }))? {}
+        while read_batch::<BATCH>(&fd, |name| entries.push(DirEntry { name: name.to_owned() }))? {}
         Ok(entries)
     }
 
