@@ -7,6 +7,7 @@ mod hot;
 mod init;
 mod lock;
 mod shell;
+mod snapshot;
 mod worktree;
 
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ pub(crate) use demo::DemoArgs;
 pub(crate) use init::InitArgs;
 pub(crate) use lock::{AcquireArgs, LeaseArgs, LockCommand, StealArgs};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
+pub(crate) use snapshot::{GcArgs, HistoryArgs, InfoArgs, TagArgs};
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
 use crate::fail::{Failure, WrongUsage};
@@ -66,6 +68,10 @@ pub(crate) enum Command {
     /// Take, renew, release and explain locks
     #[command(subcommand)]
     Lock(LockCommand),
+    History(HistoryArgs),
+    Info(InfoArgs),
+    Tag(TagArgs),
+    Gc(GcArgs),
     Audit(AuditArgs),
     /// Show and change the repository's policy
     #[command(subcommand)]
@@ -82,6 +88,10 @@ impl Command {
             Command::Init(_) => "init",
             Command::Worktree(command) => command.name(),
             Command::Lock(command) => command.name(),
+            Command::History(_) => "history",
+            Command::Info(_) => "info",
+            Command::Tag(_) => "tag",
+            Command::Gc(_) => "gc",
             Command::Audit(_) => "audit",
             Command::Config(command) => command.name(),
             Command::Completions(_) => "completions",

@@ -4,9 +4,14 @@ mod audit;
 mod completions;
 mod config;
 mod demo;
+mod gc;
+mod history;
+mod info;
 mod init;
 mod lock;
 mod man;
+mod snapshots;
+mod tag;
 mod worktree;
 
 use crate::args::Command;
@@ -20,6 +25,10 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Init(args) => init::run(context, &args),
         Command::Worktree(command) => worktree::run(context, &command),
         Command::Lock(command) => lock::run(context, &command),
+        Command::History(args) => history::run(context, &args),
+        Command::Info(args) => info::run(context, &args),
+        Command::Tag(args) => tag::run(context, &args),
+        Command::Gc(args) => gc::run(context, &args),
         Command::Audit(args) => audit::run(context, &args),
         Command::Config(command) => config::run(context, &command),
         Command::Completions(args) => completions::run(&args),

@@ -1,0 +1,77 @@
+//! `jvs gc`: plans, then removes, and says what it freed.
+
+use std::fmt::Write;
+
+use jvs_repo::config::Retention;
+use jvs_snapshot::Snapshots;
+use jvs_snapshot::gc::{self, Plan};
+use serde_json::{Value, json};
+
+use super::snapshots::{counted, size};
+use crate::args::GcArgs;
+use crate::context::Context;
+use crate::fail::Failure;
+use crate::render::Done;
+
+pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure> {
+    let repo = context.repo()?;
+    let config = repo.config()?;
+    let retention = Retention {
+        keep_last: args.keep_last.unwrap_or(config.retention.keep_last),
+        keep_within: args.keep_within.unwrap_or(config.retention.keep_within),
+    };
+    let at = Snapshots::new(context.seams(repo.store()), repo.store());
+    let plan = gc::plan(&at, retention)?;
+    let mut data = planned(&plan);
+    data["dry_run"] = json!(args.dry_run);
+    if args.dry_run {
+        let bytes = plan.collect.iter().map(|unneeded| unneeded.bytes).sum();
+        let mut text = format!(
+            "Would remove {} ({} of files), {}; would keep {}\n",
+            counted(plan.collect.len() as u64, "snapshot"),
+            size(bytes),
+            leftovers(plan.dead.len() + plan.unfinished.len()),
+            plan.keep.len()
+        );
+        for unneeded in &plan.collect {
+            let _ = writeln!(text, "  {}  {}", unneeded.snapshot_id, unneeded.worktree_id);
+        }
+        return Ok(Done::new(data).with_text(text));
+    }
+    let acting = context.session(None)?;
+    let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let mut progress = context.output().progress();
+    let freed = gc::run(&at, &locks, &plan, &mut |done, total| {
+        progress.show(&format!("removing {done} of {total}"));
+    })?;
+    drop(progress);
+    data["removed"] = json!(freed.snapshots);
+    data["freed_bytes"] = json!(freed.bytes);
+    data["leftovers_removed"] = json!(freed.dead + freed.unfinished);
+    data["put_back"] = json!(freed.put_back);
+    let text = format!(
+        "Removed {} ({} of files), {}; kept {}\n",
+        counted(freed.snapshots.len() as u64, "snapshot"),
+        size(freed.bytes),
+        leftovers(plan.dead.len() + plan.unfinished.len()),
+        plan.keep.len() + freed.put_back.len()
+    );
+    Ok(Done::new(data).with_text(text))
+}
+
+fn leftovers(number: usize) -> String {
+    counted(number as u64, "leftover")
+}
+
+fn planned(plan: &Plan) -> Value {
+    let kept = plan
+        .keep
+        .iter()
+        .map(|(id, why)| json!({ "snapshot_id": id, "why": why, "because": why.to_string() }));
+    json!({
+        "collect": plan.collect,
+        "keep": kept.collect::<Vec<_>>(),
+        "leftovers": plan.dead.len() + plan.unfinished.len(),
+        "left_alone": plan.left_alone,
+    })
+}

@@ -1,0 +1,124 @@
+//! `jvs history`: the snapshots of a worktree, or all there are.
+
+mod graph;
+
+use std::collections::BTreeMap;
+
+use jvs_repo::id::SnapshotId;
+use jvs_snapshot::gc::Registers;
+use jvs_snapshot::lineage::{Lineage, Step};
+use jvs_snapshot::tags::Tags;
+use jvs_snapshot::{Catalog, Descriptor, SnapshotError};
+use serde_json::{Value, json};
+
+use super::snapshots::{data, head, remark, size, tags};
+use crate::args::HistoryArgs;
+use crate::context::Context;
+use crate::fail::{Failure, on_one_line};
+use crate::render::{Done, table};
+
+pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let catalog = Catalog::new(here.repo.store());
+    let limit = args.number.unwrap_or(usize::MAX);
+    let mut told = Told { tags: tags(&here)?, heads: BTreeMap::new(), warnings: Vec::new() };
+    let shown = if args.all || args.graph {
+        let registers = Registers::read(context.seams(here.repo.store()))?;
+        for (worktree, state) in registers.in_place() {
+            let Some(head) = state.head else { continue };
+            told.heads.entry(head).or_default().push(worktree.to_string());
+        }
+        all(catalog, limit, &mut told)?
+    } else {
+        let head = head(context, &here)?;
+        if let Some(head) = head {
+            told.heads.insert(head, vec!["head".to_owned()]);
+        }
+        lineage(catalog, head, limit)?
+    };
+    let snapshots: Vec<Value> =
+        shown.iter().map(|d| data(d, &told.tags.of(d.snapshot_id), true)).collect();
+    let text = match (shown.is_empty(), args.graph) {
+        (true, _) => format!("No snapshots of {} yet\n", here.worktree),
+        (false, true) => graph::draw(&shown, |descriptor| {
+            let remark = told.remark(descriptor);
+            let id = context.paint().yellow(&descriptor.snapshot_id.to_string());
+            format!("{id}  {}  {}", descriptor.created_at.rfc3339(), on_one_line(&remark))
+        }),
+        (false, false) => told.table(context, &shown),
+    };
+    let data = json!({ "worktree": here.worktree, "snapshots": snapshots });
+    let mut done = Done::new(data).with_text(text);
+    for warning in told.warnings {
+        done = done.with_warning(warning);
+    }
+    Ok(done)
+}
+
+/// What is told beside the snapshots themselves.
+struct Told {
+    tags: Tags,
+    heads: BTreeMap<SnapshotId, Vec<String>>,
+    warnings: Vec<String>,
+}
+
+impl Told {
+    fn remark(&self, descriptor: &Descriptor) -> String {
+        let id = descriptor.snapshot_id;
+        let heads = self.heads.get(&id).map_or(&[][..], Vec::as_slice);
+        remark(descriptor, &self.tags.of(id), heads)
+    }
+
+    fn table(&self, context: &Context<'_>, shown: &[Descriptor]) -> String {
+        let rows: Vec<[String; 5]> = shown
+            .iter()
+            .map(|descriptor| {
+                [
+                    descriptor.snapshot_id.to_string(),
+                    descriptor.created_at.rfc3339(),
+                    descriptor.files.to_string(),
+                    size(descriptor.bytes),
+                    self.remark(descriptor),
+                ]
+            })
+            .collect();
+        table(context.paint(), ["SNAPSHOT", "TIME", "FILES", "SIZE", "NOTE"], &rows)
+    }
+}
+
+/// The newest of one worktree: read from the head backwards and no further.
+fn lineage(
+    catalog: Catalog<'_>,
+    head: Option<SnapshotId>,
+    limit: usize,
+) -> Result<Vec<Descriptor>, Failure> {
+    let mut shown = Vec::new();
+    for step in Lineage::from_head(catalog, head)? {
+        if shown.len() == limit {
+            break;
+        }
+        match step? {
+            Step::Ready(ready) => shown.push(ready.descriptor().clone()),
+            Step::Collected(_) => {}
+        }
+    }
+    Ok(shown)
+}
+
+/// The newest of all, whatever they belong to.
+fn all(catalog: Catalog<'_>, limit: usize, told: &mut Told) -> Result<Vec<Descriptor>, Failure> {
+    let mut shown = Vec::new();
+    for id in catalog.list()?.snapshots.into_iter().rev() {
+        if shown.len() == limit {
+            break;
+        }
+        match catalog.open(id) {
+            Ok(ready) => shown.push(ready.descriptor().clone()),
+            Err(SnapshotError::Hidden { .. } | SnapshotError::Collected { .. }) => {}
+            // One bad snapshot does not hide the others.
+            Err(error @ SnapshotError::Corrupt { .. }) => told.warnings.push(error.to_string()),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(shown)
+}

@@ -1,0 +1,54 @@
+//! `jvs info [SNAPSHOT]`: all that is known about one.
+
+use std::fmt::Write;
+
+use super::snapshots::{counted, data, find, size, tags};
+use crate::args::InfoArgs;
+use crate::context::Context;
+use crate::fail::{Failure, on_one_line};
+use crate::render::Done;
+
+pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let ready = find(context, &here, &args.snapshot)?;
+    let tags = tags(&here)?;
+    let names = tags.of(ready.id());
+    let d = ready.descriptor();
+    let paint = context.paint();
+    let mut text = String::new();
+    let mut line = |name: &str, value: &str| {
+        let _ = writeln!(text, "{} {}", paint.dim(&format!("{name:12}")), on_one_line(value));
+    };
+    line("snapshot", &d.snapshot_id.to_string());
+    line("worktree", d.worktree_id.as_str());
+    line("parent", &d.parent.map_or("none".to_owned(), |parent| parent.to_string()));
+    line(
+        "taken",
+        &format!("{} by session {} ({})", d.created_at.rfc3339(), d.session_id, d.holder_id),
+    );
+    line("under", &format!("token {}, commit {}", d.fencing_token, d.commit_seq));
+    let content = format!("{}, {}", counted(d.files, "file"), size(d.bytes));
+    line("content", &format!("{content}, made by the {} engine", d.engine));
+    line("consistency", d.consistency.as_str());
+    if let Some(risk) = &d.risk {
+        line("risk", risk);
+    }
+    for loss in &d.degraded {
+        let examples = loss.examples.join(", ");
+        line("degraded", &format!("{} of {}: {examples}", loss.what, counted(loss.count, "path")));
+    }
+    line("root hash", &d.payload_root_hash.to_string());
+    if !names.is_empty() {
+        let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+        line("tags", &names.join(", "));
+    }
+    for (at, note) in d.note.iter().flat_map(|note| note.lines()).enumerate() {
+        line(if at == 0 { "note" } else { "" }, note);
+    }
+    let path = here.repo.store().absolute(&jvs_repo::layout::snapshot_payload(&ready.dir()));
+    line("files at", &path.to_string_lossy());
+    let mut data = data(d, &names, true);
+    data["path"] = crate::render::shown(&path).into();
+    data["descriptor_checksum"] = ready.descriptor_checksum().to_string().into();
+    Ok(Done::new(data).with_text(text))
+}

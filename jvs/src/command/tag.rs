@@ -1,0 +1,75 @@
+//! `jvs tag`: names for snapshots that stay until they are deleted.
+
+use jvs_repo::code::Coded;
+use jvs_repo::name::TagName;
+use jvs_snapshot::{SnapshotError, tags};
+use serde_json::{Value, json};
+
+use super::snapshots::find;
+use crate::args::TagArgs;
+use crate::context::Context;
+use crate::fail::{Failure, WrongUsage};
+use crate::render::{Done, table};
+
+pub(crate) fn run(context: &Context<'_>, args: &TagArgs) -> Result<Done, Failure> {
+    match (&args.snapshot, &args.name, &args.delete) {
+        (Some(snapshot), Some(name), _) => create(context, snapshot, &name.parse()?),
+        (_, _, Some(name)) => delete(context, &name.parse()?),
+        _ if args.list => list(context),
+        _ => {
+            Err(WrongUsage::new("a snapshot and a name are needed", "see `jvs tag --help`").into())
+        }
+    }
+}
+
+fn create(context: &Context<'_>, snapshot: &str, name: &TagName) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let ready = find(context, &here, snapshot)?;
+    let acting = context.session(None)?;
+    let session = acting.session.id().as_str();
+    let tag = tags::create(context.seams(here.repo.store()), name, &ready, session)?;
+    let id = tag.snapshot_id;
+    let text = format!("Tagged {id} as {}\n", context.paint().bold(name.as_str()));
+    let data = json!({ "tag": name, "snapshot_id": id, "created_at": tag.created_at.rfc3339() });
+    Ok(Done::new(data).with_text(text))
+}
+
+fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
+    let repo = context.repo()?;
+    match tags::delete(repo.store(), name)? {
+        Some(tag) => {
+            let id = tag.snapshot_id;
+            let text = format!("Deleted tag {name}, which stood for {id}\n");
+            Ok(Done::new(json!({ "deleted": name, "snapshot_id": id })).with_text(text))
+        }
+        None => Err(SnapshotError::NotFound { wanted: format!("tag '{name}'") }.into()),
+    }
+}
+
+fn list(context: &Context<'_>) -> Result<Done, Failure> {
+    let repo = context.repo()?;
+    let mut rows = Vec::new();
+    let mut told: Vec<Value> = Vec::new();
+    for (name, tag) in tags::list(repo.store())?.tags {
+        match tag {
+            Ok(tag) => {
+                let (id, at) = (tag.snapshot_id, tag.created_at.rfc3339());
+                told.push(json!({ "tag": name, "snapshot_id": id, "created_at": at }));
+                rows.push([name.to_string(), id.to_string(), at]);
+            }
+            // One bad tag does not hide the others.
+            Err(error) => {
+                rows.push([name.to_string(), error.code().to_string(), String::new()]);
+                told.push(json!({
+                    "tag": name,
+                    "error": { "code": error.code().as_str(), "message": error.to_string() },
+                }));
+            }
+        }
+    }
+    let text = match rows.is_empty() {
+        true => "No tags\n".to_owned(),
+        false => table(context.paint(), ["TAG", "SNAPSHOT", "MADE"], &rows),
+    };
+    Ok(Done::new(json!({ "tags": told })).with_text(text))
+}
