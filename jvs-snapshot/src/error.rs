@@ -20,6 +20,8 @@ pub enum SnapshotError {
         /// What was asked for.
         wanted: String,
     },
+    /// The worktree has no snapshot yet.
+    NoneYet,
     /// More than one snapshot goes by that name.
     Ambiguous {
         /// What was asked for.
@@ -118,6 +120,7 @@ impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SnapshotError::NotFound { wanted } => write!(f, "there is no {wanted}"),
+            SnapshotError::NoneYet => f.write_str("this worktree has no snapshot yet"),
             SnapshotError::Ambiguous { wanted, candidates } => {
                 write!(f, "'{wanted}' can mean more than one snapshot:")?;
                 candidates.iter().try_for_each(|id| write!(f, " {id}"))
@@ -162,6 +165,7 @@ impl Coded for SnapshotError {
     fn code(&self) -> Code {
         match self {
             SnapshotError::NotFound { .. }
+            | SnapshotError::NoneYet
             | SnapshotError::Hidden { .. }
             | SnapshotError::Collected { .. }
             | SnapshotError::NoSuchPath { .. } => Code::NotFound,
@@ -185,6 +189,7 @@ impl Coded for SnapshotError {
             SnapshotError::NoSuchPath { id, .. } => {
                 format!("see what it has: jvs diff {id} --stat")
             }
+            SnapshotError::NoneYet => "take the first one: jvs snapshot NOTE".into(),
             SnapshotError::Ambiguous { .. } => "give more of its id".into(),
             SnapshotError::Invalid { .. } => "see: jvs help".into(),
             SnapshotError::Corrupt { .. } | SnapshotError::Mismatch { .. } => {

@@ -68,11 +68,9 @@ fn nth(
     back: usize,
     name: &str,
 ) -> Result<Ready, SnapshotError> {
-    let missing = || SnapshotError::NotFound {
-        wanted: match back {
-            0 => "snapshot yet".to_owned(),
-            _ => format!("such ancestor: {name}"),
-        },
+    let missing = || match back {
+        0 => SnapshotError::NoneYet,
+        _ => SnapshotError::NotFound { wanted: format!("such ancestor: {name}") },
     };
     let mut lineage = Lineage::from_head(catalog, head)?;
     for _ in 0..back {
