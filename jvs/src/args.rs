@@ -28,9 +28,18 @@ pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, W
 use crate::fail::{Failure, WrongUsage};
 use crate::render::Done;
 
+/// What `jvs --help` says of the environment.
+const ENVIRONMENT: &str = "\
+Environment:
+  JVS_SESSION_ID     Who is asking; one for each agent or terminal
+  JVS_USER           On whose behalf [default: the user of this process]
+  JVS_ENVIRONMENT    Where: local, ci, cloud or container [default: detected]
+  JVS_FENCING_TOKEN  The hold that `lock renew` and `lock release` are about
+  NO_COLOR           No colours";
+
 /// Workspaces on a shared filesystem, with a lock that cannot lie.
 #[derive(Debug, Parser)]
-#[command(name = "jvs", version, max_term_width = 100)]
+#[command(name = "jvs", version, max_term_width = 100, after_help = ENVIRONMENT)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: Global,

@@ -17,7 +17,7 @@ use jvs_repo::audit::Turn;
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{OpNonce, hex};
-use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Unusable;
@@ -34,17 +34,15 @@ pub(super) fn of(
     entropy: &dyn Entropy,
 ) -> Result<(Secret, Turns), Failure> {
     let base = base(env)?;
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(&base)
-        .map_err(|error| not_usable(&base, error))?;
     let place = base.join(DIR);
-    match rustix::fs::mkdir(&place, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(not_usable(&place, error.into())),
-    }
-    let dir = open_private_dir(&place)?.ok_or_else(|| not_usable(&place, Errno::NOENT.into()))?;
+    // There but for the very first time, so look before making anything.
+    let dir = match open_private_dir(&place)? {
+        Some(dir) => dir,
+        None => {
+            make_private_dir(&base, &place)?;
+            open_private_dir(&place)?.ok_or_else(|| not_usable(&place, Errno::NOENT.into()))?
+        }
+    };
     let file = SecretFile::new(dir, place, id);
     let secret = match file.read()? {
         Some(secret) => secret,
@@ -58,7 +56,9 @@ pub(super) fn of(
 
 /// The secret of session `id`, if it has one. Makes nothing.
 pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failure> {
-    let place = base(env)?.join(DIR);
+    // Where there is no place for secrets, none was ever kept.
+    let Ok(base) = base(env) else { return Ok(None) };
+    let place = base.join(DIR);
     match open_private_dir(&place)? {
         Some(dir) => SecretFile::new(dir, place, id).read(),
         None => Ok(None),
@@ -91,6 +91,15 @@ fn not_usable(place: &Path, error: io::Error) -> Failure {
     Stuck::new(format!("use {} for the session's secret", place.display()), error).into()
 }
 
+fn make_private_dir(base: &Path, place: &Path) -> Result<(), Failure> {
+    let above = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(base);
+    above.map_err(|error| not_usable(base, error))?;
+    match rustix::fs::mkdir(place, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(not_usable(place, error.into())),
+    }
+}
+
 fn open_private_dir(place: &Path) -> Result<Option<OwnedFd>, Failure> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     let dir = match rustix::fs::open(place, flags, Mode::empty()) {
@@ -99,14 +108,13 @@ fn open_private_dir(place: &Path) -> Result<Option<OwnedFd>, Failure> {
         Err(Errno::LOOP | Errno::NOTDIR) => return Err(suspicious(place, "is not a directory")),
         Err(error) => return Err(not_usable(place, error.into())),
     };
-    require_private(place, &dir)?;
+    let stat = rustix::fs::fstat(&dir).map_err(|error| not_usable(place, error.into()))?;
+    require_private(place, &stat)?;
     Ok(Some(dir))
 }
 
 /// What others can read or replace is no secret.
-fn require_private(place: &Path, fd: &OwnedFd) -> Result<(), Failure> {
-    let stat = rustix::fs::fstat(fd)
-        .map_err(|error| Stuck::new(format!("look at {}", place.display()), error.into()))?;
+fn require_private(place: &Path, stat: &Stat) -> Result<(), Failure> {
     if stat.st_uid != rustix::process::geteuid().as_raw() {
         return Err(suspicious(place, "belongs to another user"));
     }
@@ -161,7 +169,7 @@ impl SecretFile {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(suspicious(&self.path(), "is not a regular file"));
         }
-        require_private(&self.path(), &fd)?;
+        require_private(&self.path(), &stat)?;
         Ok(Some(fd))
     }
 
@@ -314,6 +322,32 @@ mod tests {
         assert_eq!(host.dir.path().read_dir().expect("listed").count(), 0);
         let made = host.secret("s").expect("made");
         assert_eq!(peek(&id, Env::new(&get)).expect("read").map(|secret| secret.0), Some(made));
+    }
+
+    #[test]
+    fn all_processes_look_in_one_place() {
+        let host = Host::new();
+        let dir = host.dir.path().to_str().expect("text");
+        let place = |variables: &[(&str, &str)]| {
+            let get = |name: &str| {
+                let found = variables.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| OsString::from(value))
+            };
+            base(Env::new(&get)).ok()
+        };
+        let (runtime, state) = (("XDG_RUNTIME_DIR", dir), ("XDG_STATE_HOME", "/state"));
+        let home = ("HOME", "/home/ann");
+        assert_eq!(place(&[home, state, runtime]), Some(dir.into()));
+        assert_eq!(place(&[home, state]), Some("/state".into()));
+        assert_eq!(place(&[home]), Some("/home/ann/.local/state".into()));
+        assert_eq!(place(&[]), None);
+        // Gone, relative, or somebody else's.
+        assert_eq!(place(&[home, ("XDG_RUNTIME_DIR", "/nowhere")]), place(&[home]));
+        assert_eq!(place(&[home, ("XDG_RUNTIME_DIR", "run")]), place(&[home]));
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(dir, Some(1), None).expect("root may give away");
+            assert_eq!(place(&[home, runtime]), place(&[home]));
+        }
     }
 
     #[test]

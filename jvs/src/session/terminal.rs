@@ -3,28 +3,91 @@
 //! repository.
 
 use jvs_repo::id::hex;
-use jvs_repo::proc;
+use jvs_repo::proc::{self, ProcessStat};
 
 use super::Unusable;
 
-/// `term:<host>:<leader pid>:<digest>`. The digest covers all that tells this
-/// terminal session from any other, ever: a pid alone comes back.
+/// The id of the terminal session that this process is in.
 pub(super) fn session_id() -> Result<String, Unusable> {
-    let unknown = || {
+    let here = || {
+        let me = proc::process_stat(std::process::id())?;
+        Some(Here {
+            host: proc::hostname(),
+            boot: proc::boot_id()?,
+            pid_namespace: proc::pid_namespace()?,
+            leader: me.session_leader,
+        })
+    };
+    here().and_then(|here| here.session_id(proc::process_stat)).ok_or_else(|| {
         Unusable::new(
             "cannot tell which terminal session this is: its leader cannot be seen from here",
             "say who you are: export JVS_SESSION_ID=NAME, one name for each agent or terminal",
         )
-    };
-    let me = proc::process_stat(std::process::id()).ok_or_else(unknown)?;
-    // In a container the leader may live outside: pid 0, never found.
-    let leader = proc::process_stat(me.session_leader).ok_or_else(unknown)?;
-    let boot = proc::boot_id().ok_or_else(unknown)?;
-    let namespace = proc::pid_namespace().ok_or_else(unknown)?;
-    let host = proc::hostname();
-    let (pid, start) = (me.session_leader, leader.start_ticks);
-    let all = format!("{host}\n{boot}\n{namespace}\n{pid}\n{start}");
-    let digest = blake3::derive_key("jvs terminal session v1", all.as_bytes());
-    let host: String = host.chars().filter(char::is_ascii_graphic).take(64).collect();
-    Ok(format!("term:{host}:{pid}:{}", hex(&digest[..8])))
+    })
+}
+
+/// Where this process stands.
+#[derive(Clone)]
+struct Here {
+    host: String,
+    boot: String,
+    pid_namespace: u64,
+    leader: u32,
+}
+
+impl Here {
+    /// `term:<host>:<leader pid>:<digest>`. The digest covers all that tells
+    /// this terminal session from any other, ever: a pid alone comes back.
+    ///
+    /// `None` if the leader is not there to be told from a later one: it has
+    /// ended, or lives outside this container, where its pid is 0.
+    fn session_id(&self, lookup: impl Fn(u32) -> Option<ProcessStat>) -> Option<String> {
+        let start = lookup(self.leader)?.start_ticks;
+        let Here { host, boot, pid_namespace, leader } = self;
+        let all = format!("{host}\n{boot}\n{pid_namespace}\n{leader}\n{start}");
+        let digest = blake3::derive_key("jvs terminal session v1", all.as_bytes());
+        let host: String = host.chars().filter(char::is_ascii_graphic).take(64).collect();
+        Some(format!("term:{host}:{leader}:{}", hex(&digest[..8])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(start_ticks: u64) -> impl Fn(u32) -> Option<ProcessStat> {
+        let stat = ProcessStat { start_ticks, session_leader: 7, zombie: false };
+        move |pid| (pid == 7).then_some(stat)
+    }
+
+    #[test]
+    fn a_terminal_is_told_from_every_other_and_from_its_successors() {
+        let here = Here { host: "h".into(), boot: "b".into(), pid_namespace: 1, leader: 7 };
+        let id = here.session_id(started(5)).expect("told");
+        assert!(id.starts_with("term:h:7:"), "{id}");
+        assert_eq!(here.session_id(started(5)), Some(id.clone()));
+        assert_ne!(here.session_id(started(6)), Some(id.clone()), "the pid was used again");
+        let elsewhere = [
+            Here { host: "other".into(), ..here.clone() },
+            Here { boot: "later".into(), ..here.clone() },
+            Here { pid_namespace: 2, ..here.clone() },
+        ];
+        for other in elsewhere {
+            assert_ne!(other.session_id(started(5)), Some(id.clone()));
+        }
+    }
+
+    #[test]
+    fn a_leader_that_cannot_be_seen_gives_no_id() {
+        let outside = Here { host: "h".into(), boot: "b".into(), pid_namespace: 1, leader: 0 };
+        assert_eq!(outside.session_id(started(5)), None);
+    }
+
+    #[test]
+    fn a_long_or_odd_host_name_still_makes_a_valid_id() {
+        let host = "hö st".repeat(100);
+        let here = Here { host, boot: "b".into(), pid_namespace: 1, leader: 7 };
+        let id = here.session_id(started(5)).expect("told");
+        assert!(id.parse::<jvs_lock::session::SessionId>().is_ok(), "{id}");
+    }
 }

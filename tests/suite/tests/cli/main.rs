@@ -35,6 +35,7 @@ transcripts! {
     lock_steal
     lock_why
     man
+    session
     usage
     worktree_create
     worktree_list

@@ -217,6 +217,9 @@ fn placeholder(word: &str) -> Option<&'static str> {
     if shape.trim_end_matches(':') == "0000-00-00T00:00:00.000Z" {
         return Some("<time>");
     }
+    if word.starts_with("term:") {
+        return Some("<terminal session>");
+    }
     let parts: Vec<&str> = word.split(':').collect();
     if parts.len() == 4 && parts[2..].iter().all(digits) {
         return Some("<host:user:pid:start>");
