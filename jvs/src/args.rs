@@ -5,7 +5,9 @@ mod config;
 mod demo;
 mod hot;
 mod init;
+mod keeper;
 mod lock;
+mod run;
 mod shell;
 mod snapshot;
 mod worktree;
@@ -20,7 +22,12 @@ pub(crate) use audit::AuditArgs;
 pub(crate) use config::ConfigCommand;
 pub(crate) use demo::DemoArgs;
 pub(crate) use init::InitArgs;
-pub(crate) use lock::{AcquireArgs, LeaseArgs, LockCommand, StealArgs};
+pub(crate) use keeper::{Follow, KeeperArgs, OnLoss};
+pub(crate) use lock::{
+    AcquireArgs, FreezeArgs, KeepArgs, LeaseArgs, LockCommand, ReclaimArgs, StealArgs,
+    TransferArgs, UnfreezeArgs,
+};
+pub(crate) use run::{GuardArgs, RunArgs, ShellArgs};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{GcArgs, HistoryArgs, InfoArgs, TagArgs};
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
@@ -48,7 +55,7 @@ pub(crate) struct Args {
 }
 
 /// Options that every command takes, before or after its name.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Global {
     /// The repository [default: found from the current directory]
     #[arg(long, global = true, value_name = "PATH", value_parser = utf8_path)]
@@ -77,6 +84,8 @@ pub(crate) enum Command {
     /// Take, renew, release and explain locks
     #[command(subcommand)]
     Lock(LockCommand),
+    Run(RunArgs),
+    Shell(ShellArgs),
     History(HistoryArgs),
     Info(InfoArgs),
     Tag(TagArgs),
@@ -88,6 +97,8 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     Man(ManArgs),
     Demo(DemoArgs),
+    #[command(name = "__keeper", hide = true)]
+    Keeper(KeeperArgs),
 }
 
 impl Command {
@@ -106,6 +117,9 @@ impl Command {
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
             Command::Demo(_) => "demo",
+            Command::Run(_) => "run",
+            Command::Shell(_) => "shell",
+            Command::Keeper(_) => "__keeper",
         }
     }
 }

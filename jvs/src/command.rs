@@ -10,6 +10,7 @@ mod info;
 mod init;
 mod lock;
 mod man;
+mod run;
 mod snapshots;
 mod tag;
 mod worktree;
@@ -21,7 +22,7 @@ use crate::render::Done;
 
 /// Runs one command.
 pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failure> {
-    match command {
+    let answer = match command {
         Command::Init(args) => init::run(context, &args),
         Command::Worktree(command) => worktree::run(context, &command),
         Command::Lock(command) => lock::run(context, &command),
@@ -34,5 +35,17 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
         Command::Demo(args) => demo::run(context, &args),
+        Command::Run(args) => run::command(context, &args),
+        Command::Shell(args) => run::shell(context, &args),
+        Command::Keeper(args) => return crate::keeper::run(context, &args),
+    };
+    // What happened behind the session's back is told with whatever it asks next.
+    let notes = crate::keeper::take_note(context);
+    match answer {
+        Ok(done) => Ok(notes.into_iter().fold(done, Done::with_warning)),
+        Err(failure) => {
+            let preface = notes.iter().map(|note| format!("warning: {note}\n")).collect();
+            Err(failure.also_preceded_by(preface))
+        }
     }
 }

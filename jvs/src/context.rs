@@ -2,7 +2,7 @@
 //! which session. The only reader of the environment.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jvs_lock::session::Purpose;
 use jvs_lock::{Locks, Seams};
@@ -137,6 +137,45 @@ impl<'a> Context<'a> {
             Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
         })?;
         Ok(Some(FencingToken(number)))
+    }
+
+    /// The same for ever, for a thread that may hang longer than this process
+    /// wants to wait.
+    pub(crate) fn for_ever(&self) -> &'static Context<'static> {
+        let env = Env::of_process();
+        Box::leak(Box::new(Context::new(self.global.clone(), env, self.output)))
+    }
+
+    /// Is the session the terminal's own, rather than one that was named?
+    pub(crate) fn is_of_terminal(&self) -> bool {
+        self.given_session().is_none()
+            && self.env.get("JVS_SESSION_ID").is_none_or(|id| id.is_empty())
+    }
+
+    /// The process that locks are kept for, if one was named.
+    pub(crate) fn keep_while(&self) -> Result<Option<u32>, Failure> {
+        let Some(text) = self.env.text("JVS_KEEP_WHILE")? else { return Ok(None) };
+        let pid = strict_decimal(&text).and_then(|pid| u32::try_from(pid).ok());
+        let pid = pid.ok_or_else(|| {
+            let message = format!("JVS_KEEP_WHILE is \"{text}\", which is no process id");
+            Unusable::new(message, "unset it, or set it to the process that locks are kept for")
+        })?;
+        Ok(Some(pid))
+    }
+
+    /// Where the session's next command finds what it must be told.
+    pub(crate) fn session_note(&self) -> Result<Option<PathBuf>, Failure> {
+        session::note_path(self.global.session.as_deref(), self.env)
+    }
+
+    /// The user's shell.
+    pub(crate) fn shell(&self) -> OsString {
+        self.env.get("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into())
+    }
+
+    /// `path` from the root, so that it means the same from any directory.
+    pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
     }
 
     /// Where to put what is needed for a moment.

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use jvs_repo::code::{Code, Coded, code_of_io};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::render::Output;
@@ -13,11 +14,12 @@ use crate::render::Output;
 pub(crate) struct Failure {
     error: Box<dyn Coded>,
     preface: String,
+    dies_of: Option<Signal>,
 }
 
 impl<E: Coded + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Failure { error: Box::new(error), preface: String::new() }
+        Failure { error: Box::new(error), preface: String::new(), dies_of: None }
     }
 }
 
@@ -26,6 +28,22 @@ impl Failure {
     pub(crate) fn preceded_by(mut self, preface: String) -> Self {
         self.preface = preface;
         self
+    }
+
+    /// More of it, before what there is.
+    pub(crate) fn also_preceded_by(mut self, preface: String) -> Self {
+        self.preface = preface + &self.preface;
+        self
+    }
+
+    /// The command was ended by a signal, and that is to be seen.
+    pub(crate) fn dying_of(mut self, signal: Option<Signal>) -> Self {
+        self.dies_of = signal;
+        self
+    }
+
+    pub(crate) fn dies_of(&self) -> Option<Signal> {
+        self.dies_of
     }
 
     pub(crate) fn preface(&self) -> &str {

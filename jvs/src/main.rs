@@ -11,12 +11,17 @@
 //! # Limitations
 //! Linux only, as the libraries are. Arguments that JVS itself reads are UTF-8.
 
+mod alarm;
 mod args;
+mod bell;
 mod command;
 mod context;
 mod fail;
+mod keeper;
+mod local_time;
 mod render;
 mod session;
+mod signals;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -37,7 +42,13 @@ fn run(words: Vec<OsString>, env: Env<'_>) -> ExitCode {
             fail::report_panics(output, name);
             match command::run(&Context::new(args.global, env, output), args.command) {
                 Ok(done) => output.done(name, &done),
-                Err(failure) => output.failed(name, &failure),
+                Err(failure) => {
+                    let status = output.failed(name, &failure);
+                    if let Some(signal) = failure.dies_of() {
+                        signals::die_of(signal);
+                    }
+                    status
+                }
             }
         }
         Words::Help { name, done } => output.done(&name, &done),

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::context::Env;
 use crate::fail::{Failure, Stuck, on_one_line};
+use crate::local_time;
 
 /// 128 + SIGPIPE.
 const READER_GONE: u8 = 141;
@@ -24,13 +25,14 @@ pub(crate) struct Done {
     styled: Option<String>,
     warnings: Vec<String>,
     reader_gone: bool,
+    exit: u8,
 }
 
 impl Done {
     /// The JSON data; the text is empty until told.
     pub(crate) fn new(data: Value) -> Self {
         let (text, styled, warnings) = (String::new(), None, Vec::new());
-        Done { data, text, styled, warnings, reader_gone: false }
+        Done { data, text, styled, warnings, reader_gone: false, exit: 0 }
     }
 
     /// The end of a stream that nobody reads any more.
@@ -47,6 +49,17 @@ impl Done {
     /// Something that did not go as it should, but did not stop the command.
     pub(crate) fn with_warning(mut self, warning: String) -> Self {
         self.warnings.push(warning);
+        self
+    }
+
+    /// Changes the JSON data.
+    pub(crate) fn amend(&mut self, change: impl FnOnce(&mut Value)) {
+        change(&mut self.data);
+    }
+
+    /// The exit status of a child, passed on.
+    pub(crate) fn with_exit(mut self, exit: u8) -> Self {
+        self.exit = exit;
         self
     }
 
@@ -98,7 +111,7 @@ impl Output {
             return ExitCode::from(READER_GONE);
         }
         match self.say(command, done) {
-            Ok(()) => ExitCode::SUCCESS,
+            Ok(()) => ExitCode::from(done.exit),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(READER_GONE),
             Err(error) => {
                 self.complain(&Stuck::new("write to standard output", error).into());
@@ -115,10 +128,14 @@ impl Output {
         }
         let paint = Paint { on: self.colour_err };
         for warning in &done.warnings {
-            complain(&format!("{} {}\n", paint.yellow("warning:"), on_one_line(warning)));
+            complain(&format!(
+                "{} {}\n",
+                paint.yellow("warning:"),
+                local_time::in_text(&on_one_line(warning))
+            ));
         }
         let text = done.styled.as_ref().filter(|_| self.colour_out).unwrap_or(&done.text);
-        print(text.as_bytes())
+        print(local_time::in_text(text).as_bytes())
     }
 
     /// A command that answers in many pieces: one document or text each.
@@ -142,11 +159,19 @@ impl Output {
         let paint = Paint { on: self.colour_err };
         let mut text = failure.preface().to_owned();
         let label = format!("error[{}]:", failure.code());
-        text += &format!("{} {}\n", paint.red(&label), failure.message());
+        let message = local_time::in_text(&failure.message());
+        text += &format!("{} {message}\n", paint.red(&label));
         if let Some(hint) = failure.hint() {
             text += &format!("{} {hint}\n", paint.cyan("hint:"));
         }
         complain(&text);
+    }
+
+    /// A word on the side, for people only.
+    pub(crate) fn aside(self, text: &str) {
+        if !self.json {
+            complain(&format!("{}\n", local_time::in_text(&on_one_line(text))));
+        }
     }
 
     /// A line that says how far long work is, where somebody sits and looks.

@@ -7,6 +7,8 @@ mod place;
 mod secret;
 mod terminal;
 
+use std::path::PathBuf;
+
 use jvs_lock::session::{Identity, Purpose, Session, SessionId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -57,6 +59,15 @@ pub(crate) fn own_nonce(given: Option<&str>, env: Env<'_>) -> Result<Option<Hold
         Err(failure) => return Err(failure),
     };
     Ok(secret::peek(&id, env)?.map(|secret| id.nonce(&secret)))
+}
+
+/// Where a word to the session's next command lies, if the session ever acted
+/// on this host.
+pub(crate) fn note_path(given: Option<&str>, env: Env<'_>) -> Result<Option<PathBuf>, Failure> {
+    if !secret::any(env)? {
+        return Ok(None);
+    }
+    secret::note_path(&id(given, env)?, env)
 }
 
 fn identity(purpose: Option<Purpose>, env: Env<'_>) -> Result<Identity, Failure> {

@@ -17,7 +17,13 @@ pub(crate) enum LockCommand {
     List,
     /// Explain who holds a lock, how that is known, and what to do next
     Why,
+    /// Print how a worktree's lock stands, and again whenever that changes
+    Watch,
     Steal(StealArgs),
+    Reclaim(ReclaimArgs),
+    Transfer(TransferArgs),
+    Freeze(FreezeArgs),
+    Unfreeze(UnfreezeArgs),
 }
 
 impl LockCommand {
@@ -29,7 +35,12 @@ impl LockCommand {
             LockCommand::Status => "lock status",
             LockCommand::List => "lock list",
             LockCommand::Why => "lock why",
+            LockCommand::Watch => "lock watch",
             LockCommand::Steal(_) => "lock steal",
+            LockCommand::Reclaim(_) => "lock reclaim",
+            LockCommand::Transfer(_) => "lock transfer",
+            LockCommand::Freeze(_) => "lock freeze",
+            LockCommand::Unfreeze(_) => "lock unfreeze",
         }
     }
 }
@@ -37,7 +48,8 @@ impl LockCommand {
 /// What every way to a lease may be told.
 #[derive(Debug, clap::Args)]
 pub(crate) struct LeaseArgs {
-    /// How long the lease lasts [default: by environment and purpose, see `jvs config list`]
+    /// How long the lease lasts without renewal [default: lock.lease_duration_ms; without a
+    /// keeper by environment and purpose]
     #[arg(long, value_name = "DUR")]
     pub(crate) lease: Option<Span>,
 
@@ -50,15 +62,49 @@ pub(crate) struct LeaseArgs {
     pub(crate) note: Option<String>,
 }
 
+/// For how long, and by whom, a lease is kept.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeepArgs {
+    /// Keep the lease renewed for so long [default: by environment and purpose, see `jvs config
+    /// list`]
+    #[arg(long = "for", value_name = "DUR")]
+    pub(crate) for_: Option<Span>,
+
+    /// Keep the lease renewed only while this process runs [default: $JVS_KEEP_WHILE, else this
+    /// terminal session]
+    #[arg(long = "while", value_name = "PID")]
+    pub(crate) while_: Option<u32>,
+
+    /// Let the lease simply last: nothing renews it
+    #[arg(long, conflicts_with_all = ["for_", "while_"])]
+    pub(crate) no_keeper: bool,
+}
+
+/// Wait in line for a lock.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WaitArgs {
+    /// Wait in line if another session has it, at most so long
+    #[arg(
+        long,
+        value_name = "DUR",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "10m"
+    )]
+    pub(crate) wait: Option<Span>,
+}
+
 /// Take the lock of a worktree, or refresh it if it is this session's already
 #[derive(Debug, clap::Args)]
 pub(crate) struct AcquireArgs {
     #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+
+    #[command(flatten)]
     pub(crate) lease: LeaseArgs,
 
-    /// Let the lease simply last: nothing renews it
-    #[arg(long)]
-    pub(crate) no_keeper: bool,
+    #[command(flatten)]
+    pub(crate) keep: KeepArgs,
 }
 
 /// Take over a lock whose lease has been over for long enough
@@ -75,4 +121,64 @@ pub(crate) struct StealArgs {
 
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,
+
+    #[command(flatten)]
+    pub(crate) keep: KeepArgs,
+}
+
+/// Take a lock from a live holder, where the repository's policy allows it
+#[derive(Debug, clap::Args)]
+pub(crate) struct ReclaimArgs {
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: String,
+
+    /// Declare an emergency
+    #[arg(long)]
+    pub(crate) emergency: bool,
+
+    #[command(flatten)]
+    pub(crate) lease: LeaseArgs,
+
+    #[command(flatten)]
+    pub(crate) keep: KeepArgs,
+}
+
+/// Hand this session's lock to one that waits for it, without a gap
+#[derive(Debug, clap::Args)]
+pub(crate) struct TransferArgs {
+    /// The session that waits
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) to: String,
+
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "handed over")]
+    pub(crate) reason: String,
+}
+
+/// Let nobody acquire or publish for a while
+#[derive(Debug, clap::Args)]
+pub(crate) struct FreezeArgs {
+    /// For how long; it ends by itself
+    #[arg(long = "for", value_name = "DUR")]
+    pub(crate) for_: Span,
+
+    /// Why, for everybody who finds it frozen and for the audit log
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: String,
+
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+
+    /// Freeze it now and fence whoever holds it
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) force: bool,
+}
+
+/// Lift a freeze, whoever made it
+#[derive(Debug, clap::Args)]
+pub(crate) struct UnfreezeArgs {
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", default_value = "lifted")]
+    pub(crate) reason: String,
 }

@@ -1,12 +1,18 @@
 //! `jvs lock …`.
 
 mod acquire;
+mod freeze;
+mod keep;
 mod list;
+mod reclaim;
 mod release;
 mod renew;
 mod report;
 mod status;
 mod steal;
+mod transfer;
+pub(crate) mod turn;
+mod watch;
 mod why;
 
 use jvs_lock::register::ReadError;
@@ -19,7 +25,7 @@ use jvs_repo::record::worktree::Isolation;
 use jvs_repo::repo::Repo;
 
 use super::worktree::existing;
-use crate::args::{LeaseArgs, LockCommand};
+use crate::args::{KeepArgs, LeaseArgs, LockCommand};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
 use crate::render::Done;
@@ -33,17 +39,34 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
         LockCommand::Status => status::run(context),
         LockCommand::List => list::run(context),
         LockCommand::Why => why::run(context),
+        LockCommand::Watch => watch::run(context),
         LockCommand::Steal(args) => steal::run(context, args),
+        LockCommand::Reclaim(args) => reclaim::run(context, args),
+        LockCommand::Transfer(args) => transfer::run(context, args),
+        LockCommand::Freeze(args) => freeze::freeze(context, args),
+        LockCommand::Unfreeze(args) => freeze::unfreeze(context, args),
     }
 }
 
-/// The lease that is wanted: as long as was said, else as the repository's
-/// table has it for where and what for.
-fn want<'w>(args: &'w LeaseArgs, config: &Config, acting: &Acting) -> Want<'w> {
+/// The lease that is wanted: as long as was said. Else, if it will be kept, as
+/// short as the policy has it; if not, as long as the repository's table has it
+/// for where and what for.
+fn want<'w>(args: &'w LeaseArgs, keep: &KeepArgs, config: &Config, acting: &Acting) -> Want<'w> {
     let identity = acting.session.identity();
-    let usual = || config.ttl.get(identity.environment, identity.purpose);
-    let lease = args.lease.unwrap_or_else(usual);
-    Want { note: args.note.as_deref(), ..Want::lease(lease.as_ms()) }
+    let usual = || match keep.no_keeper {
+        true => config.ttl.get(identity.environment, identity.purpose).as_ms(),
+        false => config.lock.lease_duration_ms,
+    };
+    let lease_ms = args.lease.map_or_else(usual, |lease| lease.as_ms());
+    Want { note: args.note.as_deref(), ..Want::lease(lease_ms) }
+}
+
+/// Some things are not done without saying why.
+fn reasoned(reason: &str, refusal: &str) -> Result<(), Failure> {
+    match reason.trim() {
+        "" => Err(WrongUsage::new(refusal, "say it with `--reason TEXT`").into()),
+        _ => Ok(()),
+    }
 }
 
 /// One look at the lock of `worktree`. Changes nothing.
@@ -60,7 +83,11 @@ fn look(context: &Context<'_>, Here { repo, worktree }: &Here) -> Result<View, F
 
 /// A register that is missing because there is no such worktree is no damage.
 /// Asked only after a failure: what succeeds need not pay for it.
-fn or_no_such_worktree(repo: &Repo, worktree: &WorktreeName, error: LockError) -> Failure {
+pub(crate) fn or_no_such_worktree(
+    repo: &Repo,
+    worktree: &WorktreeName,
+    error: LockError,
+) -> Failure {
     match error {
         LockError::Read(ReadError::Missing { .. }) => match existing(repo, worktree) {
             Ok(_) => error.into(),
@@ -71,7 +98,7 @@ fn or_no_such_worktree(repo: &Repo, worktree: &WorktreeName, error: LockError) -
 }
 
 /// A worktree whose lock means something: one that is there and not shared.
-fn lockable(Here { repo, worktree }: &Here) -> Result<(), Failure> {
+pub(crate) fn lockable(Here { repo, worktree }: &Here) -> Result<(), Failure> {
     match existing(repo, worktree)?.isolation {
         Isolation::Exclusive => Ok(()),
         Isolation::Shared => {

@@ -65,6 +65,22 @@ pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failu
     }
 }
 
+/// Has any session acted on this host?
+pub(super) fn any(env: Env<'_>) -> Result<bool, Failure> {
+    Ok(base(env)?.join(DIR).is_dir())
+}
+
+/// The file beside the secret of session `id` that holds a word to its next
+/// command. `None` if nothing may be kept there.
+pub(super) fn note_path(id: &SessionId, env: Env<'_>) -> Result<Option<PathBuf>, Failure> {
+    let place = base(env)?.join(DIR);
+    let dir = open_private_dir(&place)?;
+    Ok(dir.map(|dir| {
+        let file = SecretFile::new(dir, place, id);
+        file.place.join(format!("{}.note", file.name))
+    }))
+}
+
 /// The directory that holds ours: one that the system empties at logout if
 /// there is one. The order is fixed, so that all processes look in one place.
 fn base(env: Env<'_>) -> Result<PathBuf, Failure> {

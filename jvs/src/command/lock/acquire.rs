@@ -1,6 +1,6 @@
 //! `jvs lock acquire`.
 
-use super::{lockable, report, want};
+use super::{keep, lockable, turn, want};
 use crate::args::AcquireArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -8,12 +8,12 @@ use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>, args: &AcquireArgs) -> Result<Done, Failure> {
     let here = context.here()?;
-    let Here { repo, worktree } = &here;
+    let Here { repo, .. } = &here;
     let config = repo.config()?;
     lockable(&here)?;
     let acting = context.session(args.lease.purpose)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
-    let lease = locks.acquire(worktree, want(&args.lease, &config, &acting))?;
-    let how = lease.how();
-    Ok(report::held(context, &lease, how))
+    let wanted = want(&args.lease, &args.keep, &config, &acting);
+    let lease = turn::take(context, &here, &locks, wanted, args.wait.wait)?;
+    keep::leave(context, &here, &config, &acting, lease, &args.keep)
 }

@@ -20,7 +20,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
             Ok(view) => {
                 let token = view.state.token.to_string();
                 rows.push([name.to_string(), token, report::line(&view)]);
-                locks.push(status::data(&view));
+                locks.push(status::data(context, &repo, &view));
             }
             Err(error) => {
                 // One broken lock does not hide the others.

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::resume;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
+use crate::keeper;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
@@ -14,6 +15,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
     let lease = resume(context, &locks, &here)?;
     let (token, head) = (lease.token(), lease.head());
+    if let Some(keeper) = lease.record().and_then(|record| record.keeper.as_ref()) {
+        // The whole session stops believing before the release is issued.
+        keeper::stand_down(keeper);
+    }
     lease.release().map_err(|failed| failed.error)?;
     let data = || {
         json!({

@@ -11,6 +11,16 @@ use crate::render::Done;
 
 /// The answer to a command that ends with this session holding the lock.
 pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
+    held_as(context, lease, how, None)
+}
+
+/// The same, if the lease is kept renewed for so long.
+pub(super) fn held_as(
+    context: &Context<'_>,
+    lease: &Lease<'_>,
+    how: How,
+    kept_ms: Option<u64>,
+) -> Done {
     let now = context.clock().now();
     let remaining_ms = lease.belief().until().map_or(0, |end| end.since(now.boot));
     let (worktree, token, claim) = (lease.worktree(), lease.token(), lease.claim());
@@ -19,11 +29,14 @@ pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
         How::Refreshed => "Renewed the lock of worktree",
         How::Stolen | How::Reclaimed => "Took over the lock of worktree",
     };
+    let lease_ms = Span(claim.lease_ms);
+    let lasts = match kept_ms {
+        Some(ms) => format!("Lease of {lease_ms}, kept renewed for {}", Span(ms)),
+        None => format!("Lease of {lease_ms}, until {}", claim.expires.rfc3339()),
+    };
     let text = format!(
-        "{first} {} (fencing token {token})\nLease of {}, until {}\n",
+        "{first} {} (fencing token {token})\n{lasts}\n",
         context.paint().bold(worktree.as_str()),
-        Span(claim.lease_ms),
-        claim.expires.rfc3339(),
     );
     let data = || {
         json!({
@@ -75,15 +88,20 @@ pub(super) fn line(view: &View) -> String {
         None => "a session that left no record".to_owned(),
     };
     let left = Span(view.remaining_ms());
+    let until = || view.expires().map(|expires| expires.rfc3339()).unwrap_or_default();
     match view.word() {
         Word::Free => "free".to_owned(),
         Word::Retired => "removed".to_owned(),
-        Word::Held => format!("held by {} for {left} more", holder()),
+        Word::Held => format!("held by {} for {left} more, until {}", holder(), until()),
         Word::Expired => {
             let wait = Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms));
             format!("held by {}, whose lease is over; stealable in {wait}", holder())
         }
         Word::Stealable => format!("held by {}, whose lease is over; stealable", holder()),
-        Word::Frozen => format!("frozen by {} for {left} more", holder()),
+        Word::Frozen => {
+            let why = view.record().and_then(|record| record.note.as_deref());
+            let why = why.map(|why| format!(": {}", on_one_line(why))).unwrap_or_default();
+            format!("frozen by {} for {left} more, until {}{why}", holder(), until())
+        }
     }
 }

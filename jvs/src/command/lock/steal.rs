@@ -7,17 +7,14 @@ use jvs_lock::span::Span;
 use jvs_lock::{Locks, Want};
 use jvs_repo::name::WorktreeName;
 
-use super::{lockable, report, want};
+use super::{keep, lockable, reasoned, want};
 use crate::args::StealArgs;
 use crate::context::{Context, Here};
-use crate::fail::{Failure, WrongUsage};
+use crate::fail::Failure;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failure> {
-    if args.reason.trim().is_empty() {
-        let message = "a lock is not taken over without a reason";
-        return Err(WrongUsage::new(message, "say it with `--reason TEXT`").into());
-    }
+    reasoned(&args.reason, "a lock is not taken over without a reason")?;
     let here = context.here()?;
     let Here { repo, worktree } = &here;
     let config = repo.config()?;
@@ -25,11 +22,10 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
     let acting = context.session(args.lease.purpose)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let watch = if args.observe { observe(context, &locks, worktree)? } else { None };
-    let wanted = want(&args.lease, &config, &acting);
+    let wanted = want(&args.lease, &args.keep, &config, &acting);
     let wanted = Want { reason: Some(&args.reason), watch: watch.as_ref(), ..wanted };
     let lease = locks.acquire(worktree, wanted)?;
-    let how = lease.how();
-    Ok(report::held(context, &lease, how))
+    keep::leave(context, &here, &config, &acting, lease, &args.keep)
 }
 
 /// Watches until the holder is proven idle, or is seen to be alive.

@@ -1,7 +1,7 @@
 //! `jvs lock why`: who holds, how that is known, and what to do next, in words.
 
 use jvs_lock::judge::{Judgement, Method};
-use jvs_lock::liveness::{Here, Liveness, Unknowable, liveness};
+use jvs_lock::liveness::{Here as Where, Liveness, Unknowable, liveness};
 use jvs_lock::record::{Found, Record};
 use jvs_lock::span::Span;
 use jvs_lock::view::{View, Word};
@@ -11,12 +11,14 @@ use serde_json::json;
 use super::{look, status};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
+use crate::keeper;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
-    let view = look(context, &context.here()?)?;
+    let here = context.here()?;
+    let view = look(context, &here)?;
     let boot_id = context.clock().boot_id();
-    let place = Here { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
+    let place = Where { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
     let alive = view.record().map(|record| liveness(record, place, proc::process_stat));
     let (facts, next) = (facts(&view, alive), next(&view));
 
@@ -26,7 +28,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         text += &format!("  {:10} {}\n", fact.label, fact.sentence);
     }
     text += &format!("{} {next}\n", paint.cyan("next:"));
-    let mut data = status::data(&view);
+    let mut data = status::data(context, &here.repo, &view);
     data["process"] = json!(alive);
     data["explanation"] = facts.iter().map(|fact| json!(fact.sentence)).collect();
     data["next"] = json!(next);
@@ -92,6 +94,17 @@ fn about_holder(
     }
     let ago = record.created().map_or(0, |created| view.at.wall.since(created));
     know("since", format!("{} ({} ago)", record.created_at, Span(ago)));
+    if let Some(keeper) = &record.keeper {
+        let pid = keeper.pid;
+        know(
+            "keeper",
+            match keeper::running(keeper) {
+                Some(true) => format!("process {pid} runs and renews the lease"),
+                Some(false) => format!("process {pid} has ended: nobody renews the lease any more"),
+                None => format!("process {pid}, which cannot be seen from here"),
+            },
+        );
+    }
     let process = format!("{} on host {}", meta.process_id, meta.hostname);
     know(
         "process",
@@ -114,6 +127,12 @@ fn about_holder(
             }
         },
     );
+}
+
+/// Is it certain that nobody renews it any more?
+fn keeper_is_dead(view: &View) -> bool {
+    let keeper = view.record().and_then(|record| record.keeper.as_ref());
+    keeper.and_then(keeper::running) == Some(false)
 }
 
 fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static str, String)) {
@@ -152,8 +171,10 @@ fn next(view: &View) -> String {
         (Word::Held, true) => format!("jvs lock release -w {worktree}"),
         (Word::Stealable, false) => format!("jvs lock steal -w {worktree} --reason TEXT"),
         (Word::Expired | Word::Stealable, true) => format!("jvs lock acquire -w {worktree}"),
-        (Word::Held | Word::Expired | Word::Frozen, _) => {
-            format!("wait, then look again: jvs lock status -w {worktree}")
+        (Word::Frozen, _) => format!("jvs lock unfreeze -w {worktree} --reason TEXT"),
+        (Word::Held, false) if keeper_is_dead(view) => {
+            format!("jvs lock reclaim -w {worktree} --reason TEXT")
         }
+        (Word::Held | Word::Expired, false) => format!("jvs lock acquire --wait -w {worktree}"),
     }
 }

@@ -56,6 +56,8 @@ impl Home {
                     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".into(),
                 ),
                 ("LANG".into(), "C.UTF-8".into()),
+                // No keeper outlives the test that had it started.
+                ("JVS_KEEP_WHILE".into(), std::process::id().to_string().into()),
             ],
             deadline: DEADLINE,
         }

@@ -155,10 +155,12 @@ const HIDDEN: &[&str] = &[
     "expired_since_ms",
     "hostname",
     "mount_point",
+    "pid",
     "pid_namespace",
     "process_id",
     "remaining_ms",
     "renewed_boot_ms",
+    "start_time",
     "stealable_in_ms",
 ];
 

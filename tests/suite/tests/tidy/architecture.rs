@@ -10,8 +10,10 @@ const CRATES: [&str; 5] = ["jvs-repo", "jvs-lock", "jvs-snapshot", "jvs-doctor",
 
 /// Modules that touch the filesystem other than through the store, and why.
 const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
+    ("jvs/src/bell.rs", "asks the kernel to say when something changes"),
     ("jvs/src/command/demo.rs", "plays in a directory of its own"),
     ("jvs/src/command/man.rs", "makes the directory for manual pages"),
+    ("jvs/src/keeper.rs", "asks for the terminal, and leaves a note outside any repository"),
     ("jvs/src/session/place.rs", "reads the host's list of users"),
     ("jvs/src/session/secret.rs", "keeps a secret outside any repository"),
     ("jvs-repo/src/discover.rs", "looks for the root that the store will stand on"),
@@ -26,6 +28,8 @@ const READ_THE_CLOCK: &[(&str, &str)] = &[("jvs-repo/src/clock.rs", "is the cloc
 /// Modules that write to the standard streams.
 const PRINT: &[(&str, &str)] = &[
     ("jvs/src/command/demo.rs", "shows what the commands it ran have printed"),
+    ("jvs/src/command/run.rs", "hands its streams to its child"),
+    ("jvs/src/keeper.rs", "speaks to whoever started it"),
     ("jvs/src/render.rs", "is the output"),
 ];
 

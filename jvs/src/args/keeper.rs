@@ -1,0 +1,77 @@
+//! `jvs __keeper`: started by other commands, never typed.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jvs_lock::session::Purpose;
+use jvs_repo::id::{Epoch, FencingToken, strict_decimal};
+
+/// What happens to a child whose lease is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum OnLoss {
+    /// It is ended before the lease's last moment
+    #[default]
+    Stop,
+    /// It runs on, and a warning is printed
+    Warn,
+}
+
+impl fmt::Display for OnLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            OnLoss::Stop => "stop",
+            OnLoss::Warn => "warn",
+        })
+    }
+}
+
+/// A process, told from a later one with the same pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Follow {
+    pub(crate) pid: u32,
+    pub(crate) start_time: u64,
+}
+
+impl fmt::Display for Follow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.pid, self.start_time)
+    }
+}
+
+impl FromStr for Follow {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parse = || {
+            let (pid, start) = text.split_once(':')?;
+            let pid = u32::try_from(strict_decimal(pid)?).ok()?;
+            Some(Follow { pid, start_time: strict_decimal(start)? })
+        };
+        parse().ok_or("expected PID:START")
+    }
+}
+
+fn token(text: &str) -> Result<FencingToken, &'static str> {
+    strict_decimal(text).map(FencingToken).ok_or("expected a number")
+}
+
+/// Keep a lease renewed
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeeperArgs {
+    #[arg(long)]
+    pub(crate) epoch: Epoch,
+    #[arg(long, value_parser = token)]
+    pub(crate) token: FencingToken,
+    #[arg(long)]
+    pub(crate) purpose: Option<Purpose>,
+    #[arg(long)]
+    pub(crate) for_ms: Option<u64>,
+    #[arg(long)]
+    pub(crate) follow: Vec<Follow>,
+    #[arg(long)]
+    pub(crate) attached: bool,
+    #[arg(long)]
+    pub(crate) guest: bool,
+    #[arg(long, default_value_t)]
+    pub(crate) on_loss: OnLoss,
+}

@@ -1,0 +1,50 @@
+//! `jvs run` and `jvs shell`.
+
+use std::ffi::OsString;
+
+use jvs_lock::session::Purpose;
+use jvs_repo::duration::Span;
+
+use super::OnLoss;
+use super::lock::WaitArgs;
+
+/// How a child is protected.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GuardArgs {
+    #[command(flatten)]
+    pub(crate) wait: WaitArgs,
+
+    /// How long the lease lasts without renewal [default: lock.lease_duration_ms]
+    #[arg(long, value_name = "DUR")]
+    pub(crate) lease: Option<Span>,
+
+    /// What happens if the lease is lost
+    #[arg(long, value_name = "WHAT", default_value_t, value_enum)]
+    pub(crate) on_loss: OnLoss,
+
+    /// What the lock is for: interactive, automated or emergency
+    #[arg(long, value_name = "P")]
+    pub(crate) purpose: Option<Purpose>,
+
+    /// A word to whoever finds the worktree locked
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+}
+
+/// Run a command while holding the lock, and give the lock back when it ends
+#[derive(Debug, clap::Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) guard: GuardArgs,
+
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Run a shell while holding the lock, and give the lock back when it ends
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShellArgs {
+    #[command(flatten)]
+    pub(crate) guard: GuardArgs,
+}

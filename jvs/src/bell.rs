@@ -1,0 +1,134 @@
+//! What a waiter sleeps on: changes that this host makes ring at once
+//! (inotify), Ctrl-C ends the wait, everything else is noticed by looking again.
+
+use std::collections::HashSet;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+
+use jvs_lock::queue::{Bell, Rung, Waiting};
+use jvs_lock::span::Span;
+use jvs_lock::view::Word;
+use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::store::{PosixStore, RepoPath};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::process::Signal;
+
+use crate::alarm::Alarm;
+use crate::fail::{Failure, Stuck};
+use crate::render::Progress;
+use crate::signals::Signals;
+
+/// The signals that end a wait.
+pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
+
+/// A bell for one wait.
+pub(crate) struct Doorbell<'w> {
+    store: &'w PosixStore,
+    signals: &'w Signals,
+    alarm: Alarm,
+    /// None where the kernel has no watches left: then only looking helps.
+    watches: Option<OwnedFd>,
+    listening: HashSet<i32>,
+    progress: Progress,
+    name: String,
+    stopped_by: Option<Signal>,
+    last: (usize, u64),
+}
+
+impl<'w> Doorbell<'w> {
+    pub(crate) fn new(
+        store: &'w PosixStore,
+        signals: &'w Signals,
+        progress: Progress,
+        name: String,
+    ) -> Result<Self, Failure> {
+        let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
+        let watches = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        let listening = HashSet::new();
+        Ok(Doorbell {
+            store,
+            signals,
+            alarm,
+            watches,
+            listening,
+            progress,
+            name,
+            stopped_by: None,
+            last: (0, 0),
+        })
+    }
+
+    /// The signal that ended the wait, if one did.
+    pub(crate) fn stopped_by(&self) -> Option<Signal> {
+        self.stopped_by
+    }
+
+    /// How many were in front and how long was waited, when last told.
+    pub(crate) fn last(&self) -> (usize, u64) {
+        self.last
+    }
+
+    /// Takes in what rang; those that are gone are not listened to any more.
+    fn hear(&mut self) {
+        let Some(watches) = &self.watches else { return };
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(watches, &mut buffer);
+        while let Ok(event) = reader.next() {
+            if event.events().contains(ReadFlags::IGNORED) {
+                self.listening.remove(&event.wd());
+            }
+        }
+    }
+}
+
+impl Bell for Doorbell<'_> {
+    fn listen(&mut self, what: &RepoPath) -> bool {
+        let Some(watches) = &self.watches else { return false };
+        // A register changes by a rename in its directory; a ticket goes.
+        let changes = WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::ATTRIB;
+        let flags = changes | WatchFlags::DONT_FOLLOW;
+        match inotify::add_watch(watches, self.store.absolute(what), flags) {
+            Ok(watch) => self.listening.insert(watch),
+            Err(_) => false,
+        }
+    }
+
+    fn sleep(&mut self, ms: u64) -> Rung {
+        let until = SystemClock.now().boot.plus(ms);
+        let watches = self.watches.as_ref().map(AsFd::as_fd);
+        let woke = self.alarm.wait([Some(self.signals.fd()), watches], Some(until));
+        self.hear();
+        while let Some(signal) = self.signals.next() {
+            if ENDING.contains(&signal) {
+                self.stopped_by = Some(signal);
+                return Rung::Stop;
+            }
+        }
+        if woke.is_err() {
+            // No way to wait for several things at once: wait for the time.
+            SystemClock.sleep_ms(ms);
+        }
+        Rung::Again
+    }
+
+    fn tell(&mut self, waiting: &Waiting) {
+        self.last = (waiting.ahead, waiting.waited_ms);
+        let name = &self.name;
+        let waited = Span(waiting.waited_ms);
+        let line = match waiting.ahead {
+            0 => "next in line".to_owned(),
+            ahead => format!("place {} of {} in line", ahead + 1, waiting.waiting),
+        };
+        let holder = waiting.view.as_ref().map(|view| match view.word() {
+            Word::Free => "free".to_owned(),
+            Word::Frozen => format!("frozen for {} more", Span(view.remaining_ms())),
+            Word::Expired | Word::Stealable => "its holder's lease is over".to_owned(),
+            Word::Held | Word::Retired => {
+                let who = view.record().map_or("somebody", |record| &record.session_id);
+                format!("held by {who}, lease ends in {}", Span(view.remaining_ms()))
+            }
+        });
+        let holder = holder.map(|holder| format!("; {holder}")).unwrap_or_default();
+        self.progress.show(&format!("waiting {waited} for worktree {name}: {line}{holder}"));
+    }
+}

@@ -1,0 +1,78 @@
+//! `jvs lock freeze` and `jvs lock unfreeze`.
+
+use jvs_lock::span::Span;
+use jvs_lock::state::State;
+use jvs_lock::{LockError, Want};
+use jvs_repo::id::FencingToken;
+use jvs_repo::name::WorktreeName;
+use serde_json::{Value, json};
+
+use super::{lockable, or_no_such_worktree, reasoned, turn};
+use crate::args::{FreezeArgs, UnfreezeArgs};
+use crate::context::{Context, Here};
+use crate::fail::Failure;
+use crate::render::Done;
+
+pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, Failure> {
+    reasoned(&args.reason, "a worktree is not frozen without a reason")?;
+    let here = context.here()?;
+    let Here { repo, worktree } = &here;
+    let config = repo.config()?;
+    lockable(&here)?;
+    let acting = context.session(None)?;
+    let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let for_ms = args.for_.as_ms();
+    let or_missing = |error| or_no_such_worktree(repo, worktree, error);
+    let frozen = match locks.freeze(worktree, for_ms, &args.reason, args.force) {
+        Err(LockError::Conflict(_) | LockError::Frozen(_)) if args.wait.wait.is_some() => {
+            let want = Want::lease(config.lock.lease_duration_ms);
+            // Next in line; then from one's own hold, so that nobody gets in between.
+            let lease = turn::take(context, &here, &locks, want, args.wait.wait)?;
+            match locks.freeze(worktree, for_ms, &args.reason, true) {
+                Ok(state) => state,
+                Err(error) => {
+                    let _ = lease.release();
+                    return Err(error.into());
+                }
+            }
+        }
+        other => other.map_err(or_missing)?,
+    };
+    let until = frozen.hold.claim().map(|claim| claim.expires.rfc3339()).unwrap_or_default();
+    let data = answer(
+        worktree,
+        "frozen",
+        &frozen,
+        json!({
+            "expires_at": until,
+            "remaining_ms": for_ms,
+            "reason": args.reason,
+        }),
+    );
+    let text = format!("Froze worktree {worktree} for {}, until {until}\n", Span(for_ms));
+    Ok(Done::new(data).with_text(text))
+}
+
+pub(super) fn unfreeze(context: &Context<'_>, args: &UnfreezeArgs) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let Here { repo, worktree } = &here;
+    let acting = context.session(None)?;
+    let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
+    let state = locks
+        .unfreeze(worktree, &args.reason)
+        .map_err(|error| or_no_such_worktree(repo, worktree, error))?;
+    let data = answer(worktree, "free", &state, Value::Null);
+    Ok(Done::new(data).with_text(format!("Lifted the freeze of worktree {worktree}\n")))
+}
+
+fn answer(worktree: &WorktreeName, word: &str, state: &State, freeze: Value) -> Value {
+    let token: FencingToken = state.token;
+    json!({
+        "worktree": worktree,
+        "state": word,
+        "mine": false,
+        "head": state.head,
+        "fencing_token": token,
+        "freeze": freeze,
+    })
+}

@@ -1,0 +1,78 @@
+//! What happens to a lease that a command has just taken: a keeper goes on with
+//! it, or it simply lasts.
+
+use jvs_lock::{How, Lease};
+use jvs_repo::config::Config;
+use serde_json::json;
+
+use super::{look, report};
+use crate::args::KeepArgs;
+use crate::context::{Context, Here};
+use crate::fail::Failure;
+use crate::keeper::{self, Order};
+use crate::render::Done;
+use crate::session::Acting;
+
+/// Leaves the lease to a keeper and answers for the command.
+pub(super) fn leave(
+    context: &Context<'_>,
+    here: &Here,
+    config: &Config,
+    acting: &Acting,
+    mut lease: Lease<'_>,
+    args: &KeepArgs,
+) -> Result<Done, Failure> {
+    let how = lease.how();
+    let former = lease.record().and_then(|record| record.keeper.clone());
+    let inside_run = context.handed_token(&here.worktree)? == Some(lease.token());
+    if inside_run && former.as_ref().and_then(keeper::running) == Some(true) {
+        // `jvs run` keeps it and will give it back.
+        return Ok(report::held(context, &lease, how));
+    }
+    if let Some(former) = &former {
+        keeper::stand_down(former);
+    }
+    if args.no_keeper {
+        if former.is_some() {
+            let _ = lease.set_keeper(None);
+        }
+        return Ok(report::held(context, &lease, how));
+    }
+    let identity = acting.session.identity();
+    let for_ms =
+        args.for_.unwrap_or_else(|| config.ttl.get(identity.environment, identity.purpose));
+    let started = keeper::follow(context, args.while_).and_then(|follow| {
+        keeper::start(
+            context,
+            &Order {
+                here,
+                session: &acting.session,
+                ticket: lease.ticket(),
+                for_ms: Some(for_ms.as_ms()),
+                follow,
+                attached: None,
+            },
+        )
+    });
+    let started = match started {
+        Ok(started) => started,
+        Err(failure) => {
+            if how != How::Refreshed {
+                // Best effort: otherwise it runs out by itself.
+                let _ = lease.release();
+            }
+            return Err(failure);
+        }
+    };
+    // The keeper has renewed it and speaks for the session now.
+    let view = look(context, here)?;
+    let kept_until = context.clock().now().wall.plus(for_ms.as_ms());
+    let mut done = report::held_as(context, &lease, how, Some(for_ms.as_ms()));
+    done.amend(|data| {
+        data["record"] = report::seen(&view)["record"].take();
+        data["remaining_ms"] = json!(view.remaining_ms());
+        data["keeper"] = json!({ "pid": started.pid(), "alive": true });
+        data["kept_until"] = json!(kept_until.rfc3339());
+    });
+    Ok(done)
+}

@@ -1,0 +1,19 @@
+//! The small process that keeps a lease renewed after the command that took it
+//! has ended, or while `jvs run` runs its child.
+//!
+//! Two threads. One does all I/O on the repository and may hang in a dead
+//! mount; the other only waits (for the clock, for signals, for whoever it
+//! keeps the lease for) and so can always end belief in time.
+
+mod group;
+mod hands;
+mod heart;
+mod note;
+mod start;
+mod wire;
+
+pub(crate) use group::stop_group;
+pub(crate) use heart::run;
+pub(crate) use note::take as take_note;
+pub(crate) use start::{Attached, Order, Started, follow, running, stand_down, start};
+pub(crate) use wire::{Said, Tell};

@@ -1,0 +1,227 @@
+//! Starting a keeper, finding one, and asking one to stand down.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use jvs_lock::liveness::{Here as Where, Liveness, keeper_liveness};
+use jvs_lock::record::Keeper;
+use jvs_lock::{Session, Ticket};
+use jvs_repo::clock::{BootMs, Clock, SystemClock};
+use jvs_repo::proc;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::wire::{Lines, Said, Tell, say};
+use crate::alarm::Alarm;
+use crate::args::{Follow, OnLoss};
+use crate::context::{Context, Here};
+use crate::fail::{Failure, Stuck};
+
+/// How long a keeper may take to begin.
+const READY_MS: u64 = 20_000;
+/// How long a keeper may take to stand down before it is ended.
+const STAND_DOWN_MS: u64 = 3_000;
+
+/// What a keeper is to do.
+pub(crate) struct Order<'o> {
+    pub(crate) here: &'o Here,
+    pub(crate) session: &'o Session,
+    pub(crate) ticket: Ticket,
+    /// For how long; `None` for as long as it is asked to.
+    pub(crate) for_ms: Option<u64>,
+    /// It ends when any of these processes does.
+    pub(crate) follow: Vec<Follow>,
+    /// It keeps a lease for a child of this process.
+    pub(crate) attached: Option<Attached>,
+}
+
+/// How a lease is kept for a child.
+#[derive(Clone, Copy)]
+pub(crate) struct Attached {
+    pub(crate) on_loss: OnLoss,
+    /// The session held the lock before; it is not given back at the end.
+    pub(crate) guest: bool,
+}
+
+/// A keeper that has begun.
+pub(crate) struct Started {
+    child: Child,
+    said: ChildStdout,
+    lines: Lines,
+    told: Option<ChildStdin>,
+    until: BootMs,
+}
+
+impl Started {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// When belief ends, unless it renews.
+    pub(crate) fn until(&self) -> BootMs {
+        self.until
+    }
+
+    /// Readable when it has said something, or is gone.
+    pub(crate) fn ear(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.said.as_fd()
+    }
+
+    /// What it has said, and whether it is gone.
+    pub(crate) fn hear(&mut self) -> (Vec<Said>, bool) {
+        let (lines, gone) = self.lines.read(&self.said);
+        (lines.iter().filter_map(|line| line.parse().ok()).collect(), gone)
+    }
+
+    /// Tells it something.
+    pub(crate) fn tell(&self, word: Tell) {
+        if let Some(told) = &self.told {
+            say(told, &word);
+        }
+    }
+
+    /// Waits for its end, which must be near.
+    pub(crate) fn reap(mut self) {
+        drop(self.told.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts a keeper and waits until it keeps the lease.
+pub(crate) fn start(context: &Context<'_>, order: &Order<'_>) -> Result<Started, Failure> {
+    let stuck = |doing: &'static str| move |error: io::Error| Stuck::new(doing, error);
+    let mut command = command(context, order);
+    let mut child = command.spawn().map_err(stuck("start the keeper"))?;
+    let said = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe));
+    let said = said.map_err(stuck("hear the keeper"))?;
+    let told = child.stdin.take();
+    let until = BootMs(0);
+    let mut started = Started { child, said, lines: Lines::default(), told, until };
+    let alarm = Alarm::new().map_err(stuck("set a timer"))?;
+    let deadline = SystemClock.now().boot.plus(READY_MS);
+    loop {
+        let ready = alarm.wait([Some(started.said.as_fd())], Some(deadline));
+        let [spoke] = ready.map_err(stuck("wait for the keeper"))?;
+        let (said, gone) = if spoke { started.hear() } else { (Vec::new(), false) };
+        for word in said {
+            match word {
+                Said::Ready(until) => {
+                    started.until = until;
+                    return Ok(started);
+                }
+                Said::Failed(why) => {
+                    started.reap();
+                    return Err(stuck("keep the lock")(io::Error::other(why)).into());
+                }
+                Said::Renewed(_) | Said::Lost(_) | Said::Released => {}
+            }
+        }
+        if gone || SystemClock.now().boot >= deadline {
+            let _ = started.child.kill();
+            started.reap();
+            let why = if gone { "it ended at once" } else { "it did not begin in time" };
+            return Err(stuck("keep the lock")(io::Error::other(why)).into());
+        }
+    }
+}
+
+fn command(context: &Context<'_>, order: &Order<'_>) -> Command {
+    let Order { here, session, ticket, .. } = order;
+    // This very program, also when its file was replaced meanwhile.
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("jvs").current_dir("/").stdout(Stdio::piped()).stderr(Stdio::null());
+    command.arg("__keeper").arg("--repo").arg(context.absolute(here.repo.store().root_path()));
+    command.args(["--worktree", here.worktree.as_str()]);
+    command.args(["--session", session.id().as_str()]);
+    command.args(["--purpose", session.identity().purpose.as_str()]);
+    command.arg(format!("--epoch={}", ticket.epoch)).arg(format!("--token={}", ticket.token));
+    if let Some(ms) = order.for_ms {
+        command.arg(format!("--for-ms={ms}"));
+    }
+    for process in &order.follow {
+        command.arg(format!("--follow={process}"));
+    }
+    match order.attached {
+        Some(Attached { on_loss, guest }) => {
+            command.stdin(Stdio::piped()).arg("--attached");
+            command.arg(format!("--on-loss={on_loss}"));
+            if guest {
+                command.arg("--guest");
+            }
+        }
+        None => {
+            command.stdin(Stdio::null());
+        }
+    }
+    command
+}
+
+/// Whom a keeper follows to their end: the process that was named, else the
+/// leader of this terminal session. A session without a terminal that was given
+/// its own name follows nobody: its next command may come from anywhere.
+pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Follow>, Failure> {
+    let pid = match named.map_or_else(|| context.keep_while(), |pid| Ok(Some(pid)))? {
+        Some(pid) => pid,
+        None => {
+            let me = proc::process_stat(std::process::id());
+            let leader = me.map(|stat| stat.session_leader).filter(|pid| *pid > 0);
+            match leader.filter(|_| context.is_of_terminal() || has_terminal()) {
+                Some(leader) => leader,
+                None => return Ok(Vec::new()),
+            }
+        }
+    };
+    match proc::process_stat(pid).filter(|stat| !stat.zombie) {
+        Some(stat) => Ok(vec![Follow { pid, start_time: stat.start_ticks }]),
+        // Its own leader is visible whenever its name could be told.
+        None if named.is_none() && context.keep_while()?.is_none() => Ok(Vec::new()),
+        None => {
+            let gone = io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
+            Err(Stuck::new("keep the lock for as long as that process runs", gone).into())
+        }
+    }
+}
+
+/// Does this process have a controlling terminal?
+fn has_terminal() -> bool {
+    std::fs::OpenOptions::new().read(true).open("/dev/tty").is_ok()
+}
+
+/// A handle on the very process with that pid and start time.
+pub(super) fn pidfd(pid: u32, start_time: u64) -> Option<OwnedFd> {
+    let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let handle = pidfd_open(raw, PidfdFlags::empty()).ok()?;
+    // Looked up after the handle was opened: it cannot change any more.
+    let stat = proc::process_stat(pid)?;
+    (stat.start_ticks == start_time && !stat.zombie).then_some(handle)
+}
+
+/// Is the keeper there? `None` if that cannot be known from here.
+pub(crate) fn running(keeper: &Keeper) -> Option<bool> {
+    let boot_id = SystemClock.boot_id();
+    let here = Where { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
+    match keeper_liveness(keeper, here, proc::process_stat) {
+        Liveness::Alive => Some(true),
+        Liveness::Dead => Some(false),
+        Liveness::Unknown(_) => None,
+    }
+}
+
+/// Asks a keeper to end without giving the lock back, and waits until it has.
+/// The whole session stops believing before a release is issued.
+pub(crate) fn stand_down(keeper: &Keeper) {
+    if running(keeper) != Some(true) {
+        return;
+    }
+    let Some(handle) = pidfd(keeper.pid, keeper.start_time) else { return };
+    for signal in [Signal::USR1, Signal::KILL] {
+        let _ = pidfd_send_signal(&handle, signal);
+        let deadline = SystemClock.now().boot.plus(STAND_DOWN_MS);
+        let waited =
+            Alarm::new().and_then(|alarm| alarm.wait([Some(handle.as_fd())], Some(deadline)));
+        if waited.is_ok_and(|[ended]| ended) {
+            return;
+        }
+    }
+}

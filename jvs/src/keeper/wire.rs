@@ -1,0 +1,162 @@
+//! What a keeper and its starter say to each other: one word and its value a
+//! line, over the keeper's standard streams.
+
+use std::fmt;
+use std::os::fd::AsFd;
+use std::str::FromStr;
+
+use jvs_repo::clock::BootMs;
+use jvs_repo::id::strict_decimal;
+use rustix::io::Errno;
+
+use crate::fail::on_one_line;
+
+/// What a keeper says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// It keeps the lease, which is believed in until then.
+    Ready(BootMs),
+    /// It renewed the lease.
+    Renewed(BootMs),
+    /// The lease is gone; why.
+    Lost(String),
+    /// It gave the lock back.
+    Released,
+    /// It could not begin, or could not give the lock back; why.
+    Failed(String),
+}
+
+impl fmt::Display for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Said::Ready(until) => write!(f, "ready {}", until.0),
+            Said::Renewed(until) => write!(f, "renewed {}", until.0),
+            Said::Lost(why) => write!(f, "lost {}", on_one_line(why)),
+            Said::Released => write!(f, "released -"),
+            Said::Failed(why) => write!(f, "failed {}", on_one_line(why)),
+        }
+    }
+}
+
+impl FromStr for Said {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let (word, value) = line.split_once(' ').ok_or(())?;
+        let until = || strict_decimal(value).map(BootMs).ok_or(());
+        Ok(match word {
+            "ready" => Said::Ready(until()?),
+            "renewed" => Said::Renewed(until()?),
+            "lost" => Said::Lost(value.to_owned()),
+            "released" => Said::Released,
+            "failed" => Said::Failed(value.to_owned()),
+            _ => return Err(()),
+        })
+    }
+}
+
+/// What a keeper is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tell {
+    /// The process group that the lease protects.
+    Group(i32),
+    /// Give the lock back and end.
+    Release,
+    /// End and leave the lock as it is.
+    StandDown,
+}
+
+impl fmt::Display for Tell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Tell::Group(group) => write!(f, "group {group}"),
+            Tell::Release => write!(f, "release"),
+            Tell::StandDown => write!(f, "stand-down"),
+        }
+    }
+}
+
+impl FromStr for Tell {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        Ok(match line.split_once(' ') {
+            Some(("group", group)) => Tell::Group(group.parse().map_err(|_| ())?),
+            None if line == "release" => Tell::Release,
+            None if line == "stand-down" => Tell::StandDown,
+            _ => return Err(()),
+        })
+    }
+}
+
+/// Lines from a pipe, as they come.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    rest: Vec<u8>,
+}
+
+impl Lines {
+    /// Reads what is there, at most once. The lines that are whole by now, and
+    /// whether the other end is gone.
+    pub(crate) fn read(&mut self, from: impl AsFd) -> (Vec<String>, bool) {
+        let mut buffer = [0; 1024];
+        let gone = match rustix::io::read(from, &mut buffer) {
+            Ok(0) => true,
+            Ok(count) => {
+                self.rest.extend_from_slice(&buffer[..count]);
+                false
+            }
+            Err(Errno::AGAIN | Errno::INTR) => false,
+            Err(_) => true,
+        };
+        let mut lines = Vec::new();
+        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
+            lines.push(String::from_utf8_lossy(&line[..end]).into_owned());
+        }
+        (lines, gone)
+    }
+}
+
+/// Says one line; nobody listening is fine.
+pub(crate) fn say(to: impl AsFd, word: &impl fmt::Display) {
+    let line = format!("{word}\n");
+    let _ = rustix::io::write(to, line.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood_and_nothing_else_is() {
+        for said in [
+            Said::Ready(BootMs(7)),
+            Said::Renewed(BootMs(u64::MAX)),
+            Said::Lost("a b".into()),
+            Said::Released,
+            Said::Failed(String::new()),
+        ] {
+            assert_eq!(said.to_string().parse(), Ok(said));
+        }
+        assert_eq!(Said::Lost("a\nready 9".into()).to_string().lines().count(), 1);
+        for tell in [Tell::Group(12), Tell::Release, Tell::StandDown] {
+            assert_eq!(tell.to_string().parse(), Ok(tell));
+        }
+        for nonsense in ["", "ready", "ready x", "group", "group x", "release now"] {
+            assert!(nonsense.parse::<Said>().is_err() && nonsense.parse::<Tell>().is_err());
+        }
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_were_written() {
+        let (read, write) = rustix::pipe::pipe().expect("a pipe");
+        let mut lines = Lines::default();
+        rustix::io::write(&write, b"one\ntw").expect("written");
+        assert_eq!(lines.read(&read), (vec!["one".to_owned()], false));
+        rustix::io::write(&write, b"o\n").expect("written");
+        assert_eq!(lines.read(&read), (vec!["two".to_owned()], false));
+        drop(write);
+        assert_eq!(lines.read(&read), (vec![], true));
+    }
+}

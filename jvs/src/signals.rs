@@ -1,0 +1,88 @@
+//! Signals as something to wait for: each that was caught is a byte in a pipe.
+//!
+//! Handlers rather than a blocked mask: a program that is started afterwards
+//! begins with the usual dispositions, which a mask would not give it.
+
+#![allow(unsafe_code, reason = "installing a handler has no safe wrapper among our dependencies")]
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::pipe::PipeFlags;
+use rustix::process::Signal;
+
+/// Where the handler writes; -1 before the first catch.
+static DOOR: AtomicI32 = AtomicI32::new(-1);
+
+extern "C" fn ring(signal: libc::c_int) {
+    let door = DOOR.load(Ordering::Relaxed);
+    let byte = signal as u8;
+    // SAFETY: write(2) and errno are all that is touched, both allowed in a
+    // handler; `byte` outlives the call. A full pipe loses a repetition only.
+    unsafe {
+        let errno = *libc::__errno_location();
+        libc::write(door, (&raw const byte).cast(), 1);
+        *libc::__errno_location() = errno;
+    }
+}
+
+/// The signals that this process catches.
+pub(crate) struct Signals {
+    pipe: OwnedFd,
+}
+
+impl Signals {
+    /// Catches these from now on, for the rest of the process's life. Once.
+    pub(crate) fn catch(signals: &[Signal]) -> io::Result<Self> {
+        let (pipe, door) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        DOOR.store(door.as_raw_fd(), Ordering::Relaxed);
+        // It stays open for as long as a handler may run.
+        std::mem::forget(door);
+        let handler: extern "C" fn(libc::c_int) = ring;
+        for signal in signals {
+            set(*signal, handler as libc::sighandler_t)?;
+        }
+        Ok(Signals { pipe })
+    }
+
+    /// Readable when a signal has come.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.pipe.as_fd()
+    }
+
+    /// The next signal that has come, if one has.
+    pub(crate) fn next(&self) -> Option<Signal> {
+        let mut byte = [0];
+        match rustix::io::read(&self.pipe, &mut byte) {
+            Ok(1) => Signal::from_named_raw(i32::from(byte[0])),
+            _ => None,
+        }
+    }
+}
+
+/// From now on this process does not notice `signal`. Not before a program is
+/// started: it would not notice either.
+pub(crate) fn ignore(signal: Signal) -> io::Result<()> {
+    set(signal, libc::SIG_IGN)
+}
+
+/// Ends this process as `signal` would have, had it not been caught: whoever
+/// waits for it sees that.
+pub(crate) fn die_of(signal: Signal) {
+    if set(signal, libc::SIG_DFL).is_ok() {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+    }
+}
+
+fn set(signal: Signal, action: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: all-zero bytes are a valid `sigaction` with an empty mask, and
+    // the handler is either SIG_IGN or `ring`, which does only what it may.
+    let answer = unsafe {
+        let mut new: libc::sigaction = std::mem::zeroed();
+        new.sa_sigaction = action;
+        new.sa_flags = libc::SA_RESTART;
+        libc::sigaction(signal.as_raw(), &new, std::ptr::null_mut())
+    };
+    if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
