@@ -72,6 +72,11 @@ pub enum LockError {
         /// This host's wall clock when it was seen.
         now: WallMs,
     },
+    /// There is no freeze to lift.
+    NotFrozen {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
     /// Nobody of that session waits in line.
     NoSuchWaiter {
         /// The worktree.
@@ -167,6 +172,7 @@ impl fmt::Display for LockError {
             LockError::Legacy { worktree, legacy, now } => {
                 write!(f, "worktree '{worktree}' is locked {}", legacy.described(*now))
             }
+            LockError::NotFrozen { worktree } => write!(f, "worktree '{worktree}' is not frozen"),
             LockError::NoSuchWaiter { worktree, session } => {
                 write!(f, "session {session} does not wait for the lock of worktree '{worktree}'")
             }
@@ -224,6 +230,9 @@ impl fmt::Display for LockError {
                 write!(f, "this session does not hold the lock of worktree '{}': ", view.worktree)?;
                 match (view.word(), view.record()) {
                     (Word::Free, _) => write!(f, "it is free"),
+                    (Word::Frozen, Some(record)) => {
+                        write!(f, "session {} froze it ({})", record.session_id, record.holder_id)
+                    }
                     (_, Some(record)) => {
                         write!(f, "session {} does ({})", record.session_id, record.holder_id)
                     }
@@ -296,7 +305,7 @@ impl Coded for LockError {
             | LockError::Legacy { .. } => Code::LockConflict,
             LockError::Frozen(_) => Code::LockFrozen,
             LockError::ClockSkew { .. } => Code::ClockSkewExceeded,
-            LockError::NotHeld { .. } => Code::LockNotHeld,
+            LockError::NotHeld { .. } | LockError::NotFrozen { .. } => Code::LockNotHeld,
             LockError::Fenced { .. } | LockError::HeadMoved { .. } => Code::FencingMismatch,
             LockError::Expired { .. } => Code::LockExpired,
             LockError::Retired { .. } | LockError::NoSuchWaiter { .. } => Code::NotFound,
@@ -344,6 +353,9 @@ impl Coded for LockError {
                  --repair",
                 legacy.path
             ),
+            LockError::NotFrozen { worktree } => {
+                format!("see how it stands: jvs lock status -w {worktree}")
+            }
             LockError::NoSuchWaiter { worktree, session } => format!(
                 "have it wait first: JVS_SESSION_ID={session} jvs lock acquire --wait -w {worktree}"
             ),

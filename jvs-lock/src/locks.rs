@@ -292,6 +292,9 @@ impl<'r> Locks<'r> {
                 match decide::unfreeze(state, frozen_under, !tried.is_empty()) {
                     Ok(Own::Try) => Ok(Verdict::Try(Kind::Unfreeze, state.released(op))),
                     Ok(Own::Done) => Ok(Verdict::Applied),
+                    Err(Refusal::NotHeld) => {
+                        Err(LockError::NotFrozen { worktree: worktree.clone() })
+                    }
                     Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
                 }
             })?;

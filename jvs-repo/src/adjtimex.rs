@@ -1,7 +1,6 @@
 //! What the kernel says of its own wall clock.
 //!
-//! The one module of the workspace with unsafe code: `adjtimex(2)` has no safe
-//! wrapper among our dependencies.
+//! Unsafe code, because `adjtimex(2)` has no safe wrapper among our dependencies.
 
 #![allow(unsafe_code)]
 

@@ -164,8 +164,13 @@ impl<'a> Context<'a> {
     }
 
     /// Where the session's next command finds what it must be told.
-    pub(crate) fn session_note(&self) -> Result<Option<PathBuf>, Failure> {
+    pub(crate) fn session_note(&self) -> Result<PathBuf, Failure> {
         session::note_path(self.global.session.as_deref(), self.env)
+    }
+
+    /// The directory of all such notes; there is one only while there are notes.
+    pub(crate) fn notes_dir(&self) -> Result<PathBuf, Failure> {
+        session::notes_dir(self.env)
     }
 
     /// The user's shell.

@@ -16,7 +16,7 @@ use jvs_repo::entropy::Entropy;
 use jvs_repo::id::HolderNonce;
 use jvs_repo::proc;
 
-pub(crate) use secret::Turns;
+pub(crate) use secret::{Turns, notes_dir};
 
 use crate::context::Env;
 use crate::fail::Failure;
@@ -61,12 +61,8 @@ pub(crate) fn own_nonce(given: Option<&str>, env: Env<'_>) -> Result<Option<Hold
     Ok(secret::peek(&id, env)?.map(|secret| id.nonce(&secret)))
 }
 
-/// Where a word to the session's next command lies, if the session ever acted
-/// on this host.
-pub(crate) fn note_path(given: Option<&str>, env: Env<'_>) -> Result<Option<PathBuf>, Failure> {
-    if !secret::any(env)? {
-        return Ok(None);
-    }
+/// Where a word to the session's next command lies.
+pub(crate) fn note_path(given: Option<&str>, env: Env<'_>) -> Result<PathBuf, Failure> {
     secret::note_path(&id(given, env)?, env)
 }
 

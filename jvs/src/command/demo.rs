@@ -90,7 +90,11 @@ impl Play<'_> {
         self.runs(Who::Alice, &["config", "set", "lock.max_clock_skew_ms", "200"], None)?;
         self.runs(Who::Alice, &["config", "set", "lock.steal_grace_ms", "200"], None)?;
         self.tell("Alice takes the lock of worktree main for two seconds, and goes silent.")?;
-        self.runs(Who::Alice, &["lock", "acquire", "--no-keeper", "--lease", "2s", "--note", "rebuilding"], None)?;
+        self.runs(
+            Who::Alice,
+            &["lock", "acquire", "--no-keeper", "--lease", "2s", "--note", "rebuilding"],
+            None,
+        )?;
         self.tell("Bob wants it too. Her lease is live, so he is told who and for how long.")?;
         self.runs(Who::Bob, &["lock", "acquire"], None)?;
         self.runs(Who::Bob, &["lock", "why"], None)?;

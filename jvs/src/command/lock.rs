@@ -51,14 +51,32 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
 /// The lease that is wanted: as long as was said. Else, if it will be kept, as
 /// short as the policy has it; if not, as long as the repository's table has it
 /// for where and what for.
-fn want<'w>(args: &'w LeaseArgs, keep: &KeepArgs, config: &Config, acting: &Acting) -> Want<'w> {
+fn want<'w>(
+    args: &'w LeaseArgs,
+    keep: &KeepArgs,
+    config: &Config,
+    acting: &Acting,
+) -> Result<Want<'w>, Failure> {
     let identity = acting.session.identity();
     let usual = || match keep.no_keeper {
         true => config.ttl.get(identity.environment, identity.purpose).as_ms(),
         false => config.lock.lease_duration_ms,
     };
     let lease_ms = args.lease.map_or_else(usual, |lease| lease.as_ms());
-    Want { note: args.note.as_deref(), ..Want::lease(lease_ms) }
+    if !keep.no_keeper {
+        keepable(lease_ms)?;
+    }
+    Ok(Want { note: args.note.as_deref(), ..Want::lease(lease_ms) })
+}
+
+/// A lease that can be kept renewed also on a slow filesystem.
+pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
+    const SHORTEST_MS: u64 = 200;
+    if lease_ms >= SHORTEST_MS {
+        return Ok(());
+    }
+    let message = format!("a lease that is kept renewed lasts at least {SHORTEST_MS} ms");
+    Err(WrongUsage::new(message, "say `--lease 1s`, or have nothing renew it: --no-keeper").into())
 }
 
 /// Some things are not done without saying why.

@@ -17,7 +17,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use self::child::{Child, Ended};
-use super::lock::{lockable, turn};
+use super::lock::{keepable, lockable, turn};
 use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
 use crate::context::Context;
@@ -58,6 +58,7 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
     let caught: Vec<Signal> = FORWARDED.into_iter().chain([Signal::CHILD]).collect();
     let signals = Signals::catch(&caught).map_err(|error| Stuck::new("catch signals", error))?;
     let lease_ms = guard.lease.map_or(config.lock.lease_duration_ms, |lease| lease.as_ms());
+    keepable(lease_ms)?;
     let want = Want { note: guard.note.as_deref(), ..Want::lease(lease_ms) };
     let lease = match guard.wait.wait {
         Some(at_most) => turn::in_line(context, &here, &locks, want, at_most, &signals)?,
@@ -91,8 +92,8 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
         Ok(child) => child,
         Err(error) => {
             give_back(keeper)?;
-            let doing = format!("run {}", words[0].to_string_lossy());
-            return Err(Stuck::new(doing, error).into());
+            let command = words[0].to_string_lossy().into_owned();
+            return Err(CannotRun { command, error }.into());
         }
     };
     keeper.tell(Tell::Group(child.group().as_raw_nonzero().get()));
@@ -244,6 +245,31 @@ impl Watch<'_> {
                 }
             }
         }
+    }
+}
+
+/// The child could not be started.
+#[derive(Debug)]
+struct CannotRun {
+    command: String,
+    error: std::io::Error,
+}
+
+impl std::fmt::Display for CannotRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot run {}: {}", self.command, self.error)
+    }
+}
+
+impl std::error::Error for CannotRun {}
+
+impl Coded for CannotRun {
+    fn code(&self) -> Code {
+        Code::Io
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("check the command's name and that it may be executed; the lock was given back".into())
     }
 }
 

@@ -65,20 +65,15 @@ pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failu
     }
 }
 
-/// Has any session acted on this host?
-pub(super) fn any(env: Env<'_>) -> Result<bool, Failure> {
-    Ok(base(env)?.join(DIR).is_dir())
+/// Where words to the next commands of sessions lie; it is there only while
+/// there are any.
+pub(crate) fn notes_dir(env: Env<'_>) -> Result<PathBuf, Failure> {
+    Ok(base(env)?.join(DIR).join("notes"))
 }
 
-/// The file beside the secret of session `id` that holds a word to its next
-/// command. `None` if nothing may be kept there.
-pub(super) fn note_path(id: &SessionId, env: Env<'_>) -> Result<Option<PathBuf>, Failure> {
-    let place = base(env)?.join(DIR);
-    let dir = open_private_dir(&place)?;
-    Ok(dir.map(|dir| {
-        let file = SecretFile::new(dir, place, id);
-        file.place.join(format!("{}.note", file.name))
-    }))
+/// The file with a word to the next command of session `id`.
+pub(super) fn note_path(id: &SessionId, env: Env<'_>) -> Result<PathBuf, Failure> {
+    Ok(notes_dir(env)?.join(file_name(id)))
 }
 
 /// The directory that holds ours: one that the system empties at logout if
@@ -149,6 +144,12 @@ fn suspicious(place: &Path, why: &str) -> Failure {
     .into()
 }
 
+/// A hash, so that no session id, however hostile, names another file.
+fn file_name(id: &SessionId) -> String {
+    let digest = blake3::derive_key("jvs session file v1", id.as_str().as_bytes());
+    hex(&digest[..16])
+}
+
 #[derive(Debug)]
 struct SecretFile {
     dir: OwnedFd,
@@ -158,9 +159,7 @@ struct SecretFile {
 
 impl SecretFile {
     fn new(dir: OwnedFd, place: PathBuf, id: &SessionId) -> Self {
-        // A hash, so that no session id, however hostile, names another file.
-        let digest = blake3::derive_key("jvs session file v1", id.as_str().as_bytes());
-        SecretFile { dir, name: hex(&digest[..16]), place }
+        SecretFile { dir, name: file_name(id), place }
     }
 
     fn path(&self) -> PathBuf {

@@ -42,7 +42,7 @@ fn a_lock_taken_on_one_host_is_held_on_the_other(engine: Engine) {
     let (here, there) = (Home::new(), Home::new());
     let main = |host: usize| -> PathBuf { volume.host(host).join("repository/main") };
     let acquire = |home: &Home, host: usize, session: &str| {
-        home.jvs(["lock", "acquire", "--lease", "10m", "--json"])
+        home.jvs(["lock", "acquire", "--no-keeper", "--lease", "10m", "--json"])
             .cwd(main(host))
             .session(session)
             .run()

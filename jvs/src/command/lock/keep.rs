@@ -64,10 +64,13 @@ pub(super) fn leave(
             return Err(failure);
         }
     };
+    let mut done = report::held_as(context, &lease, how, Some(for_ms.as_ms()));
+    if !context.output().is_json() {
+        return Ok(done);
+    }
     // The keeper has renewed it and speaks for the session now.
     let view = look(context, here)?;
     let kept_until = context.clock().now().wall.plus(for_ms.as_ms());
-    let mut done = report::held_as(context, &lease, how, Some(for_ms.as_ms()));
     done.amend(|data| {
         data["record"] = report::seen(&view)["record"].take();
         data["remaining_ms"] = json!(view.remaining_ms());

@@ -28,14 +28,21 @@ transcripts! {
     demo
     init
     lock_acquire
+    lock_freeze
     lock_list
+    lock_reclaim
     lock_release
     lock_renew
     lock_status
     lock_steal
+    lock_transfer
+    lock_unfreeze
+    lock_watch
     lock_why
     man
+    run
     session
+    shell
     usage
     worktree_create
     worktree_list

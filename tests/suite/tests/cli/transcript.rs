@@ -201,7 +201,8 @@ fn words(line: &str) -> String {
         let end = from.find(|c| !is_word(c)).unwrap_or(from.len());
         let (word, after) = from.split_at(end);
         out += before;
-        out += placeholder(word).unwrap_or(word);
+        let is_pid = out.ends_with("process ") && word.bytes().all(|b| b.is_ascii_digit());
+        out += if is_pid { "<pid>" } else { placeholder(word).unwrap_or(word) };
         rest = after;
     }
     out + rest
