@@ -1,9 +1,16 @@
 //! BLAKE3 digests as a type: of a file's content, of a tree, of a manifest.
 
 use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
 use std::str::FromStr;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
+use blake3::hazmat::{self, ChainingValue, HasherExt as _, Mode};
 use jvs_repo::id::{NotAnId, hex, strict_hex};
+
+use crate::{tree, workers};
 
 /// A BLAKE3 digest of 32 bytes, printed as lower-case hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,5 +46,113 @@ impl FromStr for Digest {
 
     fn from_str(text: &str) -> Result<Self, NotAnId> {
         strict_hex(text).map(Digest).ok_or(NotAnId::expected("a BLAKE3 digest of 64 hex digits"))
+    }
+}
+
+/// What is hashed by one thread in one go: a power of two, as BLAKE3's tree wants
+/// it, and small enough for a processor's own cache.
+const LEAF: u64 = 1 << 20;
+/// Below this, more threads cost more than they bring.
+const WORTH_SHARING: u64 = 8 * LEAF;
+
+/// The digest of the first `size` bytes of an open file; `UnexpectedEof` if it
+/// has fewer. A large file is hashed by up to `threads` threads: BLAKE3 is a tree,
+/// and its subtrees can be hashed in any order.
+pub fn of_file(file: impl AsFd + Sync, size: u64, threads: usize) -> io::Result<Digest> {
+    if threads < 2 || size < WORTH_SHARING {
+        return in_sequence(file, size);
+    }
+    let leaves = usize::try_from(size.div_ceil(LEAF)).map_err(io::Error::other)?;
+    let values: Mutex<Vec<ChainingValue>> = Mutex::new(vec![[0; 32]; leaves]);
+    let failure: Mutex<Option<io::Error>> = Mutex::new(None);
+    // One task a thread, each taking every `threads`-th leaf with one buffer.
+    workers::run(threads, (0..threads).collect(), |start, _| {
+        let mut buffer = vec![0; LEAF as usize];
+        for leaf in (start..leaves).step_by(threads) {
+            let offset = leaf as u64 * LEAF;
+            let part = &mut buffer[..usize::try_from(LEAF.min(size - offset)).unwrap_or(0)];
+            match read_exactly(&file, part, offset) {
+                Ok(()) => {
+                    let mut hasher = blake3::Hasher::new();
+                    let value = hasher.set_input_offset(offset).update(part).finalize_non_root();
+                    values.lock().unwrap_or_else(PoisonError::into_inner)[leaf] = value;
+                }
+                Err(error) => {
+                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                    return;
+                }
+            }
+        }
+    });
+    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        return Err(error);
+    }
+    let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let left = hazmat::left_subtree_len(size);
+    let (first, second) = values.split_at(usize::try_from(left / LEAF).unwrap_or(0));
+    Ok(hazmat::merge_subtrees_root(&merged(first, left), &merged(second, size - left), Mode::Hash)
+        .into())
+}
+
+/// The chaining value of a subtree of `size` bytes.
+fn merged(leaves: &[ChainingValue], size: u64) -> ChainingValue {
+    match leaves {
+        [one] => *one,
+        _ => {
+            let left = hazmat::left_subtree_len(size);
+            let (first, second) = leaves.split_at(usize::try_from(left / LEAF).unwrap_or(0));
+            let (first, second) = (merged(first, left), merged(second, size - left));
+            hazmat::merge_subtrees_non_root(&first, &second, Mode::Hash)
+        }
+    }
+}
+
+fn in_sequence(file: impl AsFd, size: u64) -> io::Result<Digest> {
+    let mut hasher = blake3::Hasher::new();
+    let mut buffer = vec![0; usize::try_from(size.min(LEAF)).unwrap_or(0)];
+    let mut offset = 0;
+    while offset < size {
+        let part = usize::try_from((size - offset).min(LEAF)).unwrap_or(0);
+        read_exactly(&file, &mut buffer[..part], offset)?;
+        hasher.update(&buffer[..part]);
+        offset += part as u64;
+    }
+    Ok(hasher.finalize().into())
+}
+
+fn read_exactly(file: impl AsFd, into: &mut [u8], offset: u64) -> io::Result<()> {
+    if tree::read_at(file, into, offset)? < into.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    #[test]
+    fn a_file_hashes_the_same_by_one_thread_or_many() {
+        let mut file = tempfile::tempfile().expect("a file");
+        let bytes: Vec<u8> = (0..WORTH_SHARING + 3 * LEAF + 12_345).map(|n| n as u8).collect();
+        file.write_all(&bytes).expect("written");
+        for size in [0, 1, LEAF, WORTH_SHARING - 1, WORTH_SHARING, bytes.len() as u64] {
+            let expected = Digest::of(&bytes[..size as usize]);
+            for threads in [1, 2, 3, 16] {
+                assert_eq!(of_file(&file, size, threads).expect("hashed"), expected, "{size}");
+            }
+        }
+        for threads in [1, 2] {
+            let error = of_file(&file, bytes.len() as u64 + 1, threads).expect_err("shorter");
+            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+        }
+    }
+
+    #[test]
+    fn a_digest_is_read_as_it_is_printed() {
+        let digest = Digest::of(b"");
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert!("af13".parse::<Digest>().is_err());
     }
 }

@@ -11,20 +11,31 @@
 //! Access times and file flags (`chattr`) are not part of a snapshot.
 
 mod aside;
+mod capture_error;
 pub mod catalog;
 pub mod descriptor;
+pub mod engine;
 pub mod error;
+pub mod fidelity;
 pub mod garbage;
 pub mod gc;
 pub mod hash;
 pub mod lineage;
 pub mod manifest;
+mod observe;
+mod plan;
+pub mod progress;
 pub mod publish;
+pub mod quiesce;
 pub mod ready;
 pub mod select;
+pub mod stage;
 pub mod staging_name;
 pub mod tags;
+pub mod tree;
 pub mod trees;
+pub mod walk;
+mod workers;
 
 pub use catalog::Catalog;
 pub use descriptor::Descriptor;

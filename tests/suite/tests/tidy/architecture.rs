@@ -19,6 +19,7 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs-repo/src/discover.rs", "looks for the root that the store will stand on"),
     ("jvs-repo/src/proc.rs", "reads /proc"),
     ("jvs-repo/src/store/posix.rs", "is the store"),
+    ("jvs-snapshot/src/tree.rs", "makes the calls on payload trees, whose names are any bytes"),
     ("jvs-repo/src/store/posix/tree.rs", "is the store, for trees of payload"),
 ];
 

@@ -1,0 +1,134 @@
+//! Why a tree was not captured.
+
+use std::fmt;
+use std::io;
+
+use jvs_repo::code::{Code, Coded, code_of_io};
+
+use crate::engine::EngineName;
+use crate::manifest::{TreePath, WriteError};
+use crate::quiesce::Changes;
+use crate::walk::WalkError;
+
+/// Nothing was captured, and nothing of the attempt is left.
+#[derive(Debug)]
+pub enum CaptureError {
+    /// The source cannot be captured whole.
+    Walk(WalkError),
+    /// Somebody wrote meanwhile, twice.
+    Changed(Changes),
+    /// A call on one path failed.
+    Io {
+        /// Below the payload's root.
+        path: TreePath,
+        /// What was being done.
+        doing: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The engine that was asked for does not work here.
+    EngineUnavailable {
+        /// Which.
+        engine: EngineName,
+        /// Why not.
+        why: String,
+    },
+    /// The engine made something else than a copy of the source, although nobody
+    /// wrote.
+    EngineFailed {
+        /// Which.
+        engine: EngineName,
+        /// What is wrong.
+        why: String,
+    },
+    /// The manifest could not be written.
+    Manifest(WriteError),
+    /// Progress asked for it.
+    Stopped,
+}
+
+impl CaptureError {
+    pub(crate) fn io(path: TreePath, doing: &'static str, source: io::Error) -> Self {
+        Self::Io { path, doing, source }
+    }
+
+    /// A failed call on the capture as a whole.
+    pub(crate) fn whole(doing: &'static str) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { path: TreePath::root(), doing, source }
+    }
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Walk(error) => error.fmt(f),
+            Self::Changed(changes) => write!(f, "files changed while being captured: {changes}"),
+            Self::Io { path, doing, source } => write!(f, "cannot {doing} {path}: {source}"),
+            Self::EngineUnavailable { engine, why } => {
+                write!(f, "the {engine} engine cannot be used here: {why}")
+            }
+            Self::EngineFailed { engine, why } => write!(f, "the {engine} engine failed: {why}"),
+            Self::Manifest(error) => error.fmt(f),
+            Self::Stopped => f.write_str("the capture was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Walk(error) => Some(error),
+            Self::Io { source, .. } => Some(source),
+            Self::Manifest(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl Coded for CaptureError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Changed(_) => Code::ConsistencyUnavailable,
+            Self::Io { source, .. } | Self::Manifest(WriteError::Io(source)) => code_of_io(source),
+            Self::Walk(_)
+            | Self::EngineUnavailable { .. }
+            | Self::EngineFailed { .. }
+            | Self::Manifest(_)
+            | Self::Stopped => Code::PartialSnapshot,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Changed(_) => "stop what writes there, or take a picture that may be torn with \
+                                 --consistency best_effort"
+                .to_owned(),
+            Self::Walk(WalkError::Unreadable { .. }) => {
+                "make them readable for you, or move them out of the worktree".to_owned()
+            }
+            Self::Walk(WalkError::MountPoint { path }) => {
+                format!("unmount {path}, or move it out of the worktree")
+            }
+            Self::Walk(WalkError::TooDeep { .. }) => "move what is that deep upwards".to_owned(),
+            Self::Io { source, .. } if crate::fidelity::is_full(source) => {
+                "free some space, for example with jvs gc".to_owned()
+            }
+            Self::EngineUnavailable { .. } => {
+                "let JVS choose: jvs config set snapshot.engine auto".to_owned()
+            }
+            _ => return None,
+        })
+    }
+}
+
+impl From<WalkError> for CaptureError {
+    fn from(error: WalkError) -> Self {
+        Self::Walk(error)
+    }
+}
+
+impl From<WriteError> for CaptureError {
+    fn from(error: WriteError) -> Self {
+        Self::Manifest(error)
+    }
+}

@@ -1,0 +1,171 @@
+//! Clones the whole tree inside JuiceFS's metadata engine: no data moves, and
+//! the time goes with the number of files only.
+//!
+//! The clone is asked for through the mount's control file, which costs one
+//! system call and no process; the `juicefs` program is the way round when that
+//! is refused. What a clone is known to lose (hard links become files of their
+//! own; Redis volumes drop FIFOs, sockets and devices; what a writer has not
+//! flushed is not there) is found by looking at the result and made by hand.
+
+mod control;
+mod inspect;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::io::Errno;
+
+use super::{Built, Engine, EngineName, PAYLOAD, Work};
+use crate::capture_error::CaptureError;
+use crate::manifest::TreePath;
+use crate::progress::Phase;
+use crate::tree;
+
+/// A JuiceFS mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    point: PathBuf,
+}
+
+impl Mount {
+    /// The mount that holds both directories, or why there is none.
+    pub fn of(source: &OwnedFd, staging: &OwnedFd) -> Result<Self, String> {
+        let stat = |fd: &OwnedFd| tree::stat_open(fd).map_err(|error| error.to_string());
+        let (source, staging) = (stat(source)?, stat(staging)?);
+        if source.filesystem != staging.filesystem {
+            return Err("worktree and repository are on two filesystems".to_owned());
+        }
+        let table = tree::mount_table().map_err(|error| error.to_string())?;
+        find(&table, source.filesystem)
+            .map(|point| Mount { point })
+            .ok_or_else(|| "this is not a JuiceFS mount".to_owned())
+    }
+}
+
+/// The point where the root of the JuiceFS volume with this number is mounted. A
+/// bind mount of some directory below it has no control file.
+fn find(table: &[u8], filesystem: u64) -> Option<PathBuf> {
+    let number = format!("{}:{}", filesystem >> 32, filesystem & 0xffff_ffff);
+    table.split(|&byte| byte == b'\n').find_map(|line| {
+        let mut fields = line.split(|&byte| byte == b' ');
+        let device = fields.nth(2)?;
+        let (root, point) = (fields.next()?, fields.next()?);
+        let kind = fields.skip_while(|&field| field != b"-").nth(1)?;
+        let found = device == number.as_bytes() && root == b"/" && kind == b"fuse.juicefs";
+        found.then(|| PathBuf::from(std::ffi::OsString::from_vec(unescape(point))))
+    })
+}
+
+/// The kernel writes space, tab, newline and backslash as `\` and three octal
+/// digits.
+fn unescape(field: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, tail @ ..] = rest {
+        match tail {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
+                plain.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+                rest = after;
+            }
+            _ => {
+                plain.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    plain
+}
+
+pub(super) struct JuiceFs {
+    pub(super) mount: Mount,
+    pub(super) program: PathBuf,
+}
+
+impl Engine for JuiceFs {
+    fn name(&self) -> EngineName {
+        EngineName::JuiceFs
+    }
+
+    fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
+        self.clone_tree(work)?;
+        work.phases.begin(Phase::Fidelity);
+        inspect::inspect(work)
+    }
+}
+
+impl JuiceFs {
+    fn clone_tree(&self, work: &Work<'_>) -> Result<(), CaptureError> {
+        match self.by_control_file(work) {
+            Ok(()) => Ok(()),
+            Err(control::Refusal::Failed(error)) => Err(failed(error)),
+            Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
+            Err(control::Refusal::NotSpoken(why)) => {
+                self.by_program(work).map_err(|also| CaptureError::EngineFailed {
+                    engine: EngineName::JuiceFs,
+                    why: format!("control file: {why}; juicefs program: {also}"),
+                })
+            }
+        }
+    }
+
+    fn by_control_file(&self, work: &Work<'_>) -> Result<(), control::Refusal> {
+        let not_spoken = |error: io::Error| control::Refusal::NotSpoken(error.to_string());
+        let parent = tree::open_directory(work.source, b"..")
+            .and_then(|parent| tree::stat_open(&parent))
+            .map_err(not_spoken)?;
+        let staging = tree::stat_open(work.staging).map_err(not_spoken)?;
+        if parent.filesystem != work.tree.root.filesystem {
+            return Err(control::Refusal::NotSpoken("the worktree is the mount's root".to_owned()));
+        }
+        let request = control::Clone {
+            source: work.tree.root.inode,
+            source_parent: parent.inode,
+            target_parent: staging.inode,
+            name: PAYLOAD,
+            threads: u8::try_from(work.threads).unwrap_or(u8::MAX),
+        };
+        let file = tree::open_control(&self.mount.point, control::FILE_NAME).map_err(not_spoken)?;
+        control::ask(&file, &request, work.progress)
+    }
+
+    fn by_program(&self, work: &Work<'_>) -> Result<(), String> {
+        let told = |error: io::Error| error.to_string();
+        let source = tree::path_of_open(work.source).map_err(told)?;
+        let target = tree::path_of_open(work.staging).map_err(told)?.join(PAYLOAD);
+        let answer = Command::new(&self.program)
+            .args(["clone", "--preserve"])
+            .arg(source)
+            .arg(target)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(told)?;
+        if answer.status.success() {
+            return Ok(());
+        }
+        let said = String::from_utf8_lossy(&answer.stderr);
+        Err(said.lines().last().unwrap_or("no message").chars().take(200).collect())
+    }
+}
+
+fn failed(error: Errno) -> CaptureError {
+    CaptureError::io(TreePath::root(), "clone", error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_is_found_by_its_number_and_only_at_its_root() {
+        let table = b"21 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
+            40 21 0:44 /sub /bind rw - fuse.juicefs JuiceFS:v rw\n\
+            41 21 0:44 / /mnt/a\\040b rw,nosuid shared:7 master:3 - fuse.juicefs JuiceFS:v rw\n\
+            torn line\n";
+        assert_eq!(find(table, 44), Some(PathBuf::from("/mnt/a b")));
+        assert_eq!(find(table, 254 << 32), None, "another filesystem");
+        assert_eq!(find(b"40 21 0:44 /sub /bind rw - fuse.juicefs JuiceFS:v rw\n", 44), None);
+    }
+}

@@ -1,0 +1,73 @@
+//! Clones file by file where the filesystem can share content (xfs, btrfs,
+//! bcachefs): the copy costs a little metadata and no data.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use super::build::{self, Content};
+use super::{Built, Engine, EngineName, Work};
+use crate::capture_error::CaptureError;
+use crate::hash::{self, Digest};
+use crate::tree;
+
+pub(super) struct Reflink;
+
+/// Tries it in the staging directory. That the source is on the same filesystem
+/// is told by its number; `FICLONE` between two answers `EXDEV`.
+pub(super) fn probe(staging: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
+    const FROM: &[u8] = b"probe-reflink-from";
+    const TO: &[u8] = b"probe-reflink-to";
+    let (here, there) = (tree::stat_open(staging)?, tree::stat_open(source)?);
+    // Subvolumes of one btrfs have numbers of their own, but one mount.
+    if here.filesystem != there.filesystem && here.mount != there.mount {
+        return Err(rustix::io::Errno::XDEV.into());
+    }
+    let attempt = || {
+        let from = tree::create_file(staging, FROM)?;
+        // A whole block: btrfs keeps less inside its tree and answers differently.
+        tree::write_at(&from, &[1; 4096], 0)?;
+        let to = tree::create_file(staging, TO)?;
+        tree::clone_content(&from, &to)
+    };
+    let answer = attempt();
+    for name in [FROM, TO] {
+        match tree::unlink(staging, name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    answer
+}
+
+impl Engine for Reflink {
+    fn name(&self) -> EngineName {
+        EngineName::Reflink
+    }
+
+    fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
+        build::build(work, self)
+    }
+}
+
+impl Content for Reflink {
+    fn shares_with_parent(&self) -> bool {
+        false
+    }
+
+    fn fill(
+        &self,
+        from: &OwnedFd,
+        to: &OwnedFd,
+        size: u64,
+        known: Option<Digest>,
+        threads: usize,
+    ) -> io::Result<Digest> {
+        tree::clone_content(from, to)?;
+        match known {
+            Some(digest) => Ok(digest),
+            // Of the clone, not of the original: what is published is what was
+            // hashed, whoever writes meanwhile.
+            None => hash::of_file(to, size.min(tree::stat_open(to)?.size), threads),
+        }
+    }
+}

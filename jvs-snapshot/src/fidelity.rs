@@ -1,0 +1,213 @@
+//! Whether a copy is like its original: what it takes to make it so, and what
+//! could not be kept. Nothing is lost in silence.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+
+use crate::manifest::{TreePath, Xattr};
+use crate::tree::{self, Kind, Stat};
+
+/// What a copy has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LossKind {
+    /// The FIFO, socket or device itself.
+    Special,
+    /// Its owner or group.
+    Owner,
+    /// Its permission bits.
+    Mode,
+    /// Its modification time.
+    Mtime,
+    /// Some of its extended attributes, ACLs among them.
+    Xattr,
+    /// That it is one file with several names: now they are several files.
+    HardLink,
+}
+
+impl LossKind {
+    /// The word in a descriptor's `degraded`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Special => "special_file",
+            Self::Owner => "owner",
+            Self::Mode => "mode",
+            Self::Mtime => "mtime",
+            Self::Xattr => "xattr",
+            Self::HardLink => "hard_link",
+        }
+    }
+}
+
+impl fmt::Display for LossKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One thing that was not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Loss {
+    /// Of which path.
+    pub path: TreePath,
+    /// What.
+    pub kind: LossKind,
+}
+
+/// All that was not kept: how much of what, and the first examples. Bounded,
+/// because an unprivileged user may lose the owner of a million files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Degraded {
+    /// How many paths lost what.
+    pub counts: BTreeMap<LossKind, u64>,
+    /// Some of them.
+    pub examples: Vec<Loss>,
+}
+
+impl Degraded {
+    const EXAMPLES: usize = 20;
+
+    /// Nothing was lost?
+    pub fn is_exact(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, path: &TreePath, kind: LossKind) {
+        *self.counts.entry(kind).or_default() += 1;
+        if self.examples.len() < Self::EXAMPLES {
+            self.examples.push(Loss { path: path.clone(), kind });
+        }
+    }
+}
+
+/// What differs between an original and its copy, as far as `statx` tells and a
+/// copy can have it.
+pub(crate) fn differences(original: &Stat, copy: &Stat) -> Vec<LossKind> {
+    let mut lost = Vec::new();
+    if (original.uid, original.gid) != (copy.uid, copy.gid) {
+        lost.push(LossKind::Owner);
+    }
+    // A symlink's mode means nothing on Linux.
+    if original.kind != Kind::Symlink && original.mode != copy.mode {
+        lost.push(LossKind::Mode);
+    }
+    if original.mtime != copy.mtime {
+        lost.push(LossKind::Mtime);
+    }
+    lost
+}
+
+/// Whether a copy is at least of the right type, size and device.
+pub(crate) fn same_substance(original: &Stat, copy: &Stat) -> bool {
+    original.kind == copy.kind
+        && (original.kind != Kind::File || original.size == copy.size)
+        && (!matches!(original.kind, Kind::CharDevice | Kind::BlockDevice)
+            || original.device == copy.device)
+}
+
+/// What a copy looks like after it was given what its original has.
+pub(crate) struct Dressed {
+    pub(crate) stat: Stat,
+    pub(crate) lost: Vec<LossKind>,
+    /// Those that it has.
+    pub(crate) xattrs: Vec<Xattr>,
+}
+
+/// Which copy: open, or by name. Sockets and symlinks cannot be opened.
+pub(crate) trait Copied {
+    fn stat(&self) -> io::Result<Stat>;
+    fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()>;
+    fn set_mode(&self, mode: u32) -> io::Result<()>;
+    fn set_mtime(&self, original: &Stat) -> io::Result<()>;
+    fn set_xattr(&self, xattr: &Xattr) -> io::Result<()>;
+}
+
+pub(crate) struct Open<'f, F>(pub(crate) &'f F);
+
+impl<F: AsFd> Copied for Open<'_, F> {
+    fn stat(&self) -> io::Result<Stat> {
+        tree::stat_open(self.0)
+    }
+    fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
+        tree::set_owner_open(self.0, uid, gid)
+    }
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        tree::set_mode_open(self.0, mode)
+    }
+    fn set_mtime(&self, original: &Stat) -> io::Result<()> {
+        tree::set_mtime_open(self.0, original.mtime)
+    }
+    fn set_xattr(&self, xattr: &Xattr) -> io::Result<()> {
+        tree::set_xattr_open(self.0, xattr)
+    }
+}
+
+pub(crate) struct Named<'f, F>(pub(crate) &'f F, pub(crate) &'f [u8]);
+
+impl<F: AsFd> Copied for Named<'_, F> {
+    fn stat(&self) -> io::Result<Stat> {
+        tree::stat(self.0, self.1)
+    }
+    fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
+        tree::set_owner(self.0, self.1, uid, gid)
+    }
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        tree::set_mode(self.0, self.1, mode)
+    }
+    fn set_mtime(&self, original: &Stat) -> io::Result<()> {
+        tree::set_mtime(self.0, self.1, original.mtime)
+    }
+    fn set_xattr(&self, xattr: &Xattr) -> io::Result<()> {
+        tree::set_xattr(self.0, self.1, xattr)
+    }
+}
+
+/// Gives a copy the original's attributes, owner, mode and time, as far as it
+/// takes them, and looks whether it has them. A refusal is not an error but a
+/// loss; that the copy cannot be looked at is.
+pub(crate) fn dress(
+    copy: &impl Copied,
+    original: &Stat,
+    xattrs: Vec<Xattr>,
+) -> io::Result<Dressed> {
+    let made = copy.stat()?;
+    let mut lost = Vec::new();
+    // The order matters: a change of owner clears setuid and capabilities, an
+    // ACL changes the mode.
+    if (made.uid, made.gid) != (original.uid, original.gid) {
+        fatal_only(copy.set_owner(original.uid, original.gid))?;
+    }
+    let mut kept = Vec::with_capacity(xattrs.len());
+    for xattr in xattrs {
+        match copy.set_xattr(&xattr) {
+            Ok(()) => kept.push(xattr),
+            Err(error) if is_full(&error) => return Err(error),
+            Err(_) => {
+                if !lost.contains(&LossKind::Xattr) {
+                    lost.push(LossKind::Xattr);
+                }
+            }
+        }
+    }
+    if original.kind != Kind::Symlink {
+        fatal_only(copy.set_mode(original.mode))?;
+    }
+    fatal_only(copy.set_mtime(original))?;
+    let stat = copy.stat()?;
+    lost.extend(differences(original, &stat));
+    Ok(Dressed { stat, lost, xattrs: kept })
+}
+
+/// A full disk is no property of a filesystem that a snapshot could note.
+pub(crate) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn fatal_only(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if is_full(&error) => Err(error),
+        // Refused: the look afterwards says what that means.
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

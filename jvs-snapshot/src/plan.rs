@@ -1,0 +1,177 @@
+//! What need not be done again: the tree beside the parent snapshot's manifest.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Read;
+
+use crate::hash::Digest;
+use crate::manifest::{
+    Entry, EntryKind, Hints, ManifestError, ManifestReader, Summary, Timestamp, TreePath, Xattr,
+};
+use crate::tree::{Kind, Stat};
+use crate::walk::Tree;
+
+/// What is known of the names of a tree, by their numbers, beyond what the walk
+/// saw.
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    /// Of the content of regular files.
+    pub(crate) hashes: Vec<Option<Digest>>,
+    /// Only where there are some.
+    pub(crate) xattrs: BTreeMap<usize, Vec<Xattr>>,
+    /// What symlinks say.
+    pub(crate) targets: BTreeMap<usize, Vec<u8>>,
+    /// How the copy looks, where it does not look like the original.
+    pub(crate) truth: BTreeMap<usize, Stat>,
+    /// Not in the copy.
+    pub(crate) missing: BTreeSet<usize>,
+    /// Second names that became files of their own.
+    pub(crate) parted: BTreeSet<usize>,
+    /// Something in the copy that the original had not.
+    pub(crate) surplus: Option<TreePath>,
+}
+
+/// Facts that the parent's manifest already has.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    pub(crate) facts: Facts,
+    /// Which names are as they were; empty if none is known to be.
+    unchanged: Vec<bool>,
+}
+
+impl Plan {
+    /// A plan to read everything.
+    pub(crate) fn everything(tree: &Tree) -> Self {
+        let facts = Facts { hashes: vec![None; tree.nodes], ..Facts::default() };
+        Plan { facts, unchanged: Vec::new() }
+    }
+
+    /// Is this name as it was in the parent?
+    pub(crate) fn unchanged(&self, number: usize) -> bool {
+        self.unchanged.get(number).copied().unwrap_or(false)
+    }
+
+    /// Goes through tree and manifest side by side, both being sorted. Answers
+    /// also with what the manifest turned out to be: a plan made from another
+    /// one than expected is worth nothing.
+    pub(crate) fn make(tree: &Tree, manifest: impl Read) -> Result<(Self, Summary), ManifestError> {
+        let mut plan = Self::everything(tree);
+        plan.unchanged = vec![false; tree.nodes];
+        let mut reader = ManifestReader::open(manifest)?;
+        let mut next = reader.read()?;
+        if let Some((entry, Some(hints))) = &next
+            && entry.path.is_root()
+            && is_as_it_was(&tree.root, entry, *hints)
+        {
+            plan.keep(0, entry);
+        }
+        let mut path = Vec::new();
+        tree.in_order(|branch, node, number| {
+            path.clear();
+            path.extend_from_slice(branch.path.as_bytes());
+            if !path.is_empty() {
+                path.push(b'/');
+            }
+            path.extend_from_slice(branch.name(node));
+            while let Some((entry, _)) = &next
+                && entry.path.as_bytes() < path.as_slice()
+            {
+                next = reader.read()?;
+            }
+            if let Some((entry, Some(hints))) = &next
+                && entry.path.as_bytes() == path
+                && is_as_it_was(&node.stat, entry, *hints)
+            {
+                plan.keep(number, entry);
+            }
+            Ok(())
+        })?;
+        Ok((plan, reader.finish()?))
+    }
+
+    fn keep(&mut self, number: usize, entry: &Entry) {
+        self.unchanged[number] = true;
+        match &entry.kind {
+            EntryKind::File { hash, .. } => self.facts.hashes[number] = Some(*hash),
+            EntryKind::Symlink { target } => {
+                self.facts.targets.insert(number, target.clone());
+            }
+            _ => {}
+        }
+        if !entry.xattrs.is_empty() {
+            self.facts.xattrs.insert(number, entry.xattrs.clone());
+        }
+    }
+}
+
+/// Hints are only there if every later change would have changed them.
+fn is_as_it_was(stat: &Stat, entry: &Entry, hints: Hints) -> bool {
+    let same_kind = match (&entry.kind, stat.kind) {
+        (EntryKind::File { size, .. }, Kind::File) => *size == stat.size,
+        (EntryKind::Directory, Kind::Directory)
+        | (EntryKind::Symlink { .. }, Kind::Symlink)
+        | (EntryKind::Fifo, Kind::Fifo)
+        | (EntryKind::Socket, Kind::Socket) => true,
+        (EntryKind::CharDevice(device), Kind::CharDevice)
+        | (EntryKind::BlockDevice(device), Kind::BlockDevice) => *device == stat.device,
+        _ => false,
+    };
+    same_kind
+        && hints == (Hints { inode: stat.inode, ctime: stat.ctime })
+        && entry.mtime == stat.mtime
+        && entry.mode == stat.mode
+        && (entry.uid, entry.gid) == (stat.uid, stat.gid)
+}
+
+/// The time-dependent half of a hint: see [`crate::quiesce::settled`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) now: Timestamp,
+    pub(crate) margin_ns: i64,
+}
+
+/// Names that are one file, in the order of their paths.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    /// Each has two members or more. Numbered in order of their first members.
+    pub(crate) members: Vec<Vec<usize>>,
+    of: HashMap<usize, usize>,
+}
+
+impl Groups {
+    /// By identity; names outside the tree do not count.
+    pub(crate) fn find(tree: &Tree) -> Self {
+        let mut by_identity: HashMap<(u64, u64), usize> = HashMap::new();
+        let mut candidates: Vec<Vec<usize>> = Vec::new();
+        let walked: Result<(), std::convert::Infallible> = tree.in_order(|_, node, number| {
+            if node.stat.links > 1 && node.stat.kind != Kind::Directory {
+                let group = *by_identity.entry(node.stat.identity()).or_insert_with(|| {
+                    candidates.push(Vec::new());
+                    candidates.len() - 1
+                });
+                candidates[group].push(number);
+            }
+            Ok(())
+        });
+        match walked {
+            Ok(()) => {}
+        }
+        candidates.retain(|members| members.len() > 1);
+        let of = candidates
+            .iter()
+            .enumerate()
+            .flat_map(|(group, members)| members.iter().map(move |&member| (member, group)))
+            .collect();
+        Groups { members: candidates, of }
+    }
+
+    /// Which group a name belongs to.
+    pub(crate) fn of(&self, number: usize) -> Option<usize> {
+        self.of.get(&number).copied()
+    }
+
+    /// The first name of the same file, if this is another one.
+    pub(crate) fn leader(&self, number: usize) -> Option<usize> {
+        let leader = self.members[self.of(number)?][0];
+        (leader != number).then_some(leader)
+    }
+}

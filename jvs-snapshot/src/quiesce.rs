@@ -1,0 +1,272 @@
+//! The proof that nobody wrote while a tree was captured: what `statx` said of
+//! every name before, compared with what it says after.
+//!
+//! A file's change time is set by the kernel and cannot be set back, so a write
+//! between the two looks shows, unless it falls into the same tick of the clock
+//! as the change before it. Files changed that recently are looked at again after
+//! the tick ([`settled`]), so that the first look proves something.
+//!
+//! Memory: the first look is kept, about a hundred bytes a name; the second is
+//! compared directory by directory and kept nowhere.
+
+use std::os::fd::AsFd;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::hash::Digest;
+use crate::manifest::{Timestamp, TreePath};
+use crate::tree::{self, Kind, Names, Stat};
+use crate::walk::{Tree, Visitor, WalkError, walk};
+
+/// How a name changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ChangeKind {
+    /// New.
+    Appeared,
+    /// Gone.
+    Vanished,
+    /// Its content or what is known about it.
+    Changed,
+}
+
+impl ChangeKind {
+    /// In a word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Appeared => "appeared",
+            Self::Vanished => "vanished",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+/// What changed during a capture: how much, and the first names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Some of them, sorted by path.
+    pub first: Vec<(TreePath, ChangeKind)>,
+    /// All of them.
+    pub count: u64,
+}
+
+impl Changes {
+    const NAMED: usize = 20;
+
+    /// Nothing changed?
+    pub fn is_quiet(&self) -> bool {
+        self.count == 0
+    }
+
+    fn add(&mut self, path: TreePath, kind: ChangeKind) {
+        self.count += 1;
+        if self.first.len() < Self::NAMED {
+            self.first.push((path, kind));
+        }
+    }
+}
+
+impl std::fmt::Display for Changes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, (path, kind)) in self.first.iter().enumerate() {
+            write!(f, "{}{path} {}", if at > 0 { ", " } else { "" }, kind.as_str())?;
+        }
+        match self.count - self.first.len() as u64 {
+            0 => Ok(()),
+            more => write!(f, " and {more} more"),
+        }
+    }
+}
+
+/// What a descriptor says about how the tree was proven quiet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Evidence {
+    /// BLAKE3 over what `statx` said of every name.
+    pub digest: Digest,
+    /// How many names.
+    pub entries: u64,
+    /// The filesystem's clock when the first look began.
+    pub since: Timestamp,
+    /// How many captures it took: one, or two.
+    pub attempts: u32,
+}
+
+/// Whether a change of a file at or after `now` is certain to give it a change
+/// time other than `changed`.
+pub(crate) fn settled(changed: Timestamp, now: Timestamp, margin_ns: i64) -> bool {
+    let ns = |time: Timestamp| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos);
+    ns(changed) + i128::from(margin_ns) < ns(now)
+}
+
+fn same(before: &Stat, after: &Stat) -> bool {
+    before.kind == after.kind
+        && before.identity() == after.identity()
+        && before.ctime == after.ctime
+        && before.mtime == after.mtime
+        && before.mode == after.mode
+        && (before.uid, before.gid) == (after.uid, after.gid)
+        // A directory's size is the filesystem's business.
+        && (before.kind == Kind::Directory || before.size == after.size)
+}
+
+/// Over all names and what is known of them, in order.
+pub(crate) fn digest(tree: &Tree) -> Digest {
+    let mut hasher = blake3::Hasher::new();
+    let mut pending = Vec::with_capacity(128 * 1024);
+    let mut push = |path: &[&[u8]], stat: &Stat| {
+        for part in path {
+            pending.extend_from_slice(part);
+        }
+        pending.push(0);
+        for number in [
+            u64::from(stat.mode) << 8 | stat.kind as u64,
+            u64::from(stat.uid) << 32 | u64::from(stat.gid),
+            stat.size,
+            stat.inode,
+            stat.mtime.seconds as u64,
+            stat.ctime.seconds as u64,
+            u64::from(stat.mtime.nanos) << 32 | u64::from(stat.ctime.nanos),
+        ] {
+            pending.extend_from_slice(&number.to_le_bytes());
+        }
+        if pending.len() > 96 * 1024 {
+            hasher.update(&pending);
+            pending.clear();
+        }
+    };
+    push(&[], &tree.root);
+    let walked: Result<(), std::convert::Infallible> = tree.in_order(|branch, node, _| {
+        push(&[branch.path.as_bytes(), b"/", branch.name(node)], &node.stat);
+        Ok(())
+    });
+    match walked {
+        Ok(()) => {}
+    }
+    hasher.update(&pending);
+    hasher.finalize().into()
+}
+
+/// Looks at the whole tree again and says what is not as it was.
+pub(crate) fn compare(
+    threads: usize,
+    root: impl AsFd,
+    before: &Tree,
+) -> Result<Changes, WalkError> {
+    let unreadable =
+        |error| WalkError::Unreadable { first: vec![(TreePath::root(), error)], count: 1 };
+    let fd = tree::open_directory(root, b".").map_err(unreadable)?;
+    let after = tree::stat_open(&fd).map_err(unreadable)?;
+    let comparison = Comparison { before, changes: Mutex::default() };
+    if !same(&before.root, &after) {
+        comparison.note(TreePath::root(), ChangeKind::Changed);
+    }
+    walk(threads, fd, 0, &comparison)?;
+    let mut changes = comparison.changes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    changes.first.sort();
+    Ok(changes)
+}
+
+struct Comparison<'t> {
+    before: &'t Tree,
+    changes: Mutex<Changes>,
+}
+
+impl Comparison<'_> {
+    fn note(&self, path: TreePath, kind: ChangeKind) {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).add(path, kind);
+    }
+}
+
+impl Visitor for Comparison<'_> {
+    /// Which directory of the first look this is.
+    type Place = u32;
+
+    fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
+        let branch = &self.before.branches[*place as usize];
+        for node in &branch.nodes {
+            if names.position(branch.name(node)).is_none() {
+                self.note(branch.child(node), ChangeKind::Vanished);
+            }
+        }
+        for name in names.iter().filter(|name| branch.find(name).is_none()) {
+            self.note(path.child(name).unwrap_or_default(), ChangeKind::Appeared);
+        }
+    }
+
+    fn found(
+        &self,
+        place: &u32,
+        _path: &TreePath,
+        names: &Arc<Names>,
+        found: Vec<(usize, Stat)>,
+    ) -> Vec<(usize, u32)> {
+        let branch = &self.before.branches[*place as usize];
+        let mut enter = Vec::new();
+        for (index, stat) in found {
+            // What appeared was noted when the directory was listed.
+            let Some((_, node)) = branch.find(names.get(index)) else { continue };
+            if !same(&node.stat, &stat) {
+                self.note(branch.child(node), ChangeKind::Changed);
+            }
+            if stat.kind == Kind::Directory
+                && let Some(directory) = node.directory
+            {
+                enter.push((index, directory));
+            }
+        }
+        enter
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::disallowed_methods, reason = "makes the trees that change")]
+
+    use super::*;
+    use std::path::Path;
+
+    fn look(dir: &Path) -> Tree {
+        Tree::read(2, tree::open_root(dir).expect("open")).expect("readable")
+    }
+
+    fn changes(dir: &Path, before: &Tree) -> Vec<(String, ChangeKind)> {
+        let found = compare(2, tree::open_root(dir).expect("open"), before).expect("readable");
+        found.first.into_iter().map(|(path, kind)| (path.to_string(), kind)).collect()
+    }
+
+    #[test]
+    fn every_kind_of_change_is_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir(at("d")).expect("a directory");
+        for name in ["d/a", "d/b", "c", "same"] {
+            std::fs::write(at(name), "x").expect("a file");
+        }
+        let before = look(dir.path());
+        assert_eq!(changes(dir.path(), &before), []);
+        assert_eq!(digest(&before), digest(&look(dir.path())));
+        // The next tick: in the same one a change may leave no trace.
+        let now = || tree::stat_open(tempfile::tempfile().expect("a file")).expect("stat").ctime;
+        while !settled(before.root.ctime, now(), 0) {}
+        std::fs::remove_file(at("d/a")).expect("removed");
+        std::fs::write(at("d/new"), "x").expect("a file");
+        std::fs::write(at("c"), "y").expect("as long as before");
+        let expected = [
+            ("c", ChangeKind::Changed),
+            ("d", ChangeKind::Changed),
+            ("d/a", ChangeKind::Vanished),
+            ("d/new", ChangeKind::Appeared),
+        ]
+        .map(|(path, kind)| (path.to_owned(), kind));
+        assert_eq!(changes(dir.path(), &before), expected);
+        assert_ne!(digest(&before), digest(&look(dir.path())));
+    }
+
+    #[test]
+    fn a_change_is_settled_once_the_clock_has_moved_on() {
+        let at = |seconds, nanos| Timestamp { seconds, nanos };
+        assert!(!settled(at(5, 7), at(5, 7), 0));
+        assert!(settled(at(5, 7), at(5, 8), 0));
+        assert!(!settled(at(5, 0), at(6, 0), 1_000_000_000));
+        assert!(settled(at(5, 0), at(6, 1), 1_000_000_000));
+        assert!(!settled(at(9, 0), at(6, 1), 0), "the clock was set back");
+    }
+}

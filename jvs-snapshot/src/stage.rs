@@ -1,0 +1,438 @@
+//! Captures a worktree into a staging directory: `payload` and `manifest`, proven
+//! quiet, compared with the original, on the disk.
+//!
+//! ```text
+//! walk → plan → clone (→ hash) → prove quiet → manifest → sync
+//! ```
+//!
+//! **Responsibility.** The order of these steps, the one retry, and that a failure
+//! leaves nothing behind.
+//!
+//! **Must not know.** Leases, ids, descriptors, and how the result is published.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use jvs_repo::clock::Clock;
+use jvs_repo::config::{Consistency, Engine as Policy};
+
+pub use crate::capture_error::CaptureError;
+use crate::engine::{self, Built, EngineName, PAYLOAD, Work};
+use crate::fidelity::Degraded;
+use crate::hash::Digest;
+use crate::manifest::{
+    Entry, EntryKind, Hints, ManifestWriter, Summary, Timestamp, Totals, TreePath,
+};
+use crate::observe::observe;
+use crate::plan::{Facts, Groups, Moment, Plan};
+use crate::progress::{Phase, Phases, Progress};
+use crate::quiesce::{self, Changes, Evidence, settled};
+use crate::tree::{self, Kind, Stat, Stream};
+use crate::walk::Tree;
+use crate::workers;
+
+/// The file of a snapshot that says what is in its payload.
+pub const MANIFEST: &str = "manifest";
+
+/// Captures in a row before a tree that is written to is given up.
+const ATTEMPTS: u32 = 2;
+/// Threads where each call is a round trip to a server.
+const REMOTE_THREADS: usize = 8;
+/// Two filesystems of one host read the clock a tick apart, at most.
+const OTHER_FILESYSTEM_NS: i64 = 20_000_000;
+/// A filesystem that counts whole seconds, or two.
+const WHOLE_SECONDS_NS: i64 = 2_000_000_000;
+/// How long to wait for the clock to move past the newest change. One that lies
+/// in the future is another host's, and not waited for.
+const SETTLE_MS: u64 = 2_500;
+
+/// How to capture.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which engine.
+    pub engine: Policy,
+    /// What a change during the capture means.
+    pub consistency: Consistency,
+    /// Reads everything, whatever the parent's manifest says.
+    pub full: bool,
+    /// Instead of as many as there are processors.
+    pub threads: Option<usize>,
+    /// Instead of `juicefs` on the search path.
+    pub juicefs_program: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            engine: Policy::Auto,
+            consistency: Consistency::Quiesced,
+            full: false,
+            threads: None,
+            juicefs_program: None,
+        }
+    }
+}
+
+/// The snapshot before this one.
+#[derive(Debug, Clone)]
+pub struct Parent {
+    /// Its directory, with `payload` and `manifest`.
+    pub directory: PathBuf,
+    /// What its manifest must hash to, by its descriptor.
+    pub manifest_hash: Digest,
+}
+
+/// What was captured.
+#[derive(Debug, Clone)]
+pub struct Captured {
+    /// Paths, files and bytes.
+    pub totals: Totals,
+    /// Over the tree: equal trees, equal hashes.
+    pub payload_root_hash: Digest,
+    /// Over the manifest.
+    pub manifest_hash: Digest,
+    /// What made the copy.
+    pub engine: EngineName,
+    /// What it could not keep.
+    pub degraded: Degraded,
+    /// That the tree was looked at before and after.
+    pub evidence: Evidence,
+    /// What changed meanwhile, if best effort allowed it: the label's text.
+    pub risk: Option<Changes>,
+    /// Files that are as in the parent and were not read.
+    pub reused: u64,
+    /// Why the parent was of no use, if it was not.
+    pub parent_ignored: Option<String>,
+    /// Milliseconds a phase, in order; of the last attempt.
+    pub phases: Vec<(Phase, u64)>,
+}
+
+/// Captures the tree at `source` into `staging`, an existing directory that gets
+/// `payload` and `manifest`. When this returns, both are on the disk; on failure
+/// neither is there.
+pub fn capture(
+    source: &Path,
+    staging: &Path,
+    parent: Option<&Parent>,
+    options: &Options,
+    clock: &dyn Clock,
+    progress: &dyn Progress,
+) -> Result<Captured, CaptureError> {
+    let source = tree::open_root(source).map_err(CaptureError::whole("open"))?;
+    let staging = tree::open_root(staging).map_err(CaptureError::whole("open staging for"))?;
+    let capture = Capture::new(source, staging, parent, options, clock, progress);
+    let mut attempt = 1;
+    loop {
+        let outcome = capture.attempt(attempt);
+        if outcome.is_err() {
+            // The cause is worth more than a failure to clean up after it; what
+            // stays is in a staging directory whose name says whose it is.
+            let _ = capture.clear();
+        }
+        match outcome {
+            Err(CaptureError::Changed(_)) if attempt < ATTEMPTS => attempt += 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+struct Capture<'c> {
+    source: OwnedFd,
+    staging: OwnedFd,
+    parent: Option<&'c Parent>,
+    options: &'c Options,
+    clock: &'c dyn Clock,
+    progress: &'c dyn Progress,
+    threads: usize,
+}
+
+impl<'c> Capture<'c> {
+    fn new(
+        source: OwnedFd,
+        staging: OwnedFd,
+        parent: Option<&'c Parent>,
+        options: &'c Options,
+        clock: &'c dyn Clock,
+        progress: &'c dyn Progress,
+    ) -> Self {
+        let remote = tree::is_remote(&source) || tree::is_remote(&staging);
+        let enough = if remote { REMOTE_THREADS } else { 1 };
+        let threads = options.threads.unwrap_or_else(|| workers::processors().max(enough));
+        Capture { source, staging, parent, options, clock, progress, threads }
+    }
+
+    fn attempt(&self, attempt: u32) -> Result<Captured, CaptureError> {
+        let progress = self.progress;
+        let phases = Phases::new(self.clock, progress);
+        phases.begin(Phase::Walk);
+        let engine = engine::choose(
+            self.options.engine,
+            self.options.juicefs_program.as_deref(),
+            &self.source,
+            &self.staging,
+        )?;
+        let created = CaptureError::whole("create the manifest of");
+        let manifest = tree::create_file(&self.staging, MANIFEST.as_bytes()).map_err(&created)?;
+        let begun = tree::stat_open(&manifest).map_err(&created)?;
+        let before = Tree::read(self.threads, &self.source)?;
+        let moment = self.settle(&manifest, &before, begun).map_err(&created)?;
+
+        phases.begin(Phase::Plan);
+        let (plan, parent_ignored) = self.plan(&before);
+        let groups = Groups::find(&before);
+        let parent = self.parent_payload(&parent_ignored);
+        let (mut bytes, mut reused) = (0, 0);
+        for branch in &before.branches {
+            for (number, node) in (branch.first..).zip(&branch.nodes) {
+                bytes += node.stat.size;
+                reused += u64::from(node.stat.kind == Kind::File && plan.unchanged(number));
+            }
+        }
+
+        phases.begin(Phase::Clone);
+        progress.total(before.nodes as u64, bytes);
+        let work = Work {
+            threads: self.threads,
+            source: &self.source,
+            tree: &before,
+            plan: &plan,
+            groups: &groups,
+            staging: &self.staging,
+            parent: parent.as_ref(),
+            progress,
+            phases: &phases,
+        };
+        let built = engine.build(&work)?;
+
+        phases.begin(Phase::Prove);
+        let changes = quiesce::compare(self.threads, &self.source, &before)?;
+        let evidence = Evidence {
+            digest: quiesce::digest(&before),
+            entries: before.nodes as u64,
+            since: moment.now,
+            attempts: attempt,
+        };
+        let quiet = changes.is_quiet();
+        if !quiet && self.options.consistency == Consistency::Quiesced {
+            return Err(CaptureError::Changed(changes));
+        }
+        if quiet {
+            whole(&before, &built, engine.name())?;
+        }
+
+        phases.begin(Phase::Manifest);
+        let Built { facts, degraded, durable } = built;
+        let (manifest, summary) = if quiet {
+            write(manifest, &before, &facts, &groups, Some(moment))?
+        } else {
+            // Somebody wrote: only the copy itself can say what is in it.
+            let payload = tree::open_directory(&self.staging, PAYLOAD.as_bytes())
+                .map_err(CaptureError::whole("open the copy of"))?;
+            let (copy, facts) = observe(self.threads, &payload, progress)?;
+            write(manifest, &copy, &facts, &Groups::find(&copy), None)?
+        };
+
+        phases.begin(Phase::Sync);
+        self.sync(&manifest, durable).map_err(CaptureError::whole("sync the copy of"))?;
+        Ok(Captured {
+            totals: summary.totals,
+            payload_root_hash: summary.payload_root_hash,
+            manifest_hash: summary.manifest_hash,
+            engine: engine.name(),
+            degraded,
+            evidence,
+            risk: (!quiet).then_some(changes),
+            reused,
+            parent_ignored,
+            phases: phases.end(),
+        })
+    }
+
+    /// Waits until the filesystem's clock has moved past the newest change, so
+    /// that every later one shows: see [`quiesce`].
+    fn settle(&self, stamp: &OwnedFd, before: &Tree, begun: Stat) -> std::io::Result<Moment> {
+        let one_filesystem = begun.filesystem == before.root.filesystem;
+        let margin_ns = match begun.ctime.nanos {
+            0 => WHOLE_SECONDS_NS,
+            _ if one_filesystem => 0,
+            _ => OTHER_FILESYSTEM_NS,
+        };
+        let newest = before
+            .branches
+            .iter()
+            .flat_map(|branch| &branch.nodes)
+            .map(|node| node.stat.ctime)
+            .fold(before.root.ctime, Timestamp::max);
+        let mut now = begun.ctime;
+        let in_future = newest.seconds > now.seconds + 3;
+        let mut waited = 0;
+        while !settled(newest, now, margin_ns) && !in_future && waited < SETTLE_MS {
+            self.clock.sleep_ms(1);
+            waited += 1;
+            // Growing and shrinking the stamp makes the filesystem read its clock.
+            tree::set_size(stamp, 1)?;
+            tree::set_size(stamp, 0)?;
+            now = tree::stat_open(stamp)?.ctime;
+        }
+        Ok(Moment { now, margin_ns })
+    }
+
+    /// What the parent's manifest saves, or why it saves nothing. A parent that
+    /// cannot be used makes a capture slower, not impossible.
+    fn plan(&self, before: &Tree) -> (Plan, Option<String>) {
+        let Some(parent) = self.parent.filter(|_| !self.options.full) else {
+            return (Plan::everything(before), None);
+        };
+        let made = tree::open_root(&parent.directory)
+            .and_then(|dir| tree::open_file(&dir, MANIFEST.as_bytes()))
+            .map_err(|error| error.to_string())
+            .and_then(|file| {
+                Plan::make(before, Stream::new(file)).map_err(|error| error.to_string())
+            });
+        match made {
+            Ok((plan, summary)) if summary.manifest_hash == parent.manifest_hash => (plan, None),
+            Ok(_) => {
+                let why = "its manifest is not the one that its descriptor names".to_owned();
+                (Plan::everything(before), Some(why))
+            }
+            Err(why) => (Plan::everything(before), Some(why)),
+        }
+    }
+
+    fn parent_payload(&self, ignored: &Option<String>) -> Option<OwnedFd> {
+        let parent = self.parent.filter(|_| !self.options.full && ignored.is_none())?;
+        let dir = tree::open_root(&parent.directory).ok()?;
+        tree::open_directory(&dir, PAYLOAD.as_bytes()).ok()
+    }
+
+    /// One `syncfs` instead of an `fsync` a file and a directory: each of those
+    /// waits for the disk on its own (10,000 of them took 30 times as long as the
+    /// one call that hands the disk everything at once), and a hard link to the
+    /// parent's file has no `fsync` of its own: its name is on the disk when its
+    /// directory is. The price is that other programs' unwritten data on this
+    /// filesystem is waited for as well. Since Linux 5.8 the call also reports
+    /// write errors. A clone inside JuiceFS is durable when it is acknowledged.
+    fn sync(&self, manifest: &OwnedFd, durable: bool) -> std::io::Result<()> {
+        if !durable {
+            tree::sync_filesystem(&self.staging)?;
+        }
+        tree::sync(manifest)?;
+        tree::sync(&self.staging)
+    }
+
+    fn clear(&self) -> std::io::Result<()> {
+        tree::remove(&self.staging, PAYLOAD.as_bytes())?;
+        tree::remove(&self.staging, MANIFEST.as_bytes())
+    }
+}
+
+/// Nobody wrote, so the copy must have everything but what is noted as lost.
+fn whole(before: &Tree, built: &Built, engine: EngineName) -> Result<(), CaptureError> {
+    let failed = |why| CaptureError::EngineFailed { engine, why };
+    if let Some(path) = &built.facts.surplus {
+        return Err(failed(format!("{path} is in the copy but not in the original")));
+    }
+    for branch in &before.branches {
+        let numbers = branch.first..branch.first + branch.nodes.len();
+        for &number in built.facts.missing.range(numbers) {
+            let node = &branch.nodes[number - branch.first];
+            if matches!(node.stat.kind, Kind::File | Kind::Directory | Kind::Symlink) {
+                return Err(failed(format!("{} is not in the copy", branch.child(node))));
+            }
+        }
+    }
+    if built.facts.missing.contains(&0) {
+        return Err(failed("there is no copy".to_owned()));
+    }
+    Ok(())
+}
+
+/// Writes the manifest of a copy. `moment` is there if the original's looks may
+/// be used as hints.
+fn write(
+    file: OwnedFd,
+    tree: &Tree,
+    facts: &Facts,
+    groups: &Groups,
+    moment: Option<Moment>,
+) -> Result<(OwnedFd, Summary), CaptureError> {
+    let mut writer = ManifestWriter::new(Stream::new(file));
+    let mut numbering = Numbering { groups, facts, given: Default::default() };
+    let hints = |stat: &Stat| {
+        let moment = moment?;
+        settled(stat.ctime, moment.now, moment.margin_ns)
+            .then_some(Hints { inode: stat.inode, ctime: stat.ctime })
+    };
+    let root = entry(TreePath::root(), 0, &tree.root, facts, None)?;
+    writer.write(&root, hints(&tree.root))?;
+    tree.in_order(|branch, node, number| {
+        if facts.missing.contains(&number) {
+            return Ok(());
+        }
+        let group = numbering.of(number);
+        let entry = entry(branch.child(node), number, &node.stat, facts, group)?;
+        writer.write(&entry, hints(&node.stat)).map_err(CaptureError::from)
+    })?;
+    let (stream, summary) = writer.finish()?;
+    Ok((stream.into_inner(), summary))
+}
+
+/// Numbers of link groups in order of appearance, of those that still are groups
+/// in the copy.
+struct Numbering<'f> {
+    groups: &'f Groups,
+    facts: &'f Facts,
+    given: std::collections::HashMap<usize, u64>,
+}
+
+impl Numbering<'_> {
+    fn of(&mut self, number: usize) -> Option<u64> {
+        let there = |number: &usize| {
+            !self.facts.missing.contains(number) && !self.facts.parted.contains(number)
+        };
+        let group = self.groups.of(number)?;
+        let together = self.groups.members[group].iter().filter(|member| there(member)).count();
+        if together < 2 || !there(&number) {
+            return None;
+        }
+        let next = self.given.len() as u64;
+        Some(*self.given.entry(group).or_insert(next))
+    }
+}
+
+fn entry(
+    path: TreePath,
+    number: usize,
+    original: &Stat,
+    facts: &Facts,
+    link_group: Option<u64>,
+) -> Result<Entry, CaptureError> {
+    let stat = facts.truth.get(&number).unwrap_or(original);
+    let kind = match stat.kind {
+        Kind::Directory => EntryKind::Directory,
+        Kind::File => match facts.hashes[number] {
+            Some(hash) => EntryKind::File { size: stat.size, hash },
+            None => {
+                let unread = std::io::Error::other("its content was not read");
+                return Err(CaptureError::io(path, "describe", unread));
+            }
+        },
+        Kind::Symlink => {
+            EntryKind::Symlink { target: facts.targets.get(&number).cloned().unwrap_or_default() }
+        }
+        Kind::Fifo => EntryKind::Fifo,
+        Kind::Socket => EntryKind::Socket,
+        Kind::CharDevice => EntryKind::CharDevice(stat.device),
+        Kind::BlockDevice => EntryKind::BlockDevice(stat.device),
+    };
+    Ok(Entry {
+        path,
+        kind,
+        mode: stat.mode,
+        uid: stat.uid,
+        gid: stat.gid,
+        mtime: stat.mtime,
+        link_group,
+        xattrs: facts.xattrs.get(&number).cloned().unwrap_or_default(),
+    })
+}
