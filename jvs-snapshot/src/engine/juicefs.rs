@@ -142,11 +142,7 @@ impl JuiceFs {
             .stdin(Stdio::null())
             .output()
             .map_err(told)?;
-        if answer.status.success() {
-            return Ok(());
-        }
-        let said = String::from_utf8_lossy(&answer.stderr);
-        Err(said.lines().last().unwrap_or("no message").chars().take(200).collect())
+        if answer.status.success() { Ok(()) } else { Err(answer.status.to_string()) }
     }
 }
 

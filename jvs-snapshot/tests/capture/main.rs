@@ -1,0 +1,9 @@
+//! Captures of real trees on real filesystems.
+#![expect(clippy::disallowed_methods, reason = "makes and breaks the trees that are captured")]
+
+mod filesystems;
+mod incremental;
+mod payload;
+mod quiet;
+mod refusals;
+mod support;

@@ -1,0 +1,98 @@
+//! Trees of every shape come out as they went in.
+
+use super::support::{World, attributes, names_of_any_bytes, zoo};
+use jvs_snapshot::manifest::Totals;
+
+#[test]
+fn an_empty_tree_is_a_snapshot_of_its_root() {
+    let world = World::new();
+    let captured = world.capture("1", None);
+    assert_eq!(captured.totals, Totals { entries: 1, files: 0, bytes: 0 });
+}
+
+#[test]
+fn one_of_everything_is_kept_and_equal_trees_have_equal_hashes() {
+    let world = World::new();
+    zoo(&world);
+    names_of_any_bytes(&world);
+    assert!(attributes(&world), "a temporary directory keeps attributes");
+    let first = world.capture("1", None);
+    let again = world.capture("2", None);
+    assert_eq!(first.payload_root_hash, again.payload_root_hash);
+    // Of an original and of its copy: the capture of a capture.
+    let mut copy = World::at(&world.snapshot("1"), &world.snapshot("2"));
+    copy.source = world.payload("1");
+    assert_eq!(copy.capture("3", None).payload_root_hash, first.payload_root_hash);
+}
+
+#[test]
+fn a_sparse_file_stays_sparse() {
+    use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+    let world = World::new();
+    let size = 1 << 30;
+    let file = std::fs::File::create(world.path("sparse")).expect("a file");
+    file.set_len(size).expect("a hole");
+    file.write_all_at(b"in the middle", size / 2).expect("written");
+    drop(file);
+    let captured = world.try_capture("1", None, &jvs_snapshot::progress::Silent).expect("captured");
+    let copy = world.payload("1").join("sparse").metadata().expect("the copy");
+    assert_eq!((copy.size(), captured.totals.bytes), (size, size));
+    assert!(copy.blocks() * 512 < 1 << 20, "{} blocks", copy.blocks());
+    let hash = jvs_snapshot::hash::of_file(
+        std::fs::File::open(world.path("sparse")).expect("open"),
+        size,
+        2,
+    );
+    let said = world.entries("1").into_iter().find_map(|entry| match entry.kind {
+        jvs_snapshot::manifest::EntryKind::File { hash, .. } => Some(hash),
+        _ => None,
+    });
+    assert_eq!(said, hash.ok());
+}
+
+#[test]
+fn two_hundred_levels_are_kept() {
+    let world = World::new();
+    let mut at = world.source.clone();
+    for level in 0..200 {
+        at.push(format!("{level}"));
+        std::fs::create_dir(&at).expect("a directory");
+    }
+    std::fs::write(at.join("bottom"), "here").expect("a file");
+    assert_eq!(world.capture("1", None).totals.entries, 202);
+}
+
+#[test]
+fn a_payload_may_have_directories_named_like_ours() {
+    let world = World::new();
+    world.make_dir(jvs_repo::layout::CONTROL_DIR);
+    world.make_dir(format!("{}/locks", jvs_repo::layout::CONTROL_DIR));
+    for name in ["payload", "manifest", "READY", "descriptor.json"] {
+        world.write(name, name);
+    }
+    assert_eq!(world.capture("1", None).totals.entries, 7);
+}
+
+#[test]
+fn large_files_and_large_directories_are_kept() {
+    let world = World::new();
+    for n in 0..1500 {
+        world.write(format!("file-{n}"), format!("{n}"));
+    }
+    let large: Vec<u8> = (0..20_000_000_u32).map(|n| (n >> 8) as u8).collect();
+    world.write("large", &large);
+    let captured = world.capture("1", None);
+    assert_eq!(captured.totals.files, 1501);
+}
+
+#[test]
+fn a_worktree_may_be_on_another_filesystem() {
+    let Some(small) = jvs_kit::live::loopfs::SmallFs::tmpfs(16 << 20) else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let world = World::at(small.path(), dir.path());
+    zoo(&world);
+    let first = world.capture("1", None);
+    assert_eq!(first.engine.as_str(), "copy");
+    let second = world.capture("2", Some(("1", &first)));
+    assert_eq!(second.payload_root_hash, first.payload_root_hash);
+}

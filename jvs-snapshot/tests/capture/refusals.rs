@@ -1,0 +1,128 @@
+//! What cannot be captured whole is not captured, and named.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use super::support::{World, is_root, zoo};
+use jvs_kit::live::loopfs::SmallFs;
+use jvs_repo::code::{Code, Coded as _};
+use jvs_repo::config::Engine;
+use jvs_snapshot::progress::Silent;
+
+#[test]
+fn four_thousand_levels_are_refused() {
+    let world = World::new();
+    let mut at = jvs_snapshot::tree::open_root(&world.source).expect("open");
+    for _ in 0..4000 {
+        jvs_snapshot::tree::make_directory(&at, b"d").expect("a directory");
+        at = jvs_snapshot::tree::open_directory(&at, b"d").expect("open");
+    }
+    let error = world.try_capture("1", None, &Silent).expect_err("too deep");
+    assert_eq!(error.code(), Code::PartialSnapshot);
+    assert!(error.to_string().contains("more than 400 levels"), "{error}");
+    // Deeper than a process may have directories open: not for tempfile to remove.
+    let removed = Command::new("rm").arg("-rf").arg(&world.source).status().expect("rm");
+    assert!(removed.success());
+}
+
+#[test]
+fn a_mount_point_inside_is_refused() {
+    let world = World::new();
+    world.make_dir("mounted");
+    let Some(small) = SmallFs::tmpfs(1 << 20) else { return };
+    let bind = |args: &[&str]| {
+        let mut mount = Command::new(args[0]);
+        mount.args(&args[1..]).arg(world.path("mounted")).status().expect("mount").success()
+    };
+    assert!(bind(&["mount", "--bind", small.path().to_str().expect("UTF-8")]));
+    let answer = world.try_capture("1", None, &Silent);
+    assert!(bind(&["umount"]));
+    let error = answer.expect_err("a mount point");
+    assert_eq!(error.code(), Code::PartialSnapshot);
+    assert!(error.to_string().contains("mounted is a mount point"), "{error}");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_nothing() {
+    let Some(small) = SmallFs::tmpfs(1 << 20) else { return };
+    let dir = tempfile::tempdir().expect("a directory");
+    let world = World::at(dir.path(), small.path());
+    zoo(&world);
+    world.write("too-large", vec![1; 3 << 20]);
+    let error = world.try_capture("1", None, &Silent).expect_err("no space");
+    assert_eq!(error.code(), Code::Io);
+    assert!(error.to_string().contains("No space"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("jvs gc")));
+    assert!(!world.payload("1").exists());
+}
+
+#[test]
+fn an_engine_that_does_not_work_here_is_refused_if_it_was_asked_for() {
+    for engine in [Engine::Juicefs, Engine::Reflink] {
+        let Some(small) = SmallFs::tmpfs(1 << 20) else { return };
+        let mut there = World::at(small.path(), small.path());
+        there.options.engine = engine;
+        let error = there.try_capture("1", None, &Silent).expect_err("not on tmpfs");
+        assert_eq!(error.code(), Code::PartialSnapshot);
+        assert!(error.to_string().contains(engine.as_str()), "{error}");
+    }
+}
+
+/// The rest of a test in which this process is not root any more.
+const UNPRIVILEGED: &str = "JVS_TEST_UNPRIVILEGED";
+
+#[test]
+fn what_an_ordinary_user_cannot_read_or_keep_is_named() {
+    if let Some(place) = std::env::var_os(UNPRIVILEGED) {
+        return as_an_ordinary_user(place.as_ref());
+    }
+    if !is_root() {
+        // An ordinary user already: the same, without giving anything away.
+        let dir = tempfile::tempdir().expect("a directory");
+        return as_an_ordinary_user(dir.path());
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    // A process of its own: threads share their user.
+    let program = std::env::current_exe().expect("this test");
+    let copy = dir.path().join("test");
+    std::fs::copy(program, &copy).expect("a copy that everybody may run");
+    let mut command = Command::new(copy);
+    command
+        .args(["--exact", "refusals::what_an_ordinary_user_cannot_read_or_keep_is_named"])
+        .args(["--nocapture", "--test-threads=1"])
+        .env(UNPRIVILEGED, dir.path());
+    std::os::unix::process::CommandExt::uid(&mut command, 12_345);
+    std::os::unix::process::CommandExt::gid(&mut command, 12_345);
+    let outcome = jvs_kit::live::process::run(command, std::time::Duration::from_secs(60));
+    outcome.ok();
+}
+
+fn as_an_ordinary_user(place: &std::path::Path) {
+    let world = World::at(place, place);
+    world.write("fine", "x");
+    world.write("secret", "x");
+    world.make_dir("closed");
+    let nothing = std::fs::Permissions::from_mode(0o000);
+    for name in ["secret", "closed"] {
+        std::fs::set_permissions(world.path(name), nothing.clone()).expect("a mode");
+    }
+    let error = world.try_capture("1", None, &Silent).expect_err("a closed directory");
+    assert_eq!(error.code(), Code::PartialSnapshot);
+    assert!(error.to_string().contains("closed (Permission denied"), "{error}");
+    let readable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(world.path("closed"), readable.clone()).expect("a mode");
+    let error = world.try_capture("2", None, &Silent).expect_err("a secret file");
+    assert!(error.to_string().contains("secret (Permission denied"), "{error}");
+    std::fs::set_permissions(world.path("secret"), readable).expect("a mode");
+    // A directory that its owner may not write to is filled and then closed.
+    world.write("closed/inside", "x");
+    let closed = std::fs::Permissions::from_mode(0o555);
+    std::fs::set_permissions(world.path("closed"), closed).expect("a mode");
+    let first = world.capture("3", None);
+    world.capture("4", Some(("3", &first)));
+    for name in ["source", "snapshots/3/payload", "snapshots/4/payload"] {
+        let open = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(place.join(name).join("closed"), open).expect("a mode");
+    }
+}
