@@ -3,7 +3,6 @@
 use std::io;
 
 use jvs_repo::audit;
-use jvs_repo::id::{Epoch, OpNonce};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
@@ -14,24 +13,11 @@ use crate::register::{Answer, ReadError, Register};
 use crate::seams::Seams;
 use crate::state::State;
 
-/// Makes the register of a new worktree.
+/// Puts a register with the single entry `state` where there is none.
 ///
 /// A private directory is filled first and then renamed into place, so the
 /// register has exactly one entry from its first moment. Made the other way
 /// round (directory, then file) two creators leave two entries, and two holders.
-pub fn create(
-    seams: Seams<'_>,
-    journal: &mut Journal<'_>,
-    worktree: &WorktreeName,
-) -> Result<State, BirthError> {
-    let op = OpNonce::random(seams.entropy);
-    let mut salt = [0; 2];
-    seams.entropy.fill(&mut salt);
-    let epoch = Epoch { counter: 1, salt: u16::from_be_bytes(salt) };
-    install(seams, journal, worktree, State::birth(epoch, op), audit::Kind::Create, None)
-}
-
-/// Puts a register with the single entry `state` where there is none.
 pub fn install(
     seams: Seams<'_>,
     journal: &mut Journal<'_>,

@@ -237,6 +237,10 @@ impl<'r> Driver<'_, 'r> {
                 };
                 return Ok(Applied { state: next, before });
             }
+            if !Rule::LostToSelfIsRetried.holds() {
+                let (token, worktree) = (attempt.from.token, self.register.worktree().clone());
+                return Err(LockError::Fenced { worktree, token, current: token });
+            }
             doubtful.push(attempt);
         }
     }
@@ -248,9 +252,10 @@ impl<'r> Driver<'_, 'r> {
         let mut tries = 0;
         let mut only_noent = true;
         let mut in_doubt = false;
+        let mut to = attempt.to;
         loop {
             tries += 1;
-            let error = match self.register.swap(&attempt.from, &attempt.to) {
+            let error = match self.register.swap(&attempt.from, &to) {
                 Answer::Applied => return Ok(true),
                 Answer::Refused(error) if !in_doubt => {
                     self.settle(attempt, Phase::NotApplied);
@@ -262,9 +267,14 @@ impl<'r> Driver<'_, 'r> {
             in_doubt = true;
             only_noent &= error.kind() == io::ErrorKind::NotFound;
             match self.register.read() {
+                // Seen once is certain, whatever happens to it a moment later.
+                Ok(state) if state == to => return Ok(true),
                 Ok(state) if state != attempt.from => return Ok(false),
                 Ok(_) => {}
                 Err(_) => return Err(self.unknown(error)),
+            }
+            if !Rule::OneOpForAllAttempts.holds() {
+                to = to.by_another_op(&attempt.from, OpNonce::random(self.seams.entropy));
             }
             // The old name is still there. That is not a failure: this rename
             // may land minutes from now.
@@ -308,6 +318,7 @@ impl<'r> Driver<'_, 'r> {
                 Err(self.io("cannot move the fence register", error))
             }
             Answer::Refused(_) | Answer::Unknown(_) => match self.register.read() {
+                Ok(state) if state == attempt.to => Ok(true),
                 // Whatever it was that moved it: the caller decides by it.
                 Ok(state) if state != attempt.from => Ok(false),
                 _ => Err(self.unknown(error)),

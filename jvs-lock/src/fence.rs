@@ -149,7 +149,6 @@ impl<'l, 'r> Fence<'l, 'r> {
         let locks = self.locks();
         let op = locks.fresh_op();
         locks.driver(self.register(), None).run(|state, _, tried| {
-            let op = locks.op_of_attempt(op);
             let committed = !tried.is_empty() && is_ready().map_err(|error| self.unsure(error))?;
             let decided = match &self.right {
                 Right::Held(lease) => decide::commit(state, lease.bound, parent, head, committed),

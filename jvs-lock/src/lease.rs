@@ -190,18 +190,22 @@ impl<'r> Lease<'r> {
         self.check_belief()?;
         let op = self.locks.fresh_op();
         let (bound, lease_ms) = (self.bound, self.lease_ms);
-        let ended = self.locks.driver(&self.register, None).run(|state, now, _| {
-            let op = self.locks.op_of_attempt(op);
-            match decide::renew(state, bound, op) {
-                Ok(Own::Try) => {
-                    Ok(Verdict::Try(Kind::Renew, state.extended(lease_ms, now.wall, op)))
+        let ended =
+            self.locks.driver(&self.register, None).run(|state, now, _| {
+                match decide::renew(state, bound, op) {
+                    Ok(Own::Try) => {
+                        Ok(Verdict::Try(Kind::Renew, state.extended(lease_ms, now.wall, op)))
+                    }
+                    Ok(Own::Done) => Ok(Verdict::Applied),
+                    Err(refusal) => Err(self.locks.refused(
+                        &self.register,
+                        state,
+                        refusal,
+                        None,
+                        Some(bound.token),
+                    )),
                 }
-                Ok(Own::Done) => Ok(Verdict::Applied),
-                Err(refusal) => {
-                    Err(self.locks.refused(&self.register, state, refusal, None, Some(bound.token)))
-                }
-            }
-        });
+            });
         let Applied { state, before } = match ended {
             Ok(applied) => applied,
             Err(error) => {
@@ -275,7 +279,6 @@ impl<'r> Lease<'r> {
         });
         let applied =
             self.locks.driver(&self.register, Some(reason)).run(|state, now, tried| {
-                let op = self.locks.op_of_attempt(op);
                 match decide::transfer(state, bound, to.holder, !tried.is_empty()) {
                     Ok(Own::Try) => {
                         let next = state.granted(to.holder, lease_ms, now.wall, op);
@@ -300,18 +303,11 @@ impl<'r> Lease<'r> {
         let bound = self.bound;
         self.locks
             .driver(&self.register, None)
-            .run(|state, _, tried| {
-                let op = self.locks.op_of_attempt(op);
-                match decide::release(state, bound, !tried.is_empty()) {
-                    Ok(Own::Try) => Ok(Verdict::Try(Kind::Release, state.released(op))),
-                    Ok(Own::Done) => Ok(Verdict::Applied),
-                    Err(refusal) => Err(self.locks.refused(
-                        &self.register,
-                        state,
-                        refusal,
-                        None,
-                        Some(bound.token),
-                    )),
+            .run(|state, _, tried| match decide::release(state, bound, !tried.is_empty()) {
+                Ok(Own::Try) => Ok(Verdict::Try(Kind::Release, state.released(op))),
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => {
+                    Err(self.locks.refused(&self.register, state, refusal, None, Some(bound.token)))
                 }
             })
             .map(|_| ())
@@ -389,6 +385,9 @@ impl<'r> Lease<'r> {
     /// After the record, because on a journalling filesystem its fsync has
     /// carried the rename along and this one finds nothing left to do.
     pub(crate) fn make_durable(&mut self) {
+        if !Rule::GrantIsDurable.holds() {
+            return;
+        }
         if let Err(error) = self.register.sync() {
             self.drift.push(format!("the fence register could not be synced: {error}"));
         }

@@ -16,7 +16,6 @@ use crate::error::LockError;
 use crate::fence::Shared;
 use crate::judge::Watch;
 use crate::lease::{How, Lease, Ticket};
-use crate::mutation::Rule;
 use crate::reclaim;
 use crate::record::{OwnRecord, Record};
 use crate::register::Register;
@@ -101,7 +100,6 @@ impl<'r> Locks<'r> {
         let mut granted: Option<(Kind, FencingToken)> = None;
         let Applied { state, before } =
             self.driver(&register, want.reason).run(|state, now, _| {
-                let op = self.op_of_attempt(op);
                 let others = state.hold.claim().is_some() && state.holder() != Some(me);
                 let seen = match others {
                     true => Some(self.examine(&register, state, want.watch)?),
@@ -259,7 +257,6 @@ impl<'r> Locks<'r> {
         let me = self.session.nonce();
         let Applied { state, before } =
             self.driver(&register, Some(reason)).run(|state, now, _| {
-                let op = self.op_of_attempt(op);
                 let seen = match state.hold.claim() {
                     Some(_) => Some(self.examine(&register, state, None)?),
                     None => None,
@@ -316,11 +313,6 @@ impl<'r> Locks<'r> {
 
     pub(crate) fn fresh_op(&self) -> OpNonce {
         OpNonce::random(self.seams.entropy)
-    }
-
-    /// The nonce of an attempt: that of its operation.
-    pub(crate) fn op_of_attempt(&self, op: OpNonce) -> OpNonce {
-        if Rule::OneOpForAllAttempts.holds() { op } else { self.fresh_op() }
     }
 
     pub(crate) fn examine(

@@ -34,11 +34,13 @@ pub enum Rule {
     ReleaseKeepsToken,
     /// All attempts of an operation share one nonce.
     OneOpForAllAttempts,
+    /// A grant survives a power cut before anyone is told of it.
+    GrantIsDurable,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 14] = [
+    pub const ALL: [Rule; 15] = [
         Rule::EnoentIsUnknown,
         Rule::UnchangedIsNotFailed,
         Rule::LostToSelfIsRetried,
@@ -53,6 +55,7 @@ impl Rule {
         Rule::StealRaisesToken,
         Rule::ReleaseKeepsToken,
         Rule::OneOpForAllAttempts,
+        Rule::GrantIsDurable,
     ];
 
     /// Does the rule hold?

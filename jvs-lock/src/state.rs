@@ -192,6 +192,11 @@ impl State {
         self.followed_by(State { token: self.token.next(), hold: Hold::Retired, op, ..*self })
     }
 
+    /// The same successor of `previous`, made by another operation.
+    pub(crate) fn by_another_op(&self, previous: &State, op: OpNonce) -> Self {
+        State { op, ..*self }.chained_to(previous.chain)
+    }
+
     /// Does `self` directly follow `previous`, as far as the chain can tell?
     pub fn follows(&self, previous: &State) -> bool {
         self.seq == previous.seq.next()

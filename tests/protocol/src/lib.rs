@@ -1,1 +1,20 @@
-//! Exhaustive exploration of the lock protocol: the real code under every interleaving; see `tests/`.
+//! The lock protocol, explored: the real `jvs-lock` runs in the kit's simulated
+//! world, and after every step the invariants of the protocol are checked.
+//!
+//! **Responsibility.** Actors that work with a lock ([`actor`]), what must hold
+//! whatever happens to them ([`invariant`]), and the worlds they meet in
+//! ([`stage`]).
+//!
+//! **Must not know.** How the lock decides: an invariant is about the register,
+//! about what holders believe and about what callers were told.
+//!
+//! # Limitations
+//! Exhaustive only within the budgets that each scenario names: so many
+//! crashes, so many answers that lie, so many jumps of time.
+
+pub mod actor;
+pub mod invariant;
+pub mod stage;
+
+pub use actor::{Actor, Step};
+pub use stage::Stage;

@@ -1,0 +1,391 @@
+//! A session's process that works through a script with the real lock.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::io;
+use std::sync::Mutex;
+
+use jvs_kit::sim::{Ctx, Process, SimStore, Start, Value};
+use jvs_lock::mutation::{self, Rule};
+use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::{Belief, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, Want};
+use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_repo::clock::Clock;
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
+
+/// Length of every lease in these worlds.
+pub const LEASE_MS: u64 = 30_000;
+/// Long enough for any lease to be over, skew and grace included.
+pub const LEASE_AND_MARGIN_MS: u64 = 33_001;
+
+/// What an actor does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Acquires, refreshes or steals. The script ends if it may not.
+    Acquire,
+    /// As [`Step::Acquire`], for a lease of a second.
+    AcquireBriefly,
+    /// Goes on with whatever hold the session has. The script ends if it has none.
+    Resume,
+    /// Renews. The script ends if that fails.
+    Renew,
+    /// Moves the head to a snapshot of its own. The script ends if that fails.
+    Commit,
+    /// Gives the lock back.
+    Release,
+    /// Freezes the worktree.
+    Freeze,
+    /// Waits for longer than any lease, then acquires, again and again until it
+    /// has the lock: nobody may be kept out for ever.
+    AcquireInTheEnd,
+}
+
+/// A process of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Actor {
+    session: &'static str,
+    host: Option<usize>,
+    script: &'static [Step],
+    start: Start,
+    old_listings: u32,
+}
+
+impl Actor {
+    /// A process of `session` that does `script`, on a host of its own.
+    pub const fn new(session: &'static str, script: &'static [Step]) -> Self {
+        Actor { session, host: None, script, start: Start::AtOnce, old_listings: 0 }
+    }
+
+    /// The one that is left when all others have ended or died.
+    pub const fn lone_survivor() -> Self {
+        let survivor = Actor::new("survivor", &[Step::AcquireInTheEnd]);
+        Actor { start: Start::Last, ..survivor }
+    }
+
+    /// One that comes when the power is back.
+    pub const fn after_the_power_cut(session: &'static str) -> Self {
+        let late = Actor::new(session, &[Step::AcquireInTheEnd]);
+        Actor { start: Start::AfterPowerCut, ..late }
+    }
+
+    /// On this host, sharing its clocks and its boot.
+    #[must_use]
+    pub const fn on_host(mut self, host: usize) -> Self {
+        self.host = Some(host);
+        self
+    }
+
+    /// At most `n` times, at any READ, its mount shows the register as it first
+    /// saw it.
+    #[must_use]
+    pub const fn seeing_old_listings(mut self, n: u32) -> Self {
+        self.old_listings = n;
+        self
+    }
+
+    /// The process, in a world where `off` does not hold.
+    pub fn process(self, off: Option<Rule>) -> Process {
+        let act = move |ctx: &Ctx| perform(ctx, self);
+        let body = move |ctx: &Ctx| match off {
+            Some(rule) => mutation::without(rule, || act(ctx)),
+            None => act(ctx),
+        };
+        let process = Process::new(self.session, body).starts(self.start);
+        match self.host {
+            Some(host) => process.on_host(host),
+            None => process,
+        }
+    }
+}
+
+/// The secret of a test session.
+pub fn secret(session: &str) -> Secret {
+    let mut bytes = [0; 32];
+    bytes[..session.len()].copy_from_slice(session.as_bytes());
+    Secret(bytes)
+}
+
+/// The session `id` as process `pid` of the host that `clock` belongs to.
+pub fn session(id: &str, pid: u32, clock: &dyn Clock) -> Session {
+    let identity = Identity {
+        host: "sim".into(),
+        user: "ann".into(),
+        pid,
+        start_time: 1,
+        pid_namespace: Some(1),
+        boot_id: clock.boot_id(),
+        environment: Environment::Local,
+        purpose: Purpose::Automated,
+    };
+    Session::new(id.parse().expect("a plain word"), &secret(id), identity)
+}
+
+fn perform(ctx: &Ctx, actor: Actor) {
+    let Actor { session: id, script, .. } = actor;
+    let store = TellingStore {
+        inner: ctx.store(),
+        told: Told::new(ctx),
+        old_listing: Mutex::new(OldListing { first: None, left: actor.old_listings }),
+    };
+    let seams = Seams { store: &store, clock: ctx.clock(), entropy: ctx.entropy() };
+    let pid = u32::try_from(ctx.index()).expect("few processes");
+    let session = session(id, pid, ctx.clock());
+    ctx.claim("session", id);
+    ctx.claim("nonce", session.nonce().to_string());
+    // Every process has a log of its own: taking turns is the command's business.
+    let writer = WriterId::derive(id.as_bytes(), ctx.index() as u64);
+    let log = Log::new(&store, &Alone, writer);
+    let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let mut lease: Option<Lease<'_>> = None;
+    for (number, step) in script.iter().enumerate() {
+        store.told.tell_belief();
+        let go_on = match step {
+            Step::Acquire => acquire(ctx, &locks, &store, LEASE_MS, &mut lease),
+            Step::AcquireBriefly => acquire(ctx, &locks, &store, 1_000, &mut lease),
+            Step::AcquireInTheEnd => loop {
+                ctx.clock().sleep_ms(LEASE_AND_MARGIN_MS + 60_000);
+                if acquire(ctx, &locks, &store, LEASE_MS, &mut lease) {
+                    break true;
+                }
+            },
+            Step::Resume => match locks.resume(&WorktreeName::main(), None) {
+                Ok(resumed) => {
+                    store.told.believe(&resumed);
+                    lease = Some(resumed);
+                    true
+                }
+                Err(_) => false,
+            },
+            Step::Renew => match &mut lease {
+                Some(lease) => lease.renew().is_ok(),
+                None => false,
+            },
+            Step::Commit => match &mut lease {
+                Some(lease) => commit(ctx, lease, number),
+                None => false,
+            },
+            Step::Release => match lease.take() {
+                Some(lease) => release(ctx, lease),
+                None => false,
+            },
+            Step::Freeze => freeze(ctx, &locks),
+        };
+        store.told.tell_belief();
+        if !go_on {
+            break;
+        }
+    }
+}
+
+/// Was the caller told that nothing happened and nothing will?
+fn is_certain(error: &LockError) -> bool {
+    !matches!(error.code(), Code::OutcomeUnknown | Code::UnsafeFilesystem | Code::FenceCorrupt)
+}
+
+fn acquire<'r>(
+    ctx: &Ctx,
+    locks: &Locks<'r>,
+    store: &'r TellingStore<'_>,
+    lease_ms: u64,
+    lease: &mut Option<Lease<'r>>,
+) -> bool {
+    ctx.retract("refused");
+    match locks.acquire(&WorktreeName::main(), Want::lease(lease_ms)) {
+        Ok(got) => {
+            ctx.append(
+                "granted",
+                Value::from([got.token().0, u64::from(got.how() == How::Refreshed)]),
+            );
+            store.told.believe(&got);
+            *lease = Some(got);
+            true
+        }
+        Err(error) => {
+            ctx.say(format!("acquire: {}: {error}", error.code()));
+            if is_certain(&error) {
+                ctx.claim("refused", "acquire");
+            }
+            false
+        }
+    }
+}
+
+/// Makes a committed head visible; whoever READ it as head may do so.
+fn make_ready(ctx: &Ctx, head: SnapshotId) -> io::Result<()> {
+    match ctx.store().create_new(&layout::snapshot(head)) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn is_ready(ctx: &Ctx, head: SnapshotId) -> io::Result<bool> {
+    match ctx.store().stat(&layout::snapshot(head)) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// As publishing does it: the head's READY is completed before anything else,
+/// so that a commit whose answer was lost can be told by its own READY.
+fn commit(ctx: &Ctx, lease: &mut Lease<'_>, number: usize) -> bool {
+    let id = (ctx.index() as u64 + 1) * 100 + number as u64;
+    let head = SnapshotId { created_ms: id, random: 0 };
+    let token = lease.token().0;
+    let outcome = lease.fence().and_then(|mut fence| {
+        let parent = fence.read()?.head;
+        if let Some(parent) = parent
+            && make_ready(ctx, parent).is_err()
+        {
+            return Err(LockError::Invalid { problem: "the head cannot be made ready".into() });
+        }
+        let parent_id = parent.map_or(0, |parent| parent.created_ms);
+        ctx.append("commits", Value::from([id, token, parent_id]));
+        fence.commit(parent, head, &|| is_ready(ctx, head))
+    });
+    match outcome {
+        Ok(_) => {
+            ctx.append("committed", id);
+            make_ready(ctx, head).is_ok()
+        }
+        Err(error) => {
+            ctx.say(format!("commit: {}: {error}", error.code()));
+            if is_certain(&error) {
+                ctx.append("not_committed", id);
+            }
+            if matches!(error, LockError::Fenced { .. }) {
+                ctx.claim("fenced", token);
+            }
+            false
+        }
+    }
+}
+
+fn release(ctx: &Ctx, lease: Lease<'_>) -> bool {
+    let token = lease.token().0;
+    match lease.release() {
+        Ok(()) => {
+            ctx.claim("released", token);
+            true
+        }
+        Err(failed) => {
+            ctx.say(format!("release: {}: {failed}", failed.code()));
+            if is_certain(&failed.error) && failed.code() == Code::Io {
+                ctx.claim("not_released", token);
+            }
+            false
+        }
+    }
+}
+
+fn freeze(ctx: &Ctx, locks: &Locks<'_>) -> bool {
+    match locks.freeze(&WorktreeName::main(), LEASE_MS, "maintenance", false) {
+        Ok(_) => true,
+        Err(error) => {
+            ctx.say(format!("freeze: {}: {error}", error.code()));
+            if is_certain(&error) {
+                ctx.claim("not_frozen", 1u64);
+            }
+            false
+        }
+    }
+}
+
+/// Publishes what the process believes, before each of its calls: that is how
+/// a belief that outlives its lock comes to light.
+struct Told<'c> {
+    ctx: &'c Ctx,
+    belief: Mutex<RefCell<(Option<Belief>, Option<u64>)>>,
+}
+
+impl<'c> Told<'c> {
+    fn new(ctx: &'c Ctx) -> Self {
+        Told { ctx, belief: Mutex::new(RefCell::new((None, None))) }
+    }
+
+    fn believe(&self, lease: &Lease<'_>) {
+        self.belief.lock().expect("one thread").borrow_mut().0 = Some(lease.belief());
+        self.ctx.claim("believes_in", lease.token().0);
+        self.tell_belief();
+    }
+
+    fn tell_belief(&self) {
+        let guard = self.belief.lock().expect("one thread");
+        let (belief, last) = &mut *guard.borrow_mut();
+        let until = belief.as_ref().and_then(Belief::until).map(|until| until.0);
+        if until != *last {
+            *last = until;
+            match until {
+                Some(until) => self.ctx.claim("believes_until", until),
+                None => self.ctx.retract("believes_until"),
+            }
+        }
+    }
+}
+
+struct TellingStore<'c> {
+    inner: &'c SimStore,
+    told: Told<'c>,
+    old_listing: Mutex<OldListing>,
+}
+
+/// A cache that answers with what it saw first, so many times.
+struct OldListing {
+    first: Option<Vec<OsString>>,
+    left: u32,
+}
+
+impl TellingStore<'_> {
+    fn old_listing(&self) -> Option<Vec<OsString>> {
+        let mut old = self.old_listing.lock().expect("one thread");
+        let shown = old.left > 0 && old.first.is_some() && self.told.ctx.pick(2) == 1;
+        if !shown {
+            return None;
+        }
+        old.left -= 1;
+        self.told.ctx.say("an old listing is shown");
+        old.first.clone()
+    }
+}
+
+macro_rules! telling {
+    ($($name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)*) => {
+        impl Store for TellingStore<'_> {
+            fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<OsString>> {
+                self.told.tell_belief();
+                if let Some(old) = self.old_listing() {
+                    return Ok(old);
+                }
+                let names = self.inner.first_batch(dir)?;
+                let mut old = self.old_listing.lock().expect("one thread");
+                old.first.get_or_insert_with(|| names.clone());
+                Ok(names)
+            }
+
+            $(fn $name(&self, $($arg: $kind),*) -> $out {
+                self.told.tell_belief();
+                self.inner.$name($($arg),*)
+            })*
+        }
+    };
+}
+
+telling! {
+    list(dir: &RepoPath) -> io::Result<Vec<DirEntry>>;
+    stat(path: &RepoPath) -> io::Result<Stat>;
+    open(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
+    open_writable(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
+    create_new(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
+    rename(from: &RepoPath, to: &RepoPath) -> io::Result<()>;
+    rename_new(from: &RepoPath, to: &RepoPath) -> io::Result<()>;
+    exchange(a: &RepoPath, b: &RepoPath) -> io::Result<()>;
+    unlink(path: &RepoPath) -> io::Result<()>;
+    make_dir(path: &RepoPath) -> io::Result<()>;
+    remove_dir(path: &RepoPath) -> io::Result<()>;
+    sync_dir(dir: &RepoPath) -> io::Result<()>;
+}

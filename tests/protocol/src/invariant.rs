@@ -1,0 +1,193 @@
+//! What must hold whatever happens. About the register, about what holders
+//! believe, and about what callers were told; never about how it is done.
+
+use std::collections::BTreeMap;
+
+use jvs_kit::sim::{ProcessView, Status, Value, View};
+use jvs_lock::{Hold, State};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+
+/// The register of `main` as it is in this world.
+pub fn register(view: &View<'_>) -> Result<State, String> {
+    let entries = view.live().list(&layout::register(&WorktreeName::main()));
+    let mut names = entries.iter().filter(|name| !name.starts_with('.'));
+    match (names.next(), names.next()) {
+        (Some(name), None) => name.parse().map_err(|_| format!("not a state: {name}")),
+        (None, _) => Err("the register is empty".into()),
+        (Some(a), Some(b)) => Err(format!("the register has two entries: {a} and {b}")),
+    }
+}
+
+/// Tokens and seq only grow; one holder a token; the head moves only under the
+/// token and the holder that it moved under before; the chain links each state
+/// to the one before.
+pub fn register_moves_by_the_rules(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    let (old, new) = (register(before)?, register(after)?);
+    if old == new {
+        return Ok(());
+    }
+    let wrong = |what: &str| Err(format!("{what}: {old} -> {new}"));
+    if new.seq <= old.seq {
+        return wrong("seq did not grow");
+    }
+    if new.token < old.token {
+        return wrong("the token went back");
+    }
+    if !new.follows(&old) {
+        return wrong("the chain does not link");
+    }
+    let same_holder = new.holder() == old.holder();
+    if new.token == old.token && !same_holder && new.hold != Hold::Free {
+        return wrong("two holders of one token");
+    }
+    if new.head != old.head && !(new.token == old.token && same_holder) {
+        return wrong("the head moved with a change of holder");
+    }
+    Ok(())
+}
+
+fn believers<'v>(view: &View<'v>) -> impl Iterator<Item = (ProcessView<'v>, u64)> {
+    view.processes().filter_map(|process| {
+        let gone = matches!(process.status(), Status::Crashed | Status::Done);
+        let until = process.number("believes_until")?;
+        let token = process.number("believes_in")?;
+        (!gone && process.boot_ms() < until).then_some((process, token))
+    })
+}
+
+/// Whoever believes that it holds does hold, so no two sessions ever believe
+/// at once. Clocks must be within the policy's skew.
+pub fn belief_is_true(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    for (process, token) in believers(view) {
+        let nonce = process.text("nonce").unwrap_or_default();
+        let holder = state.holder().map(|holder| holder.to_string());
+        if state.token.0 != token || holder.as_deref() != Some(nonce) {
+            return Err(format!(
+                "{} believes in token {token}, but the register says {state}",
+                process.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Parents of all commits that were ever tried, and the tokens they were bound to.
+fn tried_commits(view: &View<'_>) -> BTreeMap<u64, (u64, u64)> {
+    let lists = view.processes().filter_map(|process| process.get("commits"));
+    let commits = lists.flat_map(Value::parts).filter_map(|commit| match commit.numbers()[..] {
+        [id, token, parent] => Some((id, (token, parent))),
+        _ => None,
+    });
+    commits.collect()
+}
+
+fn lineage(view: &View<'_>, state: &State) -> Vec<u64> {
+    let tried = tried_commits(view);
+    let mut line = Vec::new();
+    let mut next = state.head.map_or(0, |head| head.created_ms);
+    while next != 0 && !line.contains(&next) {
+        line.push(next);
+        next = tried.get(&next).map_or(0, |(_, parent)| *parent);
+    }
+    line
+}
+
+/// A head that is new was committed under the token that its commit was bound to.
+pub fn commits_are_fenced(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    let (old, new) = (register(before)?, register(after)?);
+    let Some(head) = new.head.filter(|_| new.head != old.head) else { return Ok(()) };
+    let tried = tried_commits(after);
+    match tried.get(&head.created_ms) {
+        Some((token, _)) if *token == new.token.0 => Ok(()),
+        Some((token, _)) => {
+            Err(format!("a commit bound to token {token} was applied under token {}", new.token))
+        }
+        None => Err(format!("nobody tried to commit {head}")),
+    }
+}
+
+/// Whoever was told "done" was told the truth, and so was whoever was told
+/// "failed": it did not happen and never will.
+pub fn everybody_was_told_the_truth(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    let line = lineage(view, &state);
+    let alone_in_session = |process: &ProcessView<'_>| {
+        view.processes().filter(|p| p.text("session") == process.text("session")).count() == 1
+    };
+    for process in view.processes() {
+        let told = |key: &str| process.get(key).map(Value::numbers).unwrap_or_default();
+        let lie = |what: String| Err(format!("{} was told {what}: {state}", process.name()));
+        if let Some(id) = told("not_committed").iter().find(|id| line.contains(id)) {
+            return lie(format!("that {id} failed, but it was committed"));
+        }
+        if let Some(id) = told("committed").iter().find(|id| !line.contains(id)) {
+            return lie(format!("that {id} was committed, but it is not in the lineage"));
+        }
+        let nonce = process.text("nonce");
+        let holder = state.holder().map(|holder| holder.to_string());
+        let holds = nonce.is_some() && holder.as_deref() == nonce;
+        if process.text("refused").is_some() && holds && alone_in_session(&process) {
+            return lie("that it could not acquire, but it holds the lock".into());
+        }
+        if let Some(token) = process.number("released")
+            && holds
+            && state.token.0 == token
+        {
+            return lie("that the lock was released, but it still holds it".into());
+        }
+        if let Some(token) = process.number("not_released")
+            && state.hold == Hold::Free
+            && state.token.0 == token
+        {
+            return lie("that the release failed, but it was applied".into());
+        }
+        if process.number("not_frozen").is_some()
+            && let Hold::Frozen(claim) = state.hold
+            && Some(claim.holder.to_string().as_str()) == nonce
+        {
+            return lie("that the freeze failed, but it was applied".into());
+        }
+    }
+    Ok(())
+}
+
+/// Of all sessions that were ever told they hold a token, no two were told the
+/// same one. Whoever died in a power cut may have passed its token on.
+pub fn no_token_is_granted_twice(view: &View<'_>) -> Result<(), String> {
+    let mut granted: BTreeMap<u64, &str> = BTreeMap::new();
+    for process in view.processes() {
+        let session = process.text("session").unwrap_or_default();
+        for grant in process.get("granted").map(Value::parts).unwrap_or_default() {
+            let [token, _] = grant.numbers()[..] else { continue };
+            let before = granted.insert(token, session);
+            if before.is_some_and(|before| before != session) {
+                return Err(format!("token {token} was granted to two sessions"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whoever is told that its lock was taken over does not hold it any more.
+pub fn nobody_is_fenced_by_its_own_session(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    let holder = state.holder().map(|holder| holder.to_string());
+    for process in view.processes() {
+        let holds = holder.is_some() && process.text("nonce") == holder.as_deref();
+        if holds && process.number("fenced") == Some(state.token.0) {
+            return Err(format!("{} was fenced by its own session: {state}", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// The register of `worktree` is not there, or it has exactly one entry.
+pub fn one_entry_or_none(view: &View<'_>, worktree: &WorktreeName) -> Result<(), String> {
+    let place = layout::register(worktree);
+    match view.live().exists(&place).then(|| view.live().list(&place).len()) {
+        None | Some(1) => Ok(()),
+        Some(entries) => Err(format!("the register has {entries} entries")),
+    }
+}

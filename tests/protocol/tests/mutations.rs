@@ -1,0 +1,203 @@
+//! Each rule of the protocol, switched off: the exploration must then find what
+//! the rule prevents. A rule without which nothing goes wrong is not needed, or
+//! not tested. Each test prints the states it visited and the way it found.
+#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
+
+use jvs_kit::sim::{Explorer, Process};
+use jvs_lock::mutation::{self, Rule};
+use jvs_lock::{Locks, Seams, worktrees};
+use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS};
+use jvs_protocol_tests::{Actor, Stage, Step, invariant};
+use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::Isolation;
+
+const PUBLISH: &[Step] = &[Step::Acquire, Step::Commit];
+const TAKE: &[Step] = &[Step::Acquire];
+
+/// The world holds with the rule and is broken without it, in the way named.
+#[track_caller]
+fn needed(rule: Rule, breaks: &str, world: impl Fn(Option<Rule>) -> Explorer<'static>) {
+    let whole = world(None).run();
+    eprintln!("with {rule:?}: {whole}");
+    whole.holds();
+    let violation = world(Some(rule)).run().violation();
+    eprintln!("without {rule:?}, in {} steps: {}", violation.choices.len(), violation.message);
+    assert!(violation.message.contains(breaks), "{rule:?}: {violation}");
+}
+
+fn alone(script: &'static [Step]) -> impl Fn(Option<Rule>) -> Explorer<'static> {
+    move |off| Stage::coarse(&[Actor::new("a", script)], off)
+}
+
+#[test]
+fn enoent_is_unknown() {
+    needed(Rule::EnoentIsUnknown, "but it was committed", |off| {
+        alone(PUBLISH)(off).ambiguous_renames(1)
+    });
+}
+
+#[test]
+fn unchanged_is_not_failed() {
+    needed(Rule::UnchangedIsNotFailed, "but it was committed", |off| {
+        alone(PUBLISH)(off).late_renames(1)
+    });
+}
+
+#[test]
+fn a_cas_lost_to_ones_own_session_is_tried_again() {
+    const HOLD: &[Step] = &[Step::Acquire, Step::Renew];
+    const GO_ON: &[Step] = &[Step::Resume, Step::Commit];
+    needed(Rule::LostToSelfIsRetried, "fenced by its own session", |off| {
+        let actors = [Actor::new("a", HOLD).on_host(0), Actor::new("a", GO_ON).on_host(0)];
+        Stage::coarse(&actors, off).always(invariant::nobody_is_fenced_by_its_own_session)
+    });
+}
+
+#[test]
+fn operations_are_bound_to_their_token() {
+    const AGAIN: &[Step] = &[Step::Acquire, Step::Acquire];
+    needed(Rule::BoundToToken, "was applied under token", |off| {
+        // The same session commits in one process and comes back in another.
+        let actors = [
+            Actor::new("a", PUBLISH).on_host(0),
+            Actor::new("b", &[Step::Acquire, Step::Release]).on_host(1),
+            Actor::new("a", AGAIN).on_host(0),
+        ];
+        Stage::coarse(&actors, off)
+            .time_jumps(1, [LEASE_AND_MARGIN_MS])
+            .preemptions(3)
+            .early_wakes(0)
+    });
+}
+
+#[test]
+fn the_margin_before_a_steal_includes_the_skew() {
+    needed(Rule::SkewInStealMargin, "believes in token", |off| {
+        let actors = [Actor::new("a", PUBLISH).on_host(0), Actor::new("b", TAKE).on_host(1)];
+        Stage::coarse(&actors, off).wall_offset_ms(1, 2_000).time_jumps(1, [LEASE_MS - 500])
+    });
+}
+
+#[test]
+fn a_head_move_copies_the_end_of_the_lease() {
+    needed(Rule::HeadMoveCopiesExpiry, "believes in token", |off| {
+        let actors = [Actor::new("a", PUBLISH).on_host(0), Actor::new("b", TAKE).on_host(1)];
+        Stage::coarse(&actors, off)
+    });
+}
+
+#[test]
+fn a_renewal_never_shortens_the_lease() {
+    const SHORT: &[Step] = &[Step::AcquireBriefly];
+    const LONG: &[Step] = &[Step::Acquire, Step::Renew];
+    needed(Rule::RenewalNeverShortens, "believes in token", |off| {
+        let actors = [
+            Actor::new("a", LONG).on_host(0),
+            Actor::new("a", SHORT).on_host(0),
+            Actor::new("b", TAKE).on_host(1),
+        ];
+        Stage::coarse(&actors, off).time_jumps(1, [LEASE_MS - 5_000]).preemptions(3)
+    });
+}
+
+#[test]
+fn belief_counts_from_before_the_call() {
+    needed(Rule::BeliefFromBefore, "believes in token", |off| {
+        let actors = [
+            Actor::new("a", &[Step::Acquire, Step::Commit]).on_host(0),
+            Actor::new("b", TAKE).on_host(1),
+        ];
+        Stage::coarse(&actors, off).time_jumps(2, [LEASE_MS - 500, 5_000])
+    });
+}
+
+#[test]
+fn belief_ends_before_a_release_is_issued() {
+    const GIVE_BACK: &[Step] = &[Step::Acquire, Step::Release];
+    needed(Rule::BeliefEndsBeforeRelease, "believes in token", |off| {
+        alone(GIVE_BACK)(off).ambiguous_renames(1)
+    });
+}
+
+#[test]
+fn a_steal_raises_the_token() {
+    needed(Rule::StealRaisesToken, "two holders of one token", |off| {
+        let actors = [Actor::new("a", TAKE), Actor::new("b", TAKE)];
+        Stage::coarse(&actors, off).time_jumps(1, [LEASE_AND_MARGIN_MS])
+    });
+}
+
+#[test]
+fn a_release_keeps_the_token() {
+    const GIVE_BACK: &[Step] = &[Step::Acquire, Step::Release];
+    needed(Rule::ReleaseKeepsToken, "the token went back", alone(GIVE_BACK));
+}
+
+#[test]
+fn all_attempts_of_an_operation_share_one_nonce() {
+    const FREEZE: &[Step] = &[Step::Freeze];
+    needed(Rule::OneOpForAllAttempts, "the freeze failed", |off| {
+        alone(FREEZE)(off).late_renames(2)
+    });
+}
+
+#[test]
+fn what_is_older_than_what_was_seen_is_ignored() {
+    needed(Rule::MonotoneReads, "failed, but it was committed", |off| {
+        let actor = Actor::new("a", PUBLISH).seeing_old_listings(2);
+        Stage::coarse(&[actor], off).ambiguous_renames(1)
+    });
+}
+
+#[test]
+fn a_grant_is_made_durable_before_anyone_is_told() {
+    needed(Rule::GrantIsDurable, "was granted to two sessions", |off| {
+        let actors = [Actor::new("a", TAKE), Actor::after_the_power_cut("b")];
+        Stage::with_power_cut(&actors, off)
+    });
+}
+
+fn other() -> WorktreeName {
+    "other".parse().expect("valid")
+}
+
+#[test]
+fn a_register_is_born_by_renaming_a_ready_directory() {
+    let creator = |off: Option<Rule>, name: &'static str| {
+        Process::new(name, move |ctx| {
+            let create = || {
+                let seams =
+                    Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
+                let log = Log::new(ctx.store(), &Alone, WriterId::derive(name.as_bytes(), 0));
+                let session = actor::session(name, 1, ctx.clock());
+                let locks = Locks::new(seams, session, LockPolicy::default(), log);
+                let _ = worktrees::create(&locks, &other(), Isolation::Exclusive);
+            };
+            match off {
+                Some(rule) => mutation::without(rule, create),
+                None => create(),
+            }
+        })
+    };
+    needed(Rule::BornByRename, "entries", |off| {
+        Stage::fine(&[], off)
+            .process(creator(off, "x"))
+            .process(creator(off, "y"))
+            .crashes(1)
+            .always(|view| invariant::one_entry_or_none(view, &other()))
+    });
+}
+
+/// Every rule that can be switched off is switched off by a test above.
+#[test]
+fn no_rule_is_left_out() {
+    let tests = include_str!("mutations.rs");
+    for rule in Rule::ALL {
+        assert!(
+            tests.contains(&format!("needed(Rule::{rule:?}")),
+            "{rule:?} is never switched off"
+        );
+    }
+}
