@@ -41,6 +41,9 @@ pub struct Loss {
 pub struct Quiescence {
     /// Was every file the same before and after?
     pub proven: bool,
+    /// Over what the kernel said of every file before.
+    #[serde(with = "digest_text")]
+    pub digest: Digest,
     /// How many files were looked at twice.
     pub compared: u64,
     /// How often the capture was begun.
@@ -300,7 +303,13 @@ pub(crate) mod tests {
             manifest_hash: Digest::of(b"manifest"),
             engine: "copy".into(),
             degraded: vec![Loss { what: "fifo".into(), count: 1, examples: vec!["p".into()] }],
-            quiescence: Quiescence { proven: true, compared: 3, attempts: 1, changed: vec![] },
+            quiescence: Quiescence {
+                proven: true,
+                digest: Digest::of(b"looks"),
+                compared: 3,
+                attempts: 1,
+                changed: vec![],
+            },
             risk: None,
         }
     }

@@ -74,6 +74,11 @@ pub enum SnapshotError {
         /// What it stands for.
         id: SnapshotId,
     },
+    /// Files could not be read.
+    Unreadable {
+        /// Which, and why.
+        problem: String,
+    },
     /// A control file cannot be used.
     Record(RecordError),
     /// The lock stands in the way.
@@ -85,8 +90,8 @@ pub enum SnapshotError {
     },
     /// The mount keeps data that no other host can read yet.
     Writeback {
-        /// How many blocks.
-        blocks: u64,
+        /// How many blocks, if it says.
+        blocks: Option<u64>,
     },
     /// The filesystem failed or refused.
     Io {
@@ -147,12 +152,16 @@ impl fmt::Display for SnapshotError {
             SnapshotError::TagExists { tag, id } => {
                 write!(f, "tag '{tag}' is there and stands for {id}")
             }
+            SnapshotError::Unreadable { problem } => f.write_str(problem),
             SnapshotError::Record(error) => error.fmt(f),
             SnapshotError::Lock(error) => error.fmt(f),
             SnapshotError::Invalid { problem } => f.write_str(problem),
-            SnapshotError::Writeback { blocks } => write!(
+            SnapshotError::Writeback { blocks: Some(blocks) } => write!(
                 f,
                 "this JuiceFS mount uses --writeback and still has {blocks} blocks to upload"
+            ),
+            SnapshotError::Writeback { blocks: None } => f.write_str(
+                "this JuiceFS mount uses --writeback and does not say what it has to upload",
             ),
             SnapshotError::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
         }
@@ -174,6 +183,7 @@ impl Coded for SnapshotError {
             SnapshotError::Broken { .. } => Code::LineageBroken,
             SnapshotError::Mismatch { .. } => Code::PayloadHashMismatch,
             SnapshotError::TagExists { .. } => Code::Exists,
+            SnapshotError::Unreadable { .. } => Code::Io,
             SnapshotError::Record(error) => error.code(),
             SnapshotError::Lock(error) => error.code(),
             SnapshotError::Writeback { .. } => Code::UnsafeFilesystem,
@@ -198,6 +208,9 @@ impl Coded for SnapshotError {
             SnapshotError::Broken { .. } => "see what is wrong: jvs doctor --strict".into(),
             SnapshotError::TagExists { tag, .. } => {
                 format!("tags do not move; to use the name again: jvs tag --delete {tag}")
+            }
+            SnapshotError::Unreadable { .. } => {
+                "make the files readable for this user, then run the same command again".into()
             }
             SnapshotError::Record(error) => return error.hint(),
             SnapshotError::Lock(error) => return error.hint(),
@@ -236,7 +249,7 @@ mod tests {
         for (error, code) in [
             (SnapshotError::Mismatch { id, problem: problem.clone() }, Code::PayloadHashMismatch),
             (SnapshotError::Broken { child: Some(id), problem }, Code::LineageBroken),
-            (SnapshotError::Writeback { blocks: 3 }, Code::UnsafeFilesystem),
+            (SnapshotError::Writeback { blocks: Some(3) }, Code::UnsafeFilesystem),
         ] {
             assert_eq!(error.code(), code, "{error}");
             assert!(error.hint().is_some(), "{error}");

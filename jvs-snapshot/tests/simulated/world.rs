@@ -186,7 +186,13 @@ pub(crate) fn fill(store: &SimStore, draft: &Draft<'_>, text: &str) -> io::Resul
         manifest_hash: Digest::of(text.as_bytes()),
         engine: "copy".into(),
         degraded: Vec::new(),
-        quiescence: Quiescence { proven: true, compared: 1, attempts: 1, changed: Vec::new() },
+        quiescence: Quiescence {
+            proven: true,
+            digest: Digest::of(b"looks"),
+            compared: 1,
+            attempts: 1,
+            changed: Vec::new(),
+        },
         risk: None,
     })
 }

@@ -1,0 +1,128 @@
+//! What differs between two trees, path by path: a manifest against files, or
+//! against another manifest. Both come in the bytewise order of paths, so one
+//! pass over each is enough.
+//!
+//! Verifying, `diff`, `status` and restoring all ask here, so that they cannot
+//! disagree about what "the same" means.
+
+mod error;
+mod files;
+mod manifests;
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::manifest::{Entry, EntryKind, TreePath};
+
+pub use error::CompareError;
+pub use files::{Trust, with_files};
+pub use manifests::with_manifest;
+
+/// In what a path differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Aspect {
+    /// Only the second has it.
+    Added,
+    /// Only the first has it.
+    Removed,
+    /// A file in one, something else in the other.
+    Type,
+    /// Its bytes, or where a symlink points to, or which device it is.
+    Content,
+    /// Its permission bits.
+    Mode,
+    /// Its owner or group.
+    Owner,
+    /// When it was modified.
+    Mtime,
+    /// Which other names it has.
+    Links,
+    /// Its extended attributes.
+    Xattrs,
+}
+
+impl Aspect {
+    /// In a word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Aspect::Added => "added",
+            Aspect::Removed => "removed",
+            Aspect::Type => "type",
+            Aspect::Content => "content",
+            Aspect::Mode => "mode",
+            Aspect::Owner => "owner",
+            Aspect::Mtime => "mtime",
+            Aspect::Links => "links",
+            Aspect::Xattrs => "xattrs",
+        }
+    }
+}
+
+impl fmt::Display for Aspect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One path that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Where.
+    pub path: TreePath,
+    /// In what; never empty.
+    pub aspects: Vec<Aspect>,
+    /// Bytes in the first, if it is a file there.
+    pub before: Option<u64>,
+    /// Bytes in the second, if it is a file there.
+    pub after: Option<u64>,
+}
+
+impl Difference {
+    fn only(path: &TreePath, aspect: Aspect, size: Option<u64>) -> Self {
+        let (before, after) = match aspect {
+            Aspect::Removed => (size, None),
+            _ => (None, size),
+        };
+        Difference { path: path.clone(), aspects: vec![aspect], before, after }
+    }
+
+    /// Does anything but its modification time differ?
+    pub fn is_of_substance(&self) -> bool {
+        self.aspects.iter().any(|aspect| *aspect != Aspect::Mtime)
+    }
+}
+
+fn size_of(kind: &EntryKind) -> Option<u64> {
+    match kind {
+        EntryKind::File { size, .. } => Some(*size),
+        _ => None,
+    }
+}
+
+/// In what two entries of one path differ, apart from which names they share.
+fn aspects(a: &Entry, b: &Entry) -> Vec<Aspect> {
+    let mut aspects = Vec::new();
+    if std::mem::discriminant(&a.kind) != std::mem::discriminant(&b.kind) {
+        aspects.push(Aspect::Type);
+    } else if a.kind != b.kind {
+        aspects.push(Aspect::Content);
+    }
+    // A symlink's mode means nothing on Linux.
+    let symlinks =
+        matches!((&a.kind, &b.kind), (EntryKind::Symlink { .. }, EntryKind::Symlink { .. }));
+    if a.mode != b.mode && !symlinks {
+        aspects.push(Aspect::Mode);
+    }
+    if (a.uid, a.gid) != (b.uid, b.gid) {
+        aspects.push(Aspect::Owner);
+    }
+    if a.mtime != b.mtime {
+        aspects.push(Aspect::Mtime);
+    }
+    if a.xattrs != b.xattrs {
+        aspects.push(Aspect::Xattrs);
+    }
+    aspects
+}

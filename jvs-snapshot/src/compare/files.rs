@@ -1,0 +1,274 @@
+//! A manifest against the files below a directory.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::error::CompareError;
+use super::manifests::Groups;
+use super::{Aspect, Difference, size_of};
+use crate::hash;
+use crate::manifest::{Device, Entry, EntryKind, Hints, ManifestReader, TreePath};
+use crate::progress::Progress;
+use crate::tree::{self, Kind, Stat};
+use crate::walk::Tree;
+use crate::workers;
+
+/// Entries whose content is looked at together: bounds the memory, not the work.
+const BATCH: usize = 8 * 1024;
+
+/// When is a file believed to be unchanged without reading it?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Never.
+    Nothing,
+    /// If it is the very inode that was captured and the kernel has not noted a
+    /// change of it since.
+    Hints,
+}
+
+/// A path that both have, to be looked at more closely.
+struct Pair {
+    entry: Entry,
+    stat: Stat,
+    aspects: Vec<Aspect>,
+}
+
+/// Tells what differs between a manifest and the files below `root`, in the
+/// order of paths: what is *added* is in the files and not in the manifest.
+pub fn with_files<R: Read>(
+    mut manifest: ManifestReader<R>,
+    root: &Path,
+    trust: Trust,
+    progress: &dyn Progress,
+) -> Result<Vec<Difference>, CompareError> {
+    let threads = workers::processors();
+    let at_root = |source| CompareError::Io { path: TreePath::root(), source };
+    let root = tree::open_root(root).map_err(at_root)?;
+    let files = Tree::read(threads, &root).map_err(CompareError::Walk)?;
+    let mut pass = Pass {
+        root,
+        threads,
+        trust,
+        progress,
+        expected_groups: Groups::default(),
+        found_groups: FoundGroups::count(&files),
+        differences: Vec::new(),
+        pairs: Vec::new(),
+    };
+    progress.total(files.nodes as u64, 0);
+
+    let mut next = manifest.read().map_err(CompareError::Manifest)?;
+    if let Some((entry, hints)) = next.take() {
+        pass.both(entry, hints, files.root);
+        next = manifest.read().map_err(CompareError::Manifest)?;
+    }
+    files.in_order(|branch, node, _| {
+        let path = branch.child(node);
+        while let Some((entry, _)) = next.take_if(|(entry, _)| entry.path < path) {
+            pass.expected_groups.of(&entry);
+            pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
+            next = manifest.read().map_err(CompareError::Manifest)?;
+        }
+        match next.take_if(|(entry, _)| entry.path == path) {
+            Some((entry, hints)) => {
+                pass.both(entry, hints, node.stat);
+                next = manifest.read().map_err(CompareError::Manifest)?;
+            }
+            None => {
+                pass.found_groups.of(&path, &node.stat);
+                let size = (node.stat.kind == Kind::File).then_some(node.stat.size);
+                pass.only(&path, Aspect::Added, size);
+            }
+        }
+        if pass.pairs.len() >= BATCH { pass.look_closely() } else { Ok(()) }
+    })?;
+    while let Some((entry, _)) = next.take() {
+        pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
+        next = manifest.read().map_err(CompareError::Manifest)?;
+    }
+    pass.look_closely()?;
+    let mut differences = pass.differences;
+    differences.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(differences)
+}
+
+struct Pass<'p> {
+    root: OwnedFd,
+    threads: usize,
+    trust: Trust,
+    progress: &'p dyn Progress,
+    expected_groups: Groups,
+    found_groups: FoundGroups,
+    differences: Vec<Difference>,
+    pairs: Vec<Pair>,
+}
+
+impl Pass<'_> {
+    fn only(&mut self, path: &TreePath, aspect: Aspect, size: Option<u64>) {
+        self.differences.push(Difference::only(path, aspect, size));
+    }
+
+    fn both(&mut self, entry: Entry, hints: Option<Hints>, stat: Stat) {
+        let expected = self.expected_groups.of(&entry);
+        let found = self.found_groups.of(&entry.path, &stat);
+        let untouched = hints
+            .is_some_and(|hints| hints.inode == stat.inode && hints.ctime == stat.ctime)
+            && self.trust == Trust::Hints
+            && kind_of(&entry.kind) == stat.kind;
+        // A second name makes the kernel note a change, so groups are covered.
+        if untouched {
+            self.progress.advance(1, 0);
+            return;
+        }
+        let mut aspects = look(&entry, &stat);
+        if expected != found {
+            aspects.push(Aspect::Links);
+        }
+        self.pairs.push(Pair { entry, stat, aspects });
+    }
+
+    /// Reads what must be read of the pairs collected so far.
+    fn look_closely(&mut self) -> Result<(), CompareError> {
+        let pairs = std::mem::take(&mut self.pairs);
+        let found: Mutex<Vec<Difference>> = Mutex::default();
+        let failed: Mutex<Option<CompareError>> = Mutex::new(None);
+        let (root, progress) = (&self.root, self.progress);
+        workers::run(self.threads, pairs, |mut pair, _| {
+            if !progress.keep_going() {
+                return;
+            }
+            match read_pair(root, &mut pair) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    pair.aspects = vec![Aspect::Removed];
+                }
+                Err(source) => {
+                    let path = pair.entry.path.clone();
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    failed.get_or_insert(CompareError::Io { path, source });
+                }
+            }
+            progress.advance(1, pair.stat.size);
+            if !pair.aspects.is_empty() {
+                let after = (pair.stat.kind == Kind::File).then_some(pair.stat.size);
+                let before = size_of(&pair.entry.kind);
+                let Pair { entry: Entry { path, .. }, mut aspects, .. } = pair;
+                aspects.sort_unstable();
+                let difference = Difference { path, aspects, before, after };
+                found.lock().unwrap_or_else(PoisonError::into_inner).push(difference);
+            }
+        });
+        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        self.differences.extend(found.into_inner().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+}
+
+fn kind_of(kind: &EntryKind) -> Kind {
+    match kind {
+        EntryKind::Directory => Kind::Directory,
+        EntryKind::File { .. } => Kind::File,
+        EntryKind::Symlink { .. } => Kind::Symlink,
+        EntryKind::Fifo => Kind::Fifo,
+        EntryKind::Socket => Kind::Socket,
+        EntryKind::CharDevice(_) => Kind::CharDevice,
+        EntryKind::BlockDevice(_) => Kind::BlockDevice,
+    }
+}
+
+/// What `statx` alone tells.
+fn look(entry: &Entry, stat: &Stat) -> Vec<Aspect> {
+    let mut aspects = Vec::new();
+    if kind_of(&entry.kind) != stat.kind {
+        aspects.push(Aspect::Type);
+    } else {
+        let device = |expected: &Device| *expected != stat.device;
+        let differs = match &entry.kind {
+            EntryKind::File { size, .. } => *size != stat.size,
+            EntryKind::CharDevice(expected) | EntryKind::BlockDevice(expected) => device(expected),
+            _ => false,
+        };
+        if differs {
+            aspects.push(Aspect::Content);
+        }
+    }
+    if stat.kind != Kind::Symlink && entry.mode != stat.mode {
+        aspects.push(Aspect::Mode);
+    }
+    if (entry.uid, entry.gid) != (stat.uid, stat.gid) {
+        aspects.push(Aspect::Owner);
+    }
+    if entry.mtime != stat.mtime {
+        aspects.push(Aspect::Mtime);
+    }
+    aspects
+}
+
+/// What only reading tells: content, target, attributes.
+fn read_pair(root: impl AsFd, pair: &mut Pair) -> io::Result<()> {
+    let settled = pair.aspects.iter().any(|aspect| matches!(aspect, Aspect::Type));
+    if settled {
+        return Ok(());
+    }
+    let Some((parent, name)) = pair.entry.path.split() else {
+        if tree::xattrs_open(&root)? != pair.entry.xattrs {
+            pair.aspects.push(Aspect::Xattrs);
+        }
+        return Ok(());
+    };
+    let dir = tree::open_below(&root, parent.components())?;
+    let differs = match &pair.entry.kind {
+        EntryKind::File { size, hash } if !pair.aspects.contains(&Aspect::Content) => {
+            let file = tree::open_file(&dir, name)?;
+            match hash::of_file(&file, *size, 1) {
+                Ok(found) => found != *hash,
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
+                Err(error) => return Err(error),
+            }
+        }
+        EntryKind::Symlink { target } => tree::read_link(&dir, name)? != *target,
+        _ => false,
+    };
+    if differs {
+        pair.aspects.push(Aspect::Content);
+    }
+    if tree::xattrs(&dir, name)? != pair.entry.xattrs {
+        pair.aspects.push(Aspect::Xattrs);
+    }
+    Ok(())
+}
+
+/// Which files have several names *in this tree*: a snapshot's file may have
+/// more of them in other snapshots.
+struct FoundGroups {
+    groups: HashMap<(u64, u64), Group>,
+}
+
+#[derive(Default)]
+struct Group {
+    names: u32,
+    first: Option<TreePath>,
+}
+
+impl FoundGroups {
+    fn count(files: &Tree) -> Self {
+        let mut groups: HashMap<(u64, u64), Group> = HashMap::new();
+        for node in files.branches.iter().flat_map(|branch| &branch.nodes) {
+            if node.stat.links > 1 && node.stat.kind != Kind::Directory {
+                groups.entry(node.stat.identity()).or_default().names += 1;
+            }
+        }
+        groups.retain(|_, group| group.names > 1);
+        FoundGroups { groups }
+    }
+
+    fn of(&mut self, path: &TreePath, stat: &Stat) -> Option<TreePath> {
+        let group = self.groups.get_mut(&stat.identity())?;
+        Some(group.first.get_or_insert_with(|| path.clone()).clone())
+    }
+}

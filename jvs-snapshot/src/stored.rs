@@ -1,0 +1,79 @@
+//! A control file from its start to its end, however large.
+
+use std::io::{self, Read};
+
+use jvs_repo::layout;
+use jvs_repo::store::{Store, StoredFile};
+
+use crate::compare::CompareError;
+use crate::error::SnapshotError;
+use crate::manifest::{ManifestError, ManifestReader, Summary};
+use crate::ready::Ready;
+
+/// Reads a file of the store in large pieces.
+pub struct StoredReader {
+    file: Box<dyn StoredFile>,
+    offset: u64,
+}
+
+impl Read for StoredReader {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.file.read_range(self.offset, into.len())?;
+        into[..bytes.len()].copy_from_slice(&bytes);
+        self.offset += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+}
+
+/// The manifest of a visible snapshot, from its start. Nothing of it is believed
+/// yet: see [`proven_manifest`].
+pub(crate) fn manifest(
+    store: &dyn Store,
+    snapshot: &Ready,
+) -> Result<ManifestReader<StoredReader>, ManifestError> {
+    let file = store.open(&layout::manifest(&snapshot.dir())).map_err(ManifestError::Io)?;
+    ManifestReader::open(StoredReader { file, offset: 0 })
+}
+
+/// The manifest of a visible snapshot, read once to its end and found to be the
+/// one that the descriptor names; then from its start again.
+pub fn proven_manifest(
+    store: &dyn Store,
+    snapshot: &Ready,
+) -> Result<ManifestReader<StoredReader>, SnapshotError> {
+    let wrong =
+        |reason: String| SnapshotError::Corrupt { path: layout::manifest(&snapshot.dir()), reason };
+    let open = || manifest(store, snapshot).map_err(|error| wrong(error.to_string()));
+    let summary = open()?.finish().map_err(|error| wrong(error.to_string()))?;
+    match disagreements(&summary, snapshot).first() {
+        None => open(),
+        Some(problem) => Err(wrong((*problem).to_owned())),
+    }
+}
+
+/// In what a manifest is not the one that the descriptor names.
+pub(crate) fn disagreements(summary: &Summary, snapshot: &Ready) -> Vec<&'static str> {
+    let descriptor = snapshot.descriptor();
+    let mut problems = Vec::new();
+    if summary.manifest_hash != descriptor.manifest_hash {
+        problems.push("its hash is not the descriptor's manifest_hash");
+    }
+    if summary.payload_root_hash != descriptor.payload_root_hash {
+        problems.push("its tree is not the descriptor's payload_root_hash");
+    }
+    if (summary.totals.files, summary.totals.bytes) != (descriptor.files, descriptor.bytes) {
+        problems.push("it has other numbers of files and bytes than the descriptor");
+    }
+    problems
+}
+
+/// What a failed comparison with `snapshot` means to its user.
+pub(crate) fn compared(snapshot: &Ready) -> impl Fn(CompareError) -> SnapshotError + '_ {
+    move |error| match error {
+        CompareError::Manifest(error) => SnapshotError::Corrupt {
+            path: layout::manifest(&snapshot.dir()),
+            reason: error.to_string(),
+        },
+        error => SnapshotError::Unreadable { problem: error.to_string() },
+    }
+}

@@ -1,0 +1,359 @@
+//! One snapshot from beginning to end: bind, capture while the lease is kept
+//! alive, seal, publish.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use jvs_lock::{Belief, Fence, Lease, LockError, Shared};
+use jvs_repo::clock::Clock;
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::config::Consistency;
+use jvs_repo::store::PosixStore;
+
+use crate::descriptor::{About, Content, Loss, Quiescence};
+use crate::error::SnapshotError;
+use crate::progress::{Phase, Progress};
+use crate::publish::{Draft, PublishError, Snapshots, Staged};
+use crate::ready::Ready;
+use crate::stage::{CaptureError, Captured, Options, Parent, capture};
+use crate::writeback::wait_for_upload;
+
+/// How often a snapshot is put on top of another that came first.
+const REBASES: u32 = 16;
+/// A lease is renewed this often while files are captured.
+const RENEWALS_A_LEASE: u64 = 3;
+
+/// What a snapshot is taken under.
+pub enum Hold<'h, 'r> {
+    /// A lease, which is renewed meanwhile.
+    Lease(&'h mut Lease<'r>),
+    /// Nobody's: the worktree is shared.
+    Shared(&'h mut Shared<'r>),
+}
+
+impl<'r> Hold<'_, 'r> {
+    fn fence(&mut self) -> Result<Fence<'_, 'r>, LockError> {
+        match self {
+            Hold::Lease(lease) => lease.fence(),
+            Hold::Shared(shared) => Ok(shared.fence()),
+        }
+    }
+}
+
+/// What is to be taken.
+pub struct Request<'q> {
+    /// The worktree's files.
+    pub source: &'q Path,
+    /// What only the caller knows.
+    pub about: About,
+    /// How to capture.
+    pub options: Options,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug)]
+pub struct Taken {
+    /// It, visible.
+    pub ready: Ready,
+    /// What was captured.
+    pub captured: Captured,
+}
+
+/// Why none was taken.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TakeError {
+    /// The files could not be captured.
+    Capture(CaptureError),
+    /// It could not be bound, written or moved.
+    Snapshot(SnapshotError),
+    /// It was not published. Already thrown away if that is certain.
+    NotPublished {
+        /// The stable code.
+        code: Code,
+        /// What happened.
+        message: String,
+        /// What to do.
+        hint: Option<String>,
+        /// For programs.
+        details: Option<serde_json::Value>,
+    },
+    /// A quiet worktree cannot be promised where anyone may write.
+    SharedIsNeverQuiet,
+}
+
+impl fmt::Display for TakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TakeError::Capture(error) => error.fmt(f),
+            TakeError::Snapshot(error) => error.fmt(f),
+            TakeError::NotPublished { message, .. } => f.write_str(message),
+            TakeError::SharedIsNeverQuiet => f.write_str(
+                "a shared worktree has no single writer, so its snapshots cannot be quiesced",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TakeError {}
+
+impl Coded for TakeError {
+    fn code(&self) -> Code {
+        match self {
+            TakeError::Capture(error) => error.code(),
+            TakeError::Snapshot(error) => error.code(),
+            TakeError::NotPublished { code, .. } => *code,
+            TakeError::SharedIsNeverQuiet => Code::ConsistencyUnavailable,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            TakeError::Capture(error) => error.hint(),
+            TakeError::Snapshot(error) => error.hint(),
+            TakeError::NotPublished { hint, .. } => hint.clone(),
+            TakeError::SharedIsNeverQuiet => {
+                Some("take what is there: jvs snapshot --consistency best_effort".into())
+            }
+        }
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self {
+            TakeError::Capture(error) => error.details(),
+            TakeError::Snapshot(error) => error.details(),
+            TakeError::NotPublished { details, .. } => details.clone(),
+            TakeError::SharedIsNeverQuiet => None,
+        }
+    }
+}
+
+impl From<SnapshotError> for TakeError {
+    fn from(error: SnapshotError) -> Self {
+        TakeError::Snapshot(error)
+    }
+}
+
+impl From<LockError> for TakeError {
+    fn from(error: LockError) -> Self {
+        TakeError::Snapshot(error.into())
+    }
+}
+
+/// Takes a snapshot of `request.source` under `hold`.
+pub fn take(
+    at: &Snapshots<'_>,
+    store: &PosixStore,
+    hold: &mut Hold<'_, '_>,
+    request: Request<'_>,
+    progress: &dyn Progress,
+) -> Result<Taken, TakeError> {
+    let shared = matches!(hold, Hold::Shared(_));
+    if shared && request.options.consistency == Consistency::Quiesced {
+        return Err(TakeError::SharedIsNeverQuiet);
+    }
+    let draft = at.begin(&hold.fence()?)?;
+    let captured = match capture_under(at, store, hold, &draft, &request, progress) {
+        Ok(captured) => captured,
+        Err(error) => {
+            // Best effort: what stays is known by its name to be garbage once
+            // the token moves.
+            let _ = draft.discard();
+            return Err(error);
+        }
+    };
+    let content = content(&captured, request.options.consistency);
+    let staged = draft.seal(request.about, content).map_err(|failed| {
+        let _ = failed.draft.discard();
+        SnapshotError::Io { doing: "complete the snapshot".into(), source: failed.source }
+    })?;
+    let ready = publish(hold, staged)?;
+    Ok(Taken { ready, captured })
+}
+
+/// Captures into the draft's directory, with the lease kept alive meanwhile.
+fn capture_under(
+    at: &Snapshots<'_>,
+    store: &PosixStore,
+    hold: &mut Hold<'_, '_>,
+    draft: &Draft<'_>,
+    request: &Request<'_>,
+    progress: &dyn Progress,
+) -> Result<Captured, TakeError> {
+    let clock = at.seams.clock;
+    let staging = store.absolute(&draft.dir());
+    // A parent that cannot be read makes the capture slower, not impossible.
+    let parent =
+        draft.bound().parent.and_then(|id| at.catalog().open(id).ok()).map(|ready| Parent {
+            directory: store.absolute(&ready.dir()),
+            manifest_hash: ready.descriptor().manifest_hash,
+        });
+    let work = |progress: &dyn Progress| {
+        let options = &request.options;
+        let captured = capture(request.source, &staging, parent.as_ref(), options, clock, progress)
+            .map_err(TakeError::Capture)?;
+        progress.phase(Phase::Sync);
+        wait_for_upload(&staging, clock, &|| progress.keep_going())?;
+        Ok(captured)
+    };
+    let Hold::Lease(lease) = hold else { return work(progress) };
+    let outcome = while_renewing(lease, clock, progress, work);
+    match outcome {
+        // Stopped because the lease is over: what happened to it says more.
+        Err(TakeError::Capture(CaptureError::Stopped)) => {
+            lease.fence()?;
+            Err(TakeError::Capture(CaptureError::Stopped))
+        }
+        outcome => outcome,
+    }
+}
+
+/// Runs `work` on a thread of its own and renews the lease on this one. `work`
+/// is told to stop once the lease is lost or over.
+pub(crate) fn while_renewing<T: Send>(
+    lease: &mut Lease<'_>,
+    clock: &dyn Clock,
+    progress: &dyn Progress,
+    work: impl FnOnce(&dyn Progress) -> T + Send,
+) -> T {
+    let lost = AtomicBool::new(false);
+    let guarded = Guarded { inner: progress, lost: &lost, belief: lease.belief(), clock };
+    let pause = Duration::from_millis((lease.claim().lease_ms / RENEWALS_A_LEASE).max(1));
+    std::thread::scope(|scope| {
+        let (done, ended) = channel::<()>();
+        let worker = scope.spawn(|| {
+            let done = done;
+            let outcome = work(&guarded);
+            drop(done);
+            outcome
+        });
+        while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause) {
+            // A renewal that merely fails is tried again until belief ends.
+            let is_lost = |error: &LockError| {
+                matches!(error.code(), Code::FencingMismatch | Code::LockNotHeld | Code::NotFound)
+            };
+            if lease.renew().is_err_and(|error| is_lost(&error)) {
+                lost.store(true, Ordering::SeqCst);
+            }
+        }
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Progress that ends with the lease.
+struct Guarded<'g> {
+    inner: &'g dyn Progress,
+    lost: &'g AtomicBool,
+    belief: Belief,
+    clock: &'g dyn Clock,
+}
+
+impl Progress for Guarded<'_> {
+    fn phase(&self, phase: Phase) {
+        self.inner.phase(phase);
+    }
+
+    fn total(&self, files: u64, bytes: u64) {
+        self.inner.total(files, bytes);
+    }
+
+    fn advance(&self, files: u64, bytes: u64) {
+        self.inner.advance(files, bytes);
+    }
+
+    fn keep_going(&self) -> bool {
+        self.inner.keep_going()
+            && !self.lost.load(Ordering::SeqCst)
+            && self.belief.holds_at(self.clock.now().boot)
+    }
+}
+
+/// Publishes, on top of whatever snapshots of the same hold came first.
+fn publish(hold: &mut Hold<'_, '_>, staged: Staged<'_>) -> Result<Ready, TakeError> {
+    let mut staged = Box::new(staged);
+    for _ in 0..REBASES {
+        let fence = match hold.fence() {
+            Ok(fence) => fence,
+            Err(error) => {
+                let _ = staged.discard();
+                return Err(error.into());
+            }
+        };
+        let error = match staged.publish(fence) {
+            Ok(ready) => return Ok(ready),
+            Err(error) => error,
+        };
+        staged = match error {
+            PublishError::HeadMoved { staged: moved, .. } => {
+                let rebased = hold.fence().map_err(SnapshotError::from);
+                match rebased.map(|fence| moved.rebase(&fence)) {
+                    Ok(Ok(rebased)) => Box::new(rebased),
+                    Ok(Err(failed)) => {
+                        let _ = failed.staged.map(|staged| staged.discard());
+                        return Err(failed.error.into());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            error => return Err(not_published(error)),
+        };
+    }
+    let _ = staged.discard();
+    let problem = "other snapshots of this session keep coming first".to_owned();
+    Err(SnapshotError::Invalid { problem }.into())
+}
+
+fn not_published(error: PublishError<'_>) -> TakeError {
+    let (code, message) = (error.code(), error.to_string());
+    let (hint, details) = (error.hint(), error.details());
+    if let PublishError::Fenced { staged, .. } | PublishError::NotPublished { staged, .. } = error {
+        let _ = staged.discard();
+    }
+    TakeError::NotPublished { code, message, hint, details }
+}
+
+/// What was captured, as the descriptor tells it.
+fn content(captured: &Captured, consistency: Consistency) -> Content {
+    let degraded = captured.degraded.counts.iter().map(|(kind, count)| Loss {
+        what: kind.as_str().to_owned(),
+        count: *count,
+        examples: captured
+            .degraded
+            .examples
+            .iter()
+            .filter(|loss| loss.kind == *kind)
+            .map(|loss| loss.path.to_string())
+            .collect(),
+    });
+    let changed: Vec<String> = captured
+        .risk
+        .iter()
+        .flat_map(|changes| &changes.first)
+        .map(|(path, kind)| format!("{path} {}", kind.as_str()))
+        .collect();
+    let risk = captured.risk.as_ref().map(|changes| match changes.count {
+        1 => "1 path changed while it was captured".to_owned(),
+        many => format!("{many} paths changed while they were captured"),
+    });
+    // Nothing was seen to change, but nobody was kept from it either.
+    let unproven = consistency == Consistency::BestEffort && risk.is_none();
+    Content {
+        files: captured.totals.files,
+        bytes: captured.totals.bytes,
+        payload_root_hash: captured.payload_root_hash,
+        manifest_hash: captured.manifest_hash,
+        engine: captured.engine.as_str().to_owned(),
+        degraded: degraded.collect(),
+        quiescence: Quiescence {
+            proven: captured.risk.is_none(),
+            digest: captured.evidence.digest,
+            compared: captured.evidence.entries,
+            attempts: captured.evidence.attempts,
+            changed,
+        },
+        risk: risk.or_else(|| unproven.then(|| "best effort: writers were not kept out".into())),
+    }
+}

@@ -1,0 +1,106 @@
+//! From files to a visible snapshot.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jvs_lock::Want;
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::config::Consistency;
+use jvs_repo::layout;
+use jvs_repo::record::worktree::Isolation;
+use jvs_snapshot::lineage::Lineage;
+use jvs_snapshot::progress::{Phase, Progress, Silent};
+use jvs_snapshot::stage::Options;
+use jvs_snapshot::take::{Hold, Request, take};
+
+use crate::world::{World, main, read};
+
+#[test]
+fn a_snapshot_is_a_full_tree_with_a_descriptor_that_says_where_it_came_from() {
+    let world = World::new();
+    world.write("a.txt", "one");
+    world.write("dir/b.txt", "two");
+    let mut lease = world.lease();
+    let first = world.snapshot(&mut lease);
+    assert_eq!(read(&world.kept(&first, "dir/b.txt")), "two");
+    let described = first.descriptor();
+    assert_eq!((described.files, described.bytes), (2, 6));
+    assert_eq!((described.parent, described.commit_seq.0), (None, 1));
+    assert_eq!(described.fencing_token, lease.token());
+    assert!(described.quiescence.proven && described.risk.is_none());
+
+    world.write("a.txt", "three");
+    let second = world.snapshot(&mut lease);
+    assert_eq!(second.descriptor().parent, Some(first.id()));
+    assert_eq!(read(&world.kept(&first, "a.txt")), "one", "once READY nothing in it changes");
+    assert_eq!(read(&world.kept(&second, "a.txt")), "three");
+    assert_ne!(described.payload_root_hash, second.descriptor().payload_root_hash);
+    let head = lease.fence().expect("live").read().expect("read").head;
+    let lineage = Lineage::from_head(world.at().catalog(), head).expect("a lineage");
+    assert_eq!(lineage.count(), 2);
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+}
+
+#[test]
+fn an_empty_worktree_has_a_snapshot_and_equal_trees_have_equal_hashes() {
+    let world = World::new();
+    let mut lease = world.lease();
+    let one = world.snapshot(&mut lease);
+    let two = world.snapshot(&mut lease);
+    assert_eq!(one.descriptor().files, 0);
+    assert_eq!(one.descriptor().payload_root_hash, two.descriptor().payload_root_hash);
+    assert_ne!(one.id(), two.id());
+}
+
+/// Takes the lock over in the middle of a capture, once.
+struct Thief<'w> {
+    world: &'w World,
+    came: AtomicBool,
+}
+
+impl Progress for Thief<'_> {
+    fn phase(&self, phase: Phase) {
+        if phase == Phase::Clone && !self.came.swap(true, Ordering::SeqCst) {
+            let thief = self.world.locks("thief");
+            thief.freeze(&main(), 1_000, "a test", true).expect("forced");
+            thief.unfreeze(&main(), "a test").expect("lifted");
+            let lease = thief.acquire(&main(), Want::lease(30_000)).expect("free");
+            drop(lease);
+        }
+    }
+}
+
+#[test]
+fn a_lock_lost_during_the_capture_fences_the_snapshot_and_leaves_nothing_behind() {
+    let world = World::new();
+    world.write("a.txt", "one");
+    let mut lease = world.lease();
+    let source = world.file("");
+    let thief = Thief { world: &world, came: AtomicBool::new(false) };
+    let request = world.request(&source);
+    let error = take(&world.at(), &world.store, &mut Hold::Lease(&mut lease), request, &thief)
+        .expect_err("fenced");
+    assert_eq!(error.code(), Code::FencingMismatch, "{error}");
+    assert!(error.hint().is_some());
+    assert_eq!(world.names(&layout::snapshots()), [""; 0]);
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+    assert_eq!(read(&world.file("a.txt")), "one");
+}
+
+#[test]
+fn a_shared_worktree_is_never_quiesced_and_takes_what_is_there_with_a_label() {
+    let world = World::with(Isolation::Shared);
+    world.write("a.txt", "one");
+    let locks = world.locks("s");
+    let source = world.file("");
+    let mut shared = locks.share(&main()).expect("free");
+    let request = world.request(&source);
+    let refused = take(&world.at(), &world.store, &mut Hold::Shared(&mut shared), request, &Silent)
+        .expect_err("refused");
+    assert_eq!(refused.code(), Code::ConsistencyUnavailable);
+    let plain = world.request(&source);
+    let options = Options { consistency: Consistency::BestEffort, ..Options::default() };
+    let request = Request { options, ..plain };
+    let taken = take(&world.at(), &world.store, &mut Hold::Shared(&mut shared), request, &Silent)
+        .expect("taken");
+    assert!(taken.ready.descriptor().risk.is_some(), "it says what to beware of");
+}

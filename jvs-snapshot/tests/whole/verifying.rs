@@ -1,0 +1,168 @@
+//! Whatever is changed in a snapshot is found and named.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use jvs_repo::layout;
+use jvs_snapshot::progress::Silent;
+use jvs_snapshot::verify::{Verdict, verify, verify_tags};
+use jvs_snapshot::{Ready, tags};
+
+use crate::world::World;
+
+fn one_of_everything(world: &World) -> Ready {
+    world.write("a.txt", "content");
+    world.write("dir/b.txt", "two");
+    symlink("a.txt", world.file("link")).expect("a symlink");
+    std::fs::hard_link(world.file("dir/b.txt"), world.file("dir/c.txt")).expect("a link");
+    world.snapshot(&mut world.lease())
+}
+
+fn verdict(world: &World, ready: &Ready) -> Verdict {
+    verify(&world.store, ready.id(), &Silent).expect("readable")
+}
+
+/// Changes something, sees that it is found at `path` with `word`, and undoes it.
+fn found(world: &World, ready: &Ready, path: &str, word: &str) {
+    let verdict = verdict(world, ready);
+    assert!(!verdict.is_valid(), "{path} {word}");
+    let named = |m: &&jvs_snapshot::verify::Mismatch| m.path.ends_with(path);
+    let mismatch = verdict.mismatches.iter().find(named);
+    let mismatch = mismatch.unwrap_or_else(|| panic!("{path}: {:?}", verdict.mismatches));
+    assert!(mismatch.what.contains(word), "{path} {word}: {mismatch}");
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    std::fs::read(path).expect("a file")
+}
+
+#[test]
+fn an_untouched_snapshot_is_valid() {
+    let world = World::new();
+    let ready = one_of_everything(&world);
+    let verdict = verdict(&world, &ready);
+    assert!(verdict.is_valid() && verdict.mismatches.is_empty(), "{verdict:?}");
+    assert_eq!(verify_tags(&world.store).expect("read"), []);
+}
+
+#[test]
+fn a_change_of_any_byte_of_descriptor_manifest_or_ready_is_found_and_named() {
+    let world = World::new();
+    let ready = one_of_everything(&world);
+    for (file, name) in [
+        (layout::descriptor(&ready.dir()), "descriptor.json"),
+        (layout::manifest(&ready.dir()), "manifest"),
+        (layout::ready(&ready.dir()), "READY"),
+    ] {
+        let path = world.store.absolute(&file);
+        let good = bytes(&path);
+        // Every third byte: each kind of field is met, in a third of the time.
+        for at in (0..good.len()).step_by(3) {
+            let mut bad = good.clone();
+            bad[at] ^= 0x04;
+            std::fs::write(&path, &bad).expect("written");
+            let verdict = verdict(&world, &ready);
+            assert!(!verdict.is_valid(), "{name} byte {at}");
+            assert!(verdict.mismatches[0].path.ends_with(name), "{name}: {verdict:?}");
+        }
+        std::fs::write(&path, &good[..good.len() - 1]).expect("written");
+        found(&world, &ready, name, "");
+        std::fs::write(&path, &good).expect("written");
+    }
+    assert!(verdict(&world, &ready).is_valid(), "as it was");
+}
+
+#[test]
+fn a_change_of_anything_in_the_payload_is_found_and_named() {
+    let world = World::new();
+    let ready = one_of_everything(&world);
+    let at = |path: &str| -> PathBuf { world.kept(&ready, path) };
+    let mtime = |path: &Path| {
+        let meta = std::fs::metadata(path).expect("stat");
+        meta.modified().expect("a time")
+    };
+    let set_mtime = |path: &Path, time| {
+        let file = std::fs::File::options().write(true).open(path).expect("opened");
+        file.set_modified(time).expect("set");
+    };
+
+    // Content, with size and time as they were.
+    let (file, before) = (at("a.txt"), mtime(&at("a.txt")));
+    std::fs::write(&file, "c0ntent").expect("written");
+    set_mtime(&file, before);
+    found(&world, &ready, "payload/a.txt", "content");
+    std::fs::write(&file, "content").expect("written");
+    found(&world, &ready, "payload/a.txt", "mtime");
+    set_mtime(&file, before);
+    assert!(verdict(&world, &ready).is_valid());
+
+    let mode = std::fs::metadata(&file).expect("stat").mode();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o4755)).expect("chmod");
+    found(&world, &ready, "payload/a.txt", "mode");
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("chmod");
+
+    if std::os::unix::fs::chown(&file, Some(12_345), None).is_ok() {
+        found(&world, &ready, "payload/a.txt", "owner");
+        let uid = std::fs::metadata(at("dir/b.txt")).expect("stat").uid();
+        std::os::unix::fs::chown(&file, Some(uid), None).expect("chown");
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("chmod");
+    }
+
+    let root = at("");
+    let before = mtime(&root);
+    let reset = || {
+        let dir = std::fs::File::open(&root).expect("opened");
+        dir.set_modified(before).expect("set");
+    };
+    std::fs::write(at("extra"), "").expect("written");
+    found(&world, &ready, "payload/extra", "added");
+    std::fs::remove_file(at("extra")).expect("removed");
+    std::fs::rename(at("a.txt"), world.dir.path().join("away")).expect("moved");
+    found(&world, &ready, "payload/a.txt", "removed");
+    std::fs::rename(world.dir.path().join("away"), at("a.txt")).expect("moved");
+    let link = std::fs::symlink_metadata(at("link")).expect("stat").mtime();
+    std::fs::remove_file(at("link")).expect("removed");
+    symlink("b.txt", at("link")).expect("a symlink");
+    found(&world, &ready, "payload/link", "content");
+    std::fs::remove_file(at("link")).expect("removed");
+    std::fs::write(at("link"), "").expect("written");
+    found(&world, &ready, "payload/link", "type");
+    assert!(link > 0);
+    reset();
+
+    // Two names of one file become two files.
+    let (c, before) = (at("dir/c.txt"), mtime(&at("dir/c.txt")));
+    std::fs::remove_file(&c).expect("removed");
+    std::fs::write(&c, "two").expect("written");
+    set_mtime(&c, before);
+    found(&world, &ready, "payload/dir/c.txt", "links");
+}
+
+#[test]
+fn what_was_added_beside_the_payload_is_found_too() {
+    let world = World::new();
+    let ready = one_of_everything(&world);
+    let beside = world.store.absolute(&ready.dir()).join("notes");
+    std::fs::write(&beside, "x").expect("written");
+    found(&world, &ready, "notes", "added");
+}
+
+#[test]
+fn tags_that_were_changed_or_stand_for_nothing_are_named() {
+    let world = World::new();
+    let ready = one_of_everything(&world);
+    let name = "v1".parse().expect("valid");
+    tags::create(world.seams(), &name, &ready, "s").expect("tagged");
+    assert_eq!(verify_tags(&world.store).expect("read"), []);
+    let path = world.store.absolute(&layout::tag(&name));
+    let good = bytes(&path);
+    let text = String::from_utf8(good.clone()).expect("text");
+    std::fs::write(&path, text.replace("\"s\"", "\"t\"")).expect("written");
+    let found = verify_tags(&world.store).expect("read");
+    assert!(found[0].path.ends_with("v1.json") && found[0].what.contains("checksum"), "{found:?}");
+    std::fs::write(&path, good).expect("written");
+    std::fs::rename(world.store.absolute(&ready.dir()), world.dir.path().join("away"))
+        .expect("moved");
+    let found = verify_tags(&world.store).expect("read");
+    assert!(found[0].what.contains("not there"), "{found:?}");
+}
