@@ -71,18 +71,18 @@ pub enum TakeError {
     /// It could not be bound, written or moved.
     Snapshot(SnapshotError),
     /// It was not published. Already thrown away if that is certain.
-    NotPublished {
-        /// The stable code.
-        code: Code,
-        /// What happened.
-        message: String,
-        /// What to do.
-        hint: Option<String>,
-        /// For programs.
-        details: Option<serde_json::Value>,
-    },
+    NotPublished(Box<NotPublished>),
     /// A quiet worktree cannot be promised where anyone may write.
     SharedIsNeverQuiet,
+}
+
+/// What became of a snapshot that was not published.
+#[derive(Debug)]
+pub struct NotPublished {
+    code: Code,
+    message: String,
+    hint: Option<String>,
+    details: Option<serde_json::Value>,
 }
 
 impl fmt::Display for TakeError {
@@ -90,7 +90,7 @@ impl fmt::Display for TakeError {
         match self {
             TakeError::Capture(error) => error.fmt(f),
             TakeError::Snapshot(error) => error.fmt(f),
-            TakeError::NotPublished { message, .. } => f.write_str(message),
+            TakeError::NotPublished(lost) => f.write_str(&lost.message),
             TakeError::SharedIsNeverQuiet => f.write_str(
                 "a shared worktree has no single writer, so its snapshots cannot be quiesced",
             ),
@@ -105,7 +105,7 @@ impl Coded for TakeError {
         match self {
             TakeError::Capture(error) => error.code(),
             TakeError::Snapshot(error) => error.code(),
-            TakeError::NotPublished { code, .. } => *code,
+            TakeError::NotPublished(lost) => lost.code,
             TakeError::SharedIsNeverQuiet => Code::ConsistencyUnavailable,
         }
     }
@@ -114,7 +114,7 @@ impl Coded for TakeError {
         match self {
             TakeError::Capture(error) => error.hint(),
             TakeError::Snapshot(error) => error.hint(),
-            TakeError::NotPublished { hint, .. } => hint.clone(),
+            TakeError::NotPublished(lost) => lost.hint.clone(),
             TakeError::SharedIsNeverQuiet => {
                 Some("take what is there: jvs snapshot --consistency best_effort".into())
             }
@@ -125,7 +125,7 @@ impl Coded for TakeError {
         match self {
             TakeError::Capture(error) => error.details(),
             TakeError::Snapshot(error) => error.details(),
-            TakeError::NotPublished { details, .. } => details.clone(),
+            TakeError::NotPublished(lost) => lost.details.clone(),
             TakeError::SharedIsNeverQuiet => None,
         }
     }
@@ -312,7 +312,7 @@ fn not_published(error: PublishError<'_>) -> TakeError {
     if let PublishError::Fenced { staged, .. } | PublishError::NotPublished { staged, .. } = error {
         let _ = staged.discard();
     }
-    TakeError::NotPublished { code, message, hint, details }
+    TakeError::NotPublished(Box::new(NotPublished { code, message, hint, details }))
 }
 
 /// What was captured, as the descriptor tells it.
