@@ -3,4 +3,5 @@
 mod collecting;
 mod publishing;
 mod reading;
+mod swapping;
 mod world;
