@@ -186,10 +186,21 @@ pub fn create(
         Err(error) => return Err(io_at(&payload)(error)),
     }
     let began = Began::note(locks, name)?;
-    let made = register_for(locks, name, FROM_NOTHING)
-        .and_then(|_| make_payload(locks, &payload))
-        .and_then(|()| write_record(locks, name, isolation));
-    made.inspect_err(|_| began.undo(locks, name))
+    let made = WorktreeRecord::new(isolation, locks.seams.clock.now().wall);
+    // What needs room comes first and leaves no trace; the register, whose
+    // tokens must never be forgotten, comes last.
+    let prepared = record::prepare(store, name, &made, locks.fresh_op())?;
+    let ready = make_payload(locks, &payload)
+        .and_then(|()| register_for(locks, name, FROM_NOTHING).map(|_| ()));
+    let placed = match ready {
+        Ok(()) => prepared.place(store).map_err(WorktreeError::from),
+        Err(error) => {
+            prepared.discard(store);
+            Err(error)
+        }
+    };
+    placed.inspect_err(|_| began.undo(locks, name))?;
+    Ok(made)
 }
 
 /// The snapshot that a worktree is made from.
@@ -420,16 +431,6 @@ fn make_payload(locks: &Locks<'_>, payload: &RepoPath) -> Result<(), WorktreeErr
     }
     make(payload)?;
     store.sync_dir(&parent).map_err(io_at(&parent))
-}
-
-fn write_record(
-    locks: &Locks<'_>,
-    name: &WorktreeName,
-    isolation: Isolation,
-) -> Result<WorktreeRecord, WorktreeError> {
-    let made = WorktreeRecord::new(isolation, locks.seams.clock.now().wall);
-    record::create(locks.seams.store, name, &made, OpNonce::random(locks.seams.entropy))?;
-    Ok(made)
 }
 
 /// A fresh register for `name`, above all that its name ever stood for.

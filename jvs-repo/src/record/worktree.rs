@@ -16,7 +16,7 @@ use crate::id::{OpNonce, SnapshotId};
 use crate::json::{self, RecordError};
 use crate::layout;
 use crate::name::WorktreeName;
-use crate::store::Store;
+use crate::store::{RepoPath, Store};
 
 /// Longest label, in bytes.
 pub const LABEL_MAX: usize = 256;
@@ -144,12 +144,51 @@ pub fn create(
     record: &WorktreeRecord,
     op: OpNonce,
 ) -> Result<(), RecordError> {
+    prepare(store, name, record, op)?.place(store)
+}
+
+/// A record that is on disk and that nobody sees yet: what is left to do needs
+/// no more room, so a full disk shows before anything else was made.
+#[derive(Debug)]
+#[must_use = "a prepared record must be placed or discarded"]
+pub struct Prepared {
+    tmp: RepoPath,
+    path: RepoPath,
+}
+
+/// Writes a record under its tmp name.
+pub fn prepare(
+    store: &dyn Store,
+    name: &WorktreeName,
+    record: &WorktreeRecord,
+    op: OpNonce,
+) -> Result<Prepared, RecordError> {
     let path = layout::worktree_record(name);
     check_label(record.label.as_deref()).map_err(|reason| RecordError::invalid(&path, reason))?;
     let tmp = layout::worktree_record_tmp(name, op);
     store
-        .write_new(&tmp, &path, &json::canonical(record))
-        .map_err(|error| RecordError::io(&path, error))
+        .write_tmp(&tmp, &json::canonical(record))
+        .map_err(|error| RecordError::io(&path, error))?;
+    Ok(Prepared { tmp, path })
+}
+
+impl Prepared {
+    /// Makes it the worktree's record: `E_EXISTS` if it has one.
+    pub fn place(self, store: &dyn Store) -> Result<(), RecordError> {
+        let placed = store
+            .rename_new(&self.tmp, &self.path)
+            .and_then(|()| store.sync_dir(&self.path.parent()));
+        let failed = |error| RecordError::io(&self.path, error);
+        placed.map_err(failed).inspect_err(|_| {
+            let _ = store.unlink(&self.tmp);
+        })
+    }
+
+    /// Gives it up.
+    pub fn discard(self, store: &dyn Store) {
+        // Best effort: a tmp file that stays is doctor's to prove dead.
+        let _ = store.unlink(&self.tmp);
+    }
 }
 
 /// Removes a record; false if there was none.
