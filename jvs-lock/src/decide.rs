@@ -146,10 +146,22 @@ pub fn commit(
     head: SnapshotId,
     committed: bool,
 ) -> Result<Own, Refusal> {
+    commit_if(still_held(state, bound), state, parent, head, committed)
+}
+
+/// As [`commit`], where `stands` says whether the right to commit still does.
+fn commit_if(
+    stands: Result<(), Refusal>,
+    state: &State,
+    parent: Option<SnapshotId>,
+    head: SnapshotId,
+    committed: bool,
+) -> Result<Own, Refusal> {
+    // What is committed is committed, whoever holds the lock by now.
     if committed || state.head == Some(head) {
         return Ok(Own::Done);
     }
-    still_held(state, bound)?;
+    stands?;
     if state.head != parent {
         return Err(Refusal::HeadMoved { current: state.head });
     }
@@ -184,14 +196,7 @@ pub fn commit_unheld(
     head: SnapshotId,
     committed: bool,
 ) -> Result<Own, Refusal> {
-    if committed || state.head == Some(head) {
-        return Ok(Own::Done);
-    }
-    still_unheld(state, bound)?;
-    if state.head != parent {
-        return Err(Refusal::HeadMoved { current: state.head });
-    }
-    Ok(Own::Try)
+    commit_if(still_unheld(state, bound), state, parent, head, committed)
 }
 
 /// May an operator freeze it? A held lock is a conflict unless it is forced.

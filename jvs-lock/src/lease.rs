@@ -14,7 +14,7 @@ use jvs_repo::name::WorktreeName;
 use serde::{Deserialize, Serialize};
 
 use crate::belief::Belief;
-use crate::decide::{self, Bound, Own};
+use crate::decide::{self, Bound, Own, Refusal};
 use crate::drive::{Applied, Verdict};
 use crate::error::LockError;
 use crate::fence::Fence;
@@ -197,13 +197,7 @@ impl<'r> Lease<'r> {
                         Ok(Verdict::Try(Kind::Renew, state.extended(lease_ms, now.wall, op)))
                     }
                     Ok(Own::Done) => Ok(Verdict::Applied),
-                    Err(refusal) => Err(self.locks.refused(
-                        &self.register,
-                        state,
-                        refusal,
-                        None,
-                        Some(bound.token),
-                    )),
+                    Err(refusal) => Err(self.refused(state, refusal)),
                 }
             });
         let Applied { state, before } = match ended {
@@ -285,13 +279,7 @@ impl<'r> Lease<'r> {
                         Ok(Verdict::TryOver(Kind::Transfer, next, details.clone()))
                     }
                     Ok(Own::Done) => Ok(Verdict::Applied),
-                    Err(refusal) => Err(self.locks.refused(
-                        &self.register,
-                        state,
-                        refusal,
-                        None,
-                        Some(bound.token),
-                    )),
+                    Err(refusal) => Err(self.refused(state, refusal)),
                 }
             })?;
         let _ = self.register.sync();
@@ -306,11 +294,13 @@ impl<'r> Lease<'r> {
             .run(|state, _, tried| match decide::release(state, bound, !tried.is_empty()) {
                 Ok(Own::Try) => Ok(Verdict::Try(Kind::Release, state.released(op))),
                 Ok(Own::Done) => Ok(Verdict::Applied),
-                Err(refusal) => {
-                    Err(self.locks.refused(&self.register, state, refusal, None, Some(bound.token)))
-                }
+                Err(refusal) => Err(self.refused(state, refusal)),
             })
             .map(|_| ())
+    }
+
+    fn refused(&self, state: &State, refusal: Refusal) -> LockError {
+        self.locks.refused(&self.register, state, refusal, None, Some(self.bound.token))
     }
 
     fn check_belief(&self) -> Result<(), LockError> {
@@ -326,13 +316,7 @@ impl<'r> Lease<'r> {
                 token: self.bound.token,
                 since_ms: now.since(self.belief.until().unwrap_or(now)),
             }),
-            Err(refusal) => Err(self.locks.refused(
-                &self.register,
-                &state,
-                refusal,
-                None,
-                Some(self.bound.token),
-            )),
+            Err(refusal) => Err(self.refused(&state, refusal)),
         }
     }
 
