@@ -221,10 +221,24 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn show(&mut self, text: &str) {
         if self.on {
-            complain(&format!("\r\x1b[K{text}"));
+            complain(&format!("\r\x1b[K{}", cut(text, terminal_columns())));
             self.shown = true;
         }
     }
+}
+
+/// How wide the terminal on standard error is now: it may have been resized.
+fn terminal_columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    size.map_or(80, |size| usize::from(size.ws_col)).max(20)
+}
+
+/// `text` in one line of a terminal: a line that wraps cannot be written over.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() < columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns - 2).chain(['…']).collect()
 }
 
 impl Drop for Progress {
@@ -372,6 +386,15 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
+
+    #[test]
+    fn a_line_of_progress_never_wraps() {
+        assert_eq!(cut("waiting", 20), "waiting");
+        let narrow = cut(&"ä".repeat(200), 20);
+        assert_eq!(narrow.chars().count(), 19);
+        assert!(narrow.ends_with('…'));
+        assert_eq!(cut(&"x".repeat(20), 20).chars().count(), 19, "the last column wraps, too");
+    }
 
     fn colour(variables: &[(&str, &str)]) -> bool {
         let get = |name: &str| {
