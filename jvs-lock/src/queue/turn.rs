@@ -82,7 +82,7 @@ impl Memory {
 /// came at once.
 ///
 /// The first in line looks often, the others the less often the longer their
-/// wait will be: 100 waiters together take about 33 looks and 20 signs of life
+/// wait will be: 100 waiters together take about 40 looks and 20 signs of life
 /// a second.
 pub fn pause_ms(ahead: usize, looks: u32, jitter: u8) -> u64 {
     let longest = match ahead {

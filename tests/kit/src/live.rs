@@ -24,3 +24,4 @@ pub mod loopfs;
 pub mod mount;
 pub mod process;
 pub mod redis;
+pub mod terminal;

@@ -1,0 +1,15 @@
+//! Locks as people, agents, pipelines and admins live with them: through the
+//! real command, on a real filesystem, with real processes and terminals.
+//!
+//! Tests named after a seed's acceptance criterion cover that criterion.
+#![allow(clippy::disallowed_methods, reason = "plays the user: real files and real programs")]
+
+mod keeper;
+mod run;
+mod seed000;
+mod seed001;
+mod seed002;
+mod seed003;
+mod terminal;
+mod waiting;
+mod world;
