@@ -71,7 +71,6 @@ pub struct Descriptor {
     /// The tags that were asked for with it. Which it has now, the tags know.
     pub tags: Vec<TagName>,
     /// What was promised about writers.
-    #[serde(with = "consistency_word")]
     pub consistency: Consistency,
     /// What to beware of, if anything.
     pub risk: Option<String>,
@@ -248,23 +247,6 @@ pub(crate) mod digest_text {
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Digest, D::Error> {
         String::deserialize(d)?.parse().map_err(D::Error::custom)
-    }
-}
-
-/// A [`Consistency`] as its word.
-mod consistency_word {
-    use jvs_repo::config::Consistency;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(super) fn serialize<S: Serializer>(word: &Consistency, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_str(word.as_str())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Consistency, D::Error> {
-        let word = String::deserialize(d)?;
-        let all = [Consistency::Quiesced, Consistency::BestEffort];
-        let found = all.into_iter().find(|known| known.as_str() == word);
-        found.ok_or_else(|| D::Error::custom(format_args!("unknown consistency {word:?}")))
     }
 }
 

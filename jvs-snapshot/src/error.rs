@@ -67,6 +67,11 @@ pub enum SnapshotError {
         /// Which file.
         path: String,
     },
+    /// There is no tag of that name.
+    NoSuchTag {
+        /// The tag.
+        tag: TagName,
+    },
     /// There is a tag of that name.
     TagExists {
         /// The tag.
@@ -149,6 +154,7 @@ impl fmt::Display for SnapshotError {
             SnapshotError::NoSuchPath { id, path } => {
                 write!(f, "there is no '{path}' in snapshot {id}")
             }
+            SnapshotError::NoSuchTag { tag } => write!(f, "there is no tag '{tag}'"),
             SnapshotError::TagExists { tag, id } => {
                 write!(f, "tag '{tag}' is there and stands for {id}")
             }
@@ -177,6 +183,7 @@ impl Coded for SnapshotError {
             | SnapshotError::NoneYet
             | SnapshotError::Hidden { .. }
             | SnapshotError::Collected { .. }
+            | SnapshotError::NoSuchTag { .. }
             | SnapshotError::NoSuchPath { .. } => Code::NotFound,
             SnapshotError::Ambiguous { .. } | SnapshotError::Invalid { .. } => Code::Usage,
             SnapshotError::Corrupt { .. } => Code::DescriptorCorrupt,
@@ -197,15 +204,16 @@ impl Coded for SnapshotError {
             | SnapshotError::Hidden { .. }
             | SnapshotError::Collected { .. } => "see which there are: jvs history --all".into(),
             SnapshotError::NoSuchPath { id, .. } => {
-                format!("see what it has: jvs diff {id} --stat")
+                format!("see what it has: ls \"$(jvs info {id} --json | jq -r .data.path)\"")
             }
             SnapshotError::NoneYet => "take the first one: jvs snapshot NOTE".into(),
             SnapshotError::Ambiguous { .. } => "give more of its id".into(),
-            SnapshotError::Invalid { .. } => "see: jvs help".into(),
+            SnapshotError::Invalid { .. } => "see: jvs --help".into(),
             SnapshotError::Corrupt { .. } | SnapshotError::Mismatch { .. } => {
                 "nothing was changed; see what exactly differs: jvs verify --all".into()
             }
             SnapshotError::Broken { .. } => "see what is wrong: jvs doctor --strict".into(),
+            SnapshotError::NoSuchTag { .. } => "see which there are: jvs tag --list".into(),
             SnapshotError::TagExists { tag, .. } => {
                 format!("tags do not move; to use the name again: jvs tag --delete {tag}")
             }

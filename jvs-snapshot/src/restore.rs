@@ -34,7 +34,7 @@ use crate::staging_name::StagingName;
 use crate::take::while_renewing;
 
 pub use error::RestoreError;
-pub use swap::{Swapped, swap_paths, swap_whole};
+pub use swap::{Swapped, check_paths, swap_paths, swap_whole};
 
 /// A repository whose snapshots are restored.
 #[derive(Clone, Copy)]

@@ -29,7 +29,9 @@ pub(crate) use lock::{
 };
 pub(crate) use run::{GuardArgs, RunArgs, ShellArgs};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
-pub(crate) use snapshot::{GcArgs, HistoryArgs, InfoArgs, TagArgs};
+pub(crate) use snapshot::{
+    DiffArgs, GcArgs, HistoryArgs, InfoArgs, RestoreArgs, SnapshotArgs, TagArgs, VerifyArgs,
+};
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
 use crate::fail::{Failure, WrongUsage};
@@ -86,9 +88,15 @@ pub(crate) enum Command {
     Lock(LockCommand),
     Run(RunArgs),
     Shell(ShellArgs),
+    Snapshot(SnapshotArgs),
+    /// Show what changed since the head, the lock and the session at one glance
+    Status,
     History(HistoryArgs),
     Info(InfoArgs),
     Tag(TagArgs),
+    Diff(DiffArgs),
+    Restore(RestoreArgs),
+    Verify(VerifyArgs),
     Gc(GcArgs),
     Audit(AuditArgs),
     /// Show and change the repository's policy
@@ -108,6 +116,11 @@ impl Command {
             Command::Init(_) => "init",
             Command::Worktree(command) => command.name(),
             Command::Lock(command) => command.name(),
+            Command::Snapshot(_) => "snapshot",
+            Command::Status => "status",
+            Command::Diff(_) => "diff",
+            Command::Restore(_) => "restore",
+            Command::Verify(_) => "verify",
             Command::History(_) => "history",
             Command::Info(_) => "info",
             Command::Tag(_) => "tag",

@@ -4,15 +4,20 @@ mod audit;
 mod completions;
 mod config;
 mod demo;
+mod diff;
 mod gc;
 mod history;
 mod info;
 mod init;
 mod lock;
 mod man;
+mod restore;
 mod run;
+mod snapshot;
 mod snapshots;
+mod status;
 mod tag;
+mod verify;
 mod worktree;
 
 use crate::args::Command;
@@ -26,6 +31,11 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Init(args) => init::run(context, &args),
         Command::Worktree(command) => worktree::run(context, &command),
         Command::Lock(command) => lock::run(context, &command),
+        Command::Snapshot(args) => snapshot::run(context, &args),
+        Command::Status => status::run(context),
+        Command::Diff(args) => diff::run(context, &args),
+        Command::Restore(args) => restore::run(context, &args),
+        Command::Verify(args) => verify::run(context, &args),
         Command::History(args) => history::run(context, &args),
         Command::Info(args) => info::run(context, &args),
         Command::Tag(args) => tag::run(context, &args),

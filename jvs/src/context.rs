@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use jvs_lock::session::Purpose;
+use jvs_lock::session::{Purpose, SessionId};
 use jvs_lock::{Locks, Seams};
 use jvs_repo::audit::{Log, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
@@ -199,6 +199,11 @@ impl<'a> Context<'a> {
     /// The world as the lock sees it, on the filesystem `store`.
     pub(crate) fn seams<'r>(&'r self, store: &'r PosixStore) -> Seams<'r> {
         Seams { store, clock: &self.clock, entropy: &self.entropy }
+    }
+
+    /// The session's id. Makes nothing.
+    pub(crate) fn session_id(&self) -> Result<SessionId, Failure> {
+        session::id(self.global.session.as_deref(), self.env)
     }
 
     /// The session, ready to act; its secret is made if it has none.

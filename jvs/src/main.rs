@@ -13,6 +13,7 @@
 
 mod alarm;
 mod args;
+mod bar;
 mod bell;
 mod command;
 mod context;

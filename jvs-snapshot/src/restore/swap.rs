@@ -47,19 +47,10 @@ pub fn swap_paths(
 ) -> Result<Vec<Swapped>, RestoreError> {
     let store = seams.store;
     let payload = layout::payload(lease.worktree());
+    check_paths(store, tree, paths, source)?;
     let mut pairs = Vec::new();
     for path in paths {
-        let from = below(tree, path)?;
-        match store.stat(&from) {
-            Ok(_) => pairs.push((from, below(&payload, path)?)),
-            Err(error) if is_absence(&error) => {
-                let path = path.to_string();
-                return Err(SnapshotError::NoSuchPath { id: source, path }.into());
-            }
-            Err(source) => {
-                return Err(SnapshotError::Io { doing: format!("look at {path}"), source }.into());
-            }
-        }
+        pairs.push((below(tree, path)?, below(&payload, path)?));
     }
     let mut swapped = Vec::new();
     for (from, to) in pairs {
@@ -79,6 +70,27 @@ pub fn swap_paths(
         swapped.push(placed);
     }
     Ok(swapped)
+}
+
+/// Are all of `paths` in the tree of the snapshot `source` that is at `tree`?
+pub fn check_paths(
+    store: &dyn Store,
+    tree: &RepoPath,
+    paths: &[RepoPath],
+    source: SnapshotId,
+) -> Result<(), SnapshotError> {
+    for path in paths {
+        match store.stat(&below(tree, path)?) {
+            Ok(_) => {}
+            Err(error) if is_absence(&error) => {
+                return Err(SnapshotError::NoSuchPath { id: source, path: path.to_string() });
+            }
+            Err(source) => {
+                return Err(SnapshotError::Io { doing: format!("look at {path}"), source });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn below(root: &RepoPath, path: &RepoPath) -> Result<RepoPath, SnapshotError> {

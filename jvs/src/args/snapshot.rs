@@ -1,5 +1,8 @@
 //! The verbs of snapshots.
 
+use std::path::PathBuf;
+
+use jvs_repo::config::{Consistency, Engine};
 use jvs_repo::duration::Span;
 
 /// List the snapshots of a worktree, newest first
@@ -64,4 +67,83 @@ pub(crate) struct GcArgs {
     /// Only say what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Capture a worktree's files as they are now
+///
+/// Uses this session's lock, or takes the free lock for just this snapshot.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SnapshotArgs {
+    /// A word to people
+    pub(crate) note: Option<String>,
+
+    /// Give it this name as well; may be repeated
+    #[arg(long = "tag", value_name = "TAG")]
+    pub(crate) tags: Vec<String>,
+
+    /// What is promised about writers: quiesced or best_effort [default: snapshot.consistency]
+    #[arg(long, value_name = "C")]
+    pub(crate) consistency: Option<Consistency>,
+
+    /// What copies the files: auto, juicefs, reflink or copy [default: snapshot.engine]
+    #[arg(long, value_name = "E")]
+    pub(crate) engine: Option<Engine>,
+
+    /// Read every file, also those that did not change
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+/// Show what differs between two snapshots, or a snapshot and the working files
+#[derive(Debug, clap::Args)]
+pub(crate) struct DiffArgs {
+    /// The older one
+    #[arg(default_value = "@", value_name = "A")]
+    pub(crate) before: String,
+
+    /// The newer one [default: the working files]
+    #[arg(value_name = "B")]
+    pub(crate) after: Option<String>,
+
+    /// With sizes and totals
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+/// Bring back the files of a snapshot, as a new worktree or in place
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "jvs restore SNAPSHOT [--into NAME]\n       jvs restore SNAPSHOT --in-place --reason TEXT [PATH]..."
+)]
+pub(crate) struct RestoreArgs {
+    /// An id, the beginning of one, a tag, or @, @-, @-- … back from the head
+    pub(crate) snapshot: String,
+
+    /// The name of the new worktree [default: made from the snapshot's id]
+    #[arg(long, value_name = "NAME", conflicts_with = "in_place")]
+    pub(crate) into: Option<String>,
+
+    /// Swap the worktree's files for those of the snapshot, in one step
+    #[arg(long, requires = "reason")]
+    pub(crate) in_place: bool,
+
+    /// Why, for the audit log
+    #[arg(long, value_name = "TEXT", requires = "in_place")]
+    pub(crate) reason: Option<String>,
+
+    /// Only these files or directories
+    #[arg(value_name = "PATH", requires = "in_place")]
+    pub(crate) paths: Vec<PathBuf>,
+}
+
+/// Read snapshots and compare every byte with what was published
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// Which snapshots [default: @]
+    #[arg(value_name = "SNAPSHOT", conflicts_with = "all")]
+    pub(crate) snapshots: Vec<String>,
+
+    /// All snapshots and all tags
+    #[arg(long)]
+    pub(crate) all: bool,
 }

@@ -31,6 +31,10 @@ pub(crate) struct CreateArgs {
     /// Its name
     pub(crate) name: String,
 
+    /// With the files of this snapshot, which becomes its head
+    #[arg(long, value_name = "SNAPSHOT")]
+    pub(crate) from: Option<String>,
+
     /// Let several sessions write at once: no lock guards it
     #[arg(long)]
     pub(crate) shared: bool,

@@ -7,7 +7,7 @@ mod list;
 mod reclaim;
 mod release;
 mod renew;
-mod report;
+pub(super) mod report;
 mod status;
 mod steal;
 mod transfer;
@@ -80,7 +80,7 @@ pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
 }
 
 /// Some things are not done without saying why.
-fn reasoned(reason: &str, refusal: &str) -> Result<(), Failure> {
+pub(super) fn reasoned(reason: &str, refusal: &str) -> Result<(), Failure> {
     match reason.trim() {
         "" => Err(WrongUsage::new(refusal, "say it with `--reason TEXT`").into()),
         _ => Ok(()),
@@ -88,7 +88,7 @@ fn reasoned(reason: &str, refusal: &str) -> Result<(), Failure> {
 }
 
 /// One look at the lock of `worktree`. Changes nothing.
-fn look(context: &Context<'_>, Here { repo, worktree }: &Here) -> Result<View, Failure> {
+pub(super) fn look(context: &Context<'_>, Here { repo, worktree }: &Here) -> Result<View, Failure> {
     let policy = repo.config()?.lock;
     let mut view = view::look(context.seams(repo.store()), &policy, worktree, None)
         .map_err(|error| or_no_such_worktree(repo, worktree, error))?;
@@ -130,7 +130,7 @@ pub(crate) fn lockable(Here { repo, worktree }: &Here) -> Result<(), Failure> {
 /// Goes on with this session's hold. A token that a parent handed down binds to
 /// the hold it was handed down for: after a change of holder it is fenced, even
 /// if the session has the lock again.
-fn resume<'r>(
+pub(super) fn resume<'r>(
     context: &Context<'_>,
     locks: &Locks<'r>,
     Here { repo, worktree }: &Here,

@@ -1,17 +1,76 @@
 //! What the verbs of snapshots share: finding one, and telling about it.
 
-use jvs_lock::LockError;
 use jvs_lock::register::{ReadError, Register};
+use jvs_lock::{Lease, LockError, Locks, Shared, Want};
+use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
+use jvs_repo::record::worktree::Isolation;
+use jvs_snapshot::fidelity::Degraded;
 use jvs_snapshot::select::select;
 use jvs_snapshot::tags::{self, Tags};
+use jvs_snapshot::take::Hold;
 use jvs_snapshot::{Descriptor, Ready};
 use serde_json::{Value, json};
 
+use super::lock::{or_no_such_worktree, resume};
 use super::worktree::existing;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
+
+/// What a command does its work under.
+pub(super) enum Held<'r> {
+    /// A lease taken for just this, given back afterwards.
+    Own(Lease<'r>),
+    /// The session's lease, which stays.
+    Borrowed(Lease<'r>),
+    /// Nobody's: the worktree is shared.
+    Shared(Shared<'r>),
+}
+
+impl<'r> Held<'r> {
+    pub(super) fn as_hold(&mut self) -> Hold<'_, 'r> {
+        match self {
+            Held::Own(lease) | Held::Borrowed(lease) => Hold::Lease(lease),
+            Held::Shared(shared) => Hold::Shared(shared),
+        }
+    }
+
+    /// Gives back what was taken for just this; what went wrong with that is
+    /// told, and does not undo what was done.
+    pub(super) fn give_back(self) -> Option<String> {
+        let Held::Own(lease) = self else { return None };
+        let error = lease.release().err()?.error;
+        Some(format!("the lock could not be given back, and will expire: {error}"))
+    }
+}
+
+/// This session's lease if it holds one, else the free lock for just this.
+pub(super) fn hold<'r>(
+    context: &Context<'_>,
+    locks: &Locks<'r>,
+    here: &Here,
+    config: &Config,
+) -> Result<Held<'r>, Failure> {
+    let Here { repo, worktree } = here;
+    if existing(repo, worktree)?.isolation == Isolation::Shared {
+        return Ok(Held::Shared(locks.share(worktree)?));
+    }
+    let handed = context.handed_token(worktree)?.is_some();
+    let me = Some(locks.session().nonce());
+    let mine = || Ok::<_, LockError>(locks.inspect(worktree)?.state.holder() == me);
+    if handed || mine().map_err(|error| or_no_such_worktree(repo, worktree, error))? {
+        return Ok(Held::Borrowed(resume(context, locks, here)?));
+    }
+    Ok(Held::Own(locks.acquire(worktree, Want::lease(config.lock.lease_duration_ms))?))
+}
+
+/// What restored files have not, one sentence each.
+pub(super) fn lost(degraded: &Degraded) -> Vec<String> {
+    let told = degraded.counts.iter();
+    told.map(|(kind, count)| format!("{kind} of {} was not kept", counted(*count, "path")))
+        .collect()
+}
 
 /// The head of the worktree that is meant.
 pub(super) fn head(context: &Context<'_>, here: &Here) -> Result<Option<SnapshotId>, Failure> {

@@ -42,7 +42,7 @@ fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
             let text = format!("Deleted tag {name}, which stood for {id}\n");
             Ok(Done::new(json!({ "deleted": name, "snapshot_id": id })).with_text(text))
         }
-        None => Err(SnapshotError::NotFound { wanted: format!("tag '{name}'") }.into()),
+        None => Err(SnapshotError::NoSuchTag { tag: name.clone() }.into()),
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn held_as(
 }
 
 /// What one look tells.
-pub(super) fn seen(view: &View) -> Value {
+pub(crate) fn seen(view: &View) -> Value {
     json!({
         "worktree": view.worktree,
         "state": view.word(),
@@ -79,7 +79,7 @@ fn record(record: &jvs_lock::record::Record) -> Value {
 }
 
 /// How a lock stands, in one line.
-pub(super) fn line(view: &View) -> String {
+pub(crate) fn line(view: &View) -> String {
     let holder = || match view.record() {
         _ if view.mine => "this session".to_owned(),
         Some(record) => {

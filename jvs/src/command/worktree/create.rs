@@ -6,16 +6,23 @@ use jvs_repo::record::worktree::Isolation;
 use serde_json::json;
 
 use crate::args::CreateArgs;
+use crate::command::restore::new_worktree;
+use crate::command::snapshots::find;
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::{Done, shown};
 
 pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Failure> {
     let name: WorktreeName = args.name.parse()?;
+    let isolation = if args.shared { Isolation::Shared } else { Isolation::Exclusive };
+    if let Some(from) = &args.from {
+        let here = context.here()?;
+        let source = find(context, &here, from)?;
+        return new_worktree(context, &here, &source, &name, isolation);
+    }
     let repo = context.repo()?;
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
-    let isolation = if args.shared { Isolation::Shared } else { Isolation::Exclusive };
     let record = worktrees::create(&locks, &name, isolation)?;
     let path = shown(&repo.payload(&name)?);
     let paint = context.paint();

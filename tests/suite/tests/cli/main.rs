@@ -26,6 +26,10 @@ transcripts! {
     config_list
     config_set
     demo
+    diff
+    gc
+    history
+    info
     init
     lock_acquire
     lock_freeze
@@ -40,10 +44,15 @@ transcripts! {
     lock_watch
     lock_why
     man
+    restore
     run
     session
     shell
+    snapshot
+    status
+    tag
     usage
+    verify
     worktree_create
     worktree_list
     worktree_path

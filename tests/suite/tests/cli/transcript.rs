@@ -155,6 +155,7 @@ const HIDDEN: &[&str] = &[
     "expired_since_ms",
     "hostname",
     "mount_point",
+    "phases_ms",
     "pid",
     "pid_namespace",
     "process_id",
@@ -227,6 +228,14 @@ fn placeholder(word: &str) -> Option<&'static str> {
     if parts.len() == 4 && parts[2..].iter().all(digits) {
         return Some("<host:user:pid:start>");
     }
+    if let [created, random] = groups.as_slice()
+        && created.len() == 13
+        && digits(created)
+        && random.len() == 8
+        && hex(random)
+    {
+        return Some("<snapshot>");
+    }
     // A state of the register.
     if word.starts_with("1.") && word.split('.').count() == 12 {
         return Some("<state>");
@@ -235,6 +244,7 @@ fn placeholder(word: &str) -> Option<&'static str> {
         16 if hex(word) => Some("<16 hex>"),
         24 if hex(word) => Some("<24 hex>"),
         32 if hex(word) => Some("<32 hex>"),
+        64 if hex(word) => Some("<64 hex>"),
         _ => None,
     }
 }

@@ -1,0 +1,137 @@
+//! How far long work is: one line on a terminal, with rate and time left.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use jvs_repo::clock::Clock;
+use jvs_snapshot::progress::{Phase, Progress};
+
+use crate::context::Context;
+use crate::render;
+
+/// The line is written anew after so many milliseconds.
+const REFRESH_MS: u64 = 100;
+
+/// A line that several threads move on.
+pub(crate) struct Bar<'c> {
+    clock: &'c dyn Clock,
+    line: Mutex<Line>,
+    files: AtomicU64,
+    bytes: AtomicU64,
+    shown_ms: AtomicU64,
+}
+
+struct Line {
+    out: render::Progress,
+    what: &'static str,
+    since_ms: u64,
+    total_files: u64,
+    total_bytes: u64,
+}
+
+impl<'c> Bar<'c> {
+    /// A line that says `what` is being done until a phase says otherwise.
+    pub(crate) fn new(context: &'c Context<'_>, what: &'static str) -> Self {
+        let clock = context.clock();
+        let since_ms = clock.now().boot.0;
+        let out = context.output().progress();
+        Bar {
+            clock,
+            line: Mutex::new(Line { out, what, since_ms, total_files: 0, total_bytes: 0 }),
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            shown_ms: AtomicU64::new(since_ms),
+        }
+    }
+
+    fn show(&self) {
+        let now = self.clock.now().boot.0;
+        let shown = self.shown_ms.load(Ordering::Relaxed);
+        let due = now.saturating_sub(shown) >= REFRESH_MS;
+        // Of several threads that find it due one writes.
+        let swap = |to| {
+            let order = Ordering::Relaxed;
+            self.shown_ms.compare_exchange(shown, to, order, order).is_ok()
+        };
+        if due && swap(now) {
+            let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = (self.files.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+            let text = describe(&line, done, now);
+            line.out.show(&text);
+        }
+    }
+}
+
+fn describe(line: &Line, (files, bytes): (u64, u64), now: u64) -> String {
+    let seconds = now.saturating_sub(line.since_ms).max(1) as f64 / 1000.0;
+    let mut text = line.what.to_owned();
+    let (done, total) = match line.total_bytes {
+        0 => (files, line.total_files),
+        total => (bytes, total),
+    };
+    if total > 0 {
+        let share = (done as f64 / total as f64).min(1.0);
+        text += &format!(" {:3.0} %", share * 100.0);
+    }
+    text += &format!("  {files} files ({:.0}/s)", files as f64 / seconds);
+    if bytes > 0 {
+        let mebibytes = bytes as f64 / 1024.0 / 1024.0;
+        text += &format!("  {mebibytes:.1} MiB ({:.1} MiB/s)", mebibytes / seconds);
+    }
+    if done > 0 && total > done {
+        let left = seconds * (total - done) as f64 / done as f64;
+        text += &format!("  {left:.0} s left");
+    }
+    text
+}
+
+impl Progress for Bar<'_> {
+    fn phase(&self, phase: Phase) {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        line.what = match phase {
+            Phase::Walk => "looking",
+            Phase::Plan => "comparing",
+            Phase::Clone => "copying",
+            Phase::Hash => "reading",
+            Phase::Fidelity => "checking",
+            Phase::Prove => "looking again",
+            Phase::Manifest => "writing the manifest",
+            Phase::Sync => "waiting for the disk",
+        };
+        line.since_ms = self.clock.now().boot.0;
+        (line.total_files, line.total_bytes) = (0, 0);
+        self.files.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
+    }
+
+    fn total(&self, files: u64, bytes: u64) {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        (line.total_files, line.total_bytes) = (files, bytes);
+    }
+
+    fn advance(&self, files: u64, bytes: u64) {
+        self.files.fetch_add(files, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.show();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::Env;
+    use crate::render::Output;
+
+    #[test]
+    fn the_line_tells_share_rate_and_time_left() {
+        let nothing = |_: &str| None;
+        let out = Output::choose(true, Env::new(&nothing)).progress();
+        let line = Line { out, what: "copying", since_ms: 0, total_files: 4, total_bytes: 4 << 20 };
+        let text = describe(&line, (1, 1 << 20), 2_000);
+        assert_eq!(text, "copying  25 %  1 files (0/s)  1.0 MiB (0.5 MiB/s)  6 s left");
+        assert_eq!(
+            describe(&Line { total_bytes: 0, ..line }, (4, 0), 1_000),
+            "copying 100 %  4 files (4/s)"
+        );
+    }
+}

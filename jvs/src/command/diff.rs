@@ -1,0 +1,136 @@
+//! `jvs diff`: what differs, path by path.
+
+use std::fmt::Write;
+
+use jvs_snapshot::compare::{Aspect, Difference};
+use jvs_snapshot::diff;
+use serde_json::{Value, json};
+
+use super::snapshots::{counted, find, size};
+use crate::args::DiffArgs;
+use crate::bar::Bar;
+use crate::context::Context;
+use crate::fail::Failure;
+use crate::render::{Done, Paint};
+
+pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let store = here.repo.store();
+    let before = find(context, &here, &args.before)?;
+    let after = args.after.as_ref().map(|name| find(context, &here, name)).transpose()?;
+    let mut differences = match &after {
+        Some(after) => diff::between(store, &before, after)?,
+        None => {
+            let bar = Bar::new(context, "comparing");
+            diff::since(store, &before, &here.repo.payload(&here.worktree)?, &bar)?
+        }
+    };
+    differences.retain(Difference::is_of_substance);
+    let data = || {
+        let mut data = data(&differences);
+        data["from"] = json!(before.id());
+        data["to"] = json!(after.as_ref().map(|ready| ready.id()));
+        data
+    };
+    let mut text = lines(context.paint(), &differences, args.stat, usize::MAX);
+    if args.stat {
+        let (sum, bytes) = (sums(&differences), grown(&differences));
+        let sign = if bytes < 0 { "-" } else { "+" };
+        let _ = writeln!(text, "{}, {sign}{}", sum.text(), size(bytes.unsigned_abs()));
+    }
+    Ok(context.done(data).with_text(text))
+}
+
+/// How many paths changed in which way.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    pub(super) added: u64,
+    pub(super) removed: u64,
+    pub(super) changed: u64,
+}
+
+impl Sums {
+    pub(super) fn text(self) -> String {
+        let Sums { added, removed, changed } = self;
+        format!(
+            "{}: {added} added, {removed} removed, {changed} changed",
+            counted(added + removed + changed, "path")
+        )
+    }
+}
+
+pub(super) fn sums(differences: &[Difference]) -> Sums {
+    let mut sums = Sums::default();
+    for difference in differences {
+        match way(difference) {
+            Aspect::Added => sums.added += 1,
+            Aspect::Removed => sums.removed += 1,
+            _ => sums.changed += 1,
+        }
+    }
+    sums
+}
+
+fn way(difference: &Difference) -> Aspect {
+    match difference.aspects.first() {
+        Some(aspect @ (Aspect::Added | Aspect::Removed)) => *aspect,
+        _ => Aspect::Content,
+    }
+}
+
+fn grown(differences: &[Difference]) -> i64 {
+    let signed = |bytes: Option<u64>| i64::try_from(bytes.unwrap_or(0)).unwrap_or(i64::MAX);
+    differences
+        .iter()
+        .fold(0, |sum: i64, d| sum.saturating_add(signed(d.after)).saturating_sub(signed(d.before)))
+}
+
+/// All that programs are told of differences.
+pub(super) fn data(differences: &[Difference]) -> Value {
+    let Sums { added, removed, changed } = sums(differences);
+    let told = differences.iter().map(|difference| {
+        let change = match way(difference) {
+            Aspect::Added => "added",
+            Aspect::Removed => "removed",
+            _ => "changed",
+        };
+        json!({
+            "path": difference.path.to_string(),
+            "change": change,
+            "aspects": difference.aspects,
+            "before_bytes": difference.before,
+            "after_bytes": difference.after,
+        })
+    });
+    let told: Vec<Value> = told.collect();
+    json!({ "differences": told, "added": added, "removed": removed, "changed": changed })
+}
+
+/// One line a path, at most so many.
+pub(super) fn lines(paint: Paint, differences: &[Difference], stat: bool, most: usize) -> String {
+    let mut text = String::new();
+    for difference in differences.iter().take(most) {
+        let path = &difference.path;
+        let line = match way(difference) {
+            Aspect::Added => paint.green(&format!("A {path}")),
+            Aspect::Removed => paint.red(&format!("D {path}")),
+            _ => {
+                let aspects = difference.aspects.iter().filter(|a| **a != Aspect::Mtime);
+                let aspects: Vec<&str> = aspects.map(|aspect| aspect.as_str()).collect();
+                paint.yellow(&format!("M {path}")) + &format!(" ({})", aspects.join(", "))
+            }
+        };
+        let sizes = match (stat, difference.before, difference.after) {
+            (true, Some(before), Some(after)) if before != after => {
+                format!("  {} -> {}", size(before), size(after))
+            }
+            (true, Some(bytes), _) | (true, None, Some(bytes)) => format!("  {}", size(bytes)),
+            _ => String::new(),
+        };
+        let _ = writeln!(text, "{line}{sizes}");
+    }
+    if differences.len() > most {
+        let _ = writeln!(text, "… and {} more: jvs diff", differences.len() - most);
+    }
+    text
+}

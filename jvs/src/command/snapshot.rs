@@ -1,0 +1,136 @@
+//! `jvs snapshot`: captures, publishes, and says what was captured.
+
+use jvs_lock::Locks;
+use jvs_repo::config::Config;
+use jvs_repo::name::TagName;
+use jvs_snapshot::descriptor::{About, check_note};
+use jvs_snapshot::stage::Options;
+use jvs_snapshot::take::{Hold, Request, Taken, take};
+use jvs_snapshot::{SnapshotError, Snapshots, tags};
+use serde_json::{Value, json};
+
+use super::snapshots::{counted, data, hold, size};
+use crate::args::SnapshotArgs;
+use crate::bar::Bar;
+use crate::context::{Context, Here};
+use crate::fail::{Failure, WrongUsage};
+use crate::render::Done;
+use crate::session::Acting;
+
+pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let config = here.repo.config()?;
+    let names = new_tags(&here, &args.tags)?;
+    let acting = context.session(None)?;
+    let locks = context.locks(here.repo.store(), config.lock, &acting)?;
+    let mut held = hold(context, &locks, &here, &config)?;
+    let wish = Wish { note: args.note.as_deref(), tags: &names, options: options(args, &config) };
+    let taken = taken(context, &here, &locks, &acting, &mut held.as_hold(), &wish);
+    let drift = held.give_back();
+    let (taken, untagged) = taken?;
+    let done = drift
+        .into_iter()
+        .chain(untagged)
+        .fold(told(context, &here, &taken, &names), Done::with_warning);
+    Ok(done)
+}
+
+/// What is to be captured, and under which words.
+pub(super) struct Wish<'w> {
+    pub(super) note: Option<&'w str>,
+    pub(super) tags: &'w [TagName],
+    pub(super) options: Options,
+}
+
+fn options(args: &SnapshotArgs, config: &Config) -> Options {
+    Options {
+        engine: args.engine.unwrap_or(config.snapshot.engine),
+        consistency: args.consistency.unwrap_or(config.snapshot.consistency),
+        full: args.full,
+        ..Options::default()
+    }
+}
+
+/// Names that nothing has yet: asked before the work, so that a slip costs nothing.
+fn new_tags(here: &Here, words: &[String]) -> Result<Vec<TagName>, Failure> {
+    let mut names: Vec<TagName> = Vec::new();
+    for word in words {
+        let name: TagName = word.parse()?;
+        tags::check_name(&name)?;
+        if let Some(tag) = tags::read(here.repo.store(), &name)? {
+            return Err(SnapshotError::TagExists { tag: name, id: tag.snapshot_id }.into());
+        }
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Takes a snapshot under a hold, and names it. What could not be named is told.
+pub(super) fn taken(
+    context: &Context<'_>,
+    here: &Here,
+    locks: &Locks<'_>,
+    acting: &Acting,
+    hold: &mut Hold<'_, '_>,
+    wish: &Wish<'_>,
+) -> Result<(Taken, Vec<String>), Failure> {
+    if let Some(problem) = wish.note.and_then(|note| check_note(note).err()) {
+        return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());
+    }
+    let store = here.repo.store();
+    let source = here.repo.payload(&here.worktree)?;
+    let session = &acting.session;
+    let about = About {
+        created_at: context.clock().now().wall,
+        note: wish.note.map(str::to_owned).filter(|note| !note.is_empty()),
+        tags: wish.tags.to_vec(),
+        consistency: wish.options.consistency,
+        holder_id: session.holder_id(),
+        session_id: session.id().as_str().to_owned(),
+    };
+    let request = Request { source: &source, about, options: wish.options.clone() };
+    let at = Snapshots::new(locks.seams(), store);
+    let bar = Bar::new(context, "looking");
+    let taken = take(&at, store, hold, request, &bar)?;
+    drop(bar);
+    let mut untagged = Vec::new();
+    for name in wish.tags {
+        let made = tags::create(locks.seams(), name, &taken.ready, session.id().as_str());
+        if let Err(error) = made {
+            untagged.push(format!("the snapshot was published but not tagged '{name}': {error}"));
+        }
+    }
+    Ok((taken, untagged))
+}
+
+fn told(context: &Context<'_>, here: &Here, taken: &Taken, names: &[TagName]) -> Done {
+    let ready = &taken.ready;
+    let d = ready.descriptor();
+    let id = context.paint().bold(&ready.id().to_string());
+    let mut text = format!(
+        "Snapshot {id} of {}: {}, {} ({} engine)\n",
+        here.worktree,
+        counted(d.files, "file"),
+        size(d.bytes),
+        d.engine
+    );
+    if let Some(risk) = &d.risk {
+        text += &format!("risk: {risk}\n");
+    }
+    for loss in &d.degraded {
+        text += &format!("degraded: {} of {}\n", loss.what, counted(loss.count, "path"));
+    }
+    context.done(|| captured(taken, names)).with_text(text)
+}
+
+/// All that programs are told of a snapshot just taken.
+fn captured(taken: &Taken, names: &[TagName]) -> Value {
+    let mut data = data(taken.ready.descriptor(), &names.iter().collect::<Vec<_>>(), true);
+    data["reused"] = json!(taken.captured.reused);
+    data["parent_ignored"] = json!(taken.captured.parent_ignored);
+    let phases = taken.captured.phases.iter();
+    data["phases_ms"] = phases.map(|(phase, ms)| (phase.as_str().to_owned(), json!(ms))).collect();
+    data
+}
