@@ -3,8 +3,6 @@
 //! Everything is kept and sent as RFC 3339 in UTC; text for people shows the
 //! same moments in RFC 3339 with the local offset.
 
-#![allow(unsafe_code, reason = "localtime_r(3) has no safe wrapper among our dependencies")]
-
 use std::fmt::Write as _;
 
 use jvs_repo::clock::WallMs;
@@ -20,20 +18,21 @@ pub(crate) fn in_text(text: &str) -> String {
 fn with_offset(text: &str, offset: impl Fn(WallMs) -> i64) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find('T').filter(|at| *at >= 10) {
-        let (before, from) = rest.split_at(at - 10);
-        let candidate = from.get(..LENGTH).filter(|text| looks_like_utc(text));
-        let Some(time) = candidate.and_then(WallMs::parse_rfc3339) else {
-            let (skipped, after) = rest.split_at(at + 1);
-            out += skipped;
-            rest = after;
-            continue;
+    while let Some(next) = rest.chars().next() {
+        let candidate = rest.get(..LENGTH).filter(|text| looks_like_utc(text));
+        let taken = match candidate.and_then(WallMs::parse_rfc3339) {
+            Some(time) => {
+                out += &local(time, offset(time));
+                LENGTH
+            }
+            None => {
+                out.push(next);
+                next.len_utf8()
+            }
         };
-        out += before;
-        out += &local(time, offset(time));
-        rest = &from[LENGTH..];
+        rest = &rest[taken..];
     }
-    out + rest
+    out
 }
 
 fn looks_like_utc(text: &str) -> bool {
@@ -54,16 +53,13 @@ fn local(time: WallMs, offset: i64) -> String {
     text
 }
 
-/// Seconds east of UTC at that moment.
+/// Seconds east of UTC at that moment; zero where that cannot be found out, for
+/// then UTC is what is shown.
 fn offset_seconds(time: WallMs) -> i64 {
-    let seconds = libc::time_t::try_from(time.0 / 1_000).unwrap_or(0);
-    // SAFETY: both pointers are to values that outlive the call, and all-zero
-    // bytes are a valid `tm`; a failure leaves them at an offset of zero.
-    unsafe {
-        let mut parts: libc::tm = std::mem::zeroed();
-        libc::localtime_r(&seconds, &mut parts);
-        parts.tm_gmtoff
-    }
+    let seconds = i64::try_from(time.0 / 1_000).unwrap_or(0);
+    let moment = time::OffsetDateTime::from_unix_timestamp(seconds).ok();
+    let offset = moment.and_then(|moment| time::UtcOffset::local_offset_at(moment).ok());
+    offset.map_or(0, |offset| i64::from(offset.whole_seconds()))
 }
 
 #[cfg(test)]
