@@ -4,6 +4,7 @@
 use std::io;
 
 use crate::error::LockError;
+use crate::lease::{Lease, ReleaseError};
 use crate::register::{ReadError, is_transient};
 use crate::seams::Seams;
 
@@ -23,14 +24,33 @@ pub fn while_transient<T>(
     loop {
         tries += 1;
         match operation() {
-            Err(error) if tries < TRIES && passes(&error) => {
-                let mut jitter = [0];
-                seams.entropy.fill(&mut jitter);
-                seams.clock.sleep_ms(pause_ms(tries, jitter[0]));
+            Err(error) if tries < TRIES && passes(&error) => pause(seams, tries),
+            answer => return answer,
+        }
+    }
+}
+
+/// Gives the lock back, and tries again while that fails in a way that passes
+/// by itself.
+pub fn release<'r>(seams: Seams<'_>, lease: Lease<'r>) -> Result<(), ReleaseError<'r>> {
+    let mut lease = lease;
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        match lease.release() {
+            Err(failed) if tries < TRIES && passes(&failed.error) => {
+                lease = *failed.lease;
+                pause(seams, tries);
             }
             answer => return answer,
         }
     }
+}
+
+fn pause(seams: Seams<'_>, tries: u32) {
+    let mut jitter = [0];
+    seams.entropy.fill(&mut jitter);
+    seams.clock.sleep_ms(pause_ms(tries, jitter[0]));
 }
 
 /// The pause after so many tries, spread by half of itself.

@@ -230,7 +230,9 @@ impl Progress {
 /// How wide the terminal on standard error is now: it may have been resized.
 fn terminal_columns() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr());
-    size.map_or(80, |size| usize::from(size.ws_col)).max(20)
+    // A terminal that does not know its size says zero.
+    let known = size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+    known.unwrap_or(80).max(20)
 }
 
 /// `text` in one line of a terminal: a line that wraps cannot be written over.

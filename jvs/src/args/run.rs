@@ -22,6 +22,10 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "WHAT", default_value_t, value_enum)]
     pub(crate) on_loss: OnLoss,
 
+    /// Take a snapshot with this note when the command has succeeded, under the same lease
+    #[arg(long, value_name = "NOTE")]
+    pub(crate) snapshot: Option<String>,
+
     /// What the lock is for: interactive, automated or emergency
     #[arg(long, value_name = "P")]
     pub(crate) purpose: Option<Purpose>,

@@ -72,7 +72,7 @@ pub(crate) struct GcArgs {
 /// Capture a worktree's files as they are now
 ///
 /// Uses this session's lock, or takes the free lock for just this snapshot.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct SnapshotArgs {
     /// A word to people
     pub(crate) note: Option<String>,

@@ -13,15 +13,17 @@ use jvs_lock::{How, Want};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
+use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::child::{Child, Ended};
 use super::lock::{keepable, lockable, turn};
+use super::snapshot;
 use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
 use crate::context::Context;
-use crate::fail::{Failure, Stuck};
+use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::keeper::{self, Attached, Order, Said, Started, Tell};
 use crate::render::Done;
 use crate::signals::Signals;
@@ -59,6 +61,9 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
     let signals = Signals::catch(&caught).map_err(|error| Stuck::new("catch signals", error))?;
     let lease_ms = guard.lease.map_or(config.lock.lease_duration_ms, |lease| lease.as_ms());
     keepable(lease_ms)?;
+    if let Some(problem) = guard.snapshot.as_deref().and_then(|note| check_note(note).err()) {
+        return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());
+    }
     let want = Want { note: guard.note.as_deref(), ..Want::lease(lease_ms) };
     let lease = match guard.wait.wait {
         Some(at_most) => turn::in_line(context, &here, &locks, want, at_most, &signals)?,
@@ -107,6 +112,16 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
         lost: None,
     };
     let ended = watch.until_the_child_ends(child, &signals)?;
+    let snapshot = match &guard.snapshot {
+        Some(note) if ended == Ended::Exit(0) && watch.lost.is_none() => {
+            // The very hold that the child ran under, or none.
+            let lease = locks.resume(&here.worktree, Some(&order.ticket));
+            Some(lease.map_err(Failure::from).and_then(|mut lease| {
+                snapshot::under_lease(context, &here, &locks, &acting, &mut lease, note)
+            }))
+        }
+        _ => None,
+    };
     let released = match watch.keeper.take() {
         Some(keeper) if watch.lost.is_none() => Some(give_back(keeper)?),
         Some(keeper) => {
@@ -119,14 +134,17 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
     if let (Some(why), OnLoss::Stop) = (&watch.lost, guard.on_loss) {
         return Err(LostLease { worktree: here.worktree, why: why.clone(), exit }.into());
     }
-    let data = json!({
-        "worktree": here.worktree,
-        "fencing_token": token,
-        "exit": exit,
-        "signal": ended.signal(),
-        "lost": watch.lost,
+    let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
+    done.amend(|snapshot| {
+        *snapshot = json!({
+            "worktree": here.worktree,
+            "fencing_token": token,
+            "exit": exit,
+            "signal": ended.signal(),
+            "lost": watch.lost,
+            "snapshot": snapshot.take(),
+        });
     });
-    let done = Done::new(data).with_exit(exit);
     Ok(match released.flatten() {
         Some(problem) => done.with_warning(format!("the lock was not given back: {problem}")),
         None => done,
@@ -209,10 +227,7 @@ impl Watch<'_> {
             match word {
                 Said::Renewed(until) | Said::Ready(until) => self.until = until,
                 // With `stop` the keeper ends the group itself, in time.
-                Said::Lost(why) => {
-                    self.context.output().aside(&format!("warning: the lock was lost: {why}"));
-                    self.lost = Some(why);
-                }
+                Said::Lost(why) => self.lose(why),
                 Said::Released | Said::Failed(_) => {}
             }
         }
@@ -226,6 +241,14 @@ impl Watch<'_> {
         }
     }
 
+    /// With `stop` the failure tells, once the child has ended.
+    fn lose(&mut self, why: String) {
+        if self.on_loss == OnLoss::Warn {
+            self.context.output().aside(&format!("warning: the lock was lost: {why}"));
+        }
+        self.lost = Some(why);
+    }
+
     /// The keeper was killed, or stood down for a release: another one goes on
     /// if the lease is still this session's, else it is lost.
     fn without_a_keeper(&mut self, child: &Child) {
@@ -236,9 +259,7 @@ impl Watch<'_> {
                 self.keeper = Some(keeper);
             }
             Err(failure) => {
-                let why = failure.message();
-                self.context.output().aside(&format!("warning: the lock was lost: {why}"));
-                self.lost = Some(why);
+                self.lose(failure.message());
                 if self.on_loss == OnLoss::Stop {
                     let patience = SystemClock.now().boot.plus(GRACE_MS);
                     keeper::stop_group(child.group(), patience.min(self.until));

@@ -1,6 +1,6 @@
 //! `jvs snapshot`: captures, publishes, and says what was captured.
 
-use jvs_lock::Locks;
+use jvs_lock::{Lease, Locks};
 use jvs_repo::config::Config;
 use jvs_repo::name::TagName;
 use jvs_snapshot::descriptor::{About, check_note};
@@ -33,6 +33,22 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
         .chain(untagged)
         .fold(told(context, &here, &taken, &names), Done::with_warning);
     Ok(done)
+}
+
+/// A snapshot with `note`, under a lease that is held already.
+pub(super) fn under_lease(
+    context: &Context<'_>,
+    here: &Here,
+    locks: &Locks<'_>,
+    acting: &Acting,
+    lease: &mut Lease<'_>,
+    note: &str,
+) -> Result<Done, Failure> {
+    let config = here.repo.config()?;
+    let args = SnapshotArgs { note: Some(note.to_owned()), ..SnapshotArgs::default() };
+    let wish = Wish { note: Some(note), tags: &[], options: options(&args, &config) };
+    let (taken, _) = taken(context, here, locks, acting, &mut Hold::Lease(lease), &wish)?;
+    Ok(told(context, here, &taken, &[]))
 }
 
 /// What is to be captured, and under which words.

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
-use jvs_lock::{Lease, retry};
+use jvs_lock::{Lease, Seams, retry};
 use jvs_repo::code::Coded;
 
 /// What the hands are told to do.
@@ -32,6 +32,7 @@ pub(super) fn work(
     orders: &Receiver<Do>,
     answers: &Sender<Did>,
     bell: &Arc<OwnedFd>,
+    seams: Seams<'static>,
 ) {
     let answer = |did| {
         let sent = answers.send(did).is_ok();
@@ -46,8 +47,7 @@ pub(super) fn work(
                 Err(error) => Did::Lost(format!("{}: {error}", error.code())),
             },
             Do::Release => {
-                let released = lease.release();
-                let _ = match released {
+                let _ = match retry::release(seams, lease) {
                     Ok(()) => answer(Did::Released),
                     Err(failed) => answer(Did::NotReleased(failed.error.to_string())),
                 };

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use jvs_lock::record::Keeper;
 use jvs_lock::span::Span;
-use jvs_lock::{Belief, Ticket};
+use jvs_lock::{Belief, Ticket, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Code;
 use rustix::event::EventfdFlags;
@@ -101,7 +101,8 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
         // Best effort, as all that is in the record.
         let _ = lease.set_keeper(Some(Keeper::of(&acting.session)));
     }
-    jvs_lock::retry::while_transient(context.seams(here.repo.store()), || lease.renew())?;
+    let seams = context.seams(here.repo.store());
+    retry::while_transient(seams, || lease.renew())?;
     let belief = lease.belief();
     let lease_ms = lease.claim().lease_ms;
     let share = u128::from(lease_ms) * u128::from(policy.renew_interval_ms)
@@ -116,7 +117,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let for_hands = Arc::clone(&bell);
     std::thread::Builder::new()
         .stack_size(256 * 1024)
-        .spawn(move || hands::work(lease, &receiver, &sender, &for_hands))
+        .spawn(move || hands::work(lease, &receiver, &sender, &for_hands, seams))
         .map_err(stuck("start a thread"))?;
     let now = SystemClock.now().boot;
     say(io::stdout(), &Said::Ready(belief.until().unwrap_or(now)));

@@ -1,5 +1,6 @@
 //! `jvs lock release`.
 
+use jvs_lock::retry;
 use serde_json::json;
 
 use super::resume;
@@ -19,7 +20,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         // The whole session stops believing before the release is issued.
         keeper::stand_down(keeper);
     }
-    lease.release().map_err(|failed| failed.error)?;
+    retry::release(locks.seams(), lease).map_err(|failed| failed.error)?;
     let data = || {
         json!({
             "worktree": worktree,

@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
 /// Ctrl-C.
 pub const CTRL_C: &str = "\x03";
@@ -39,6 +40,8 @@ impl Terminal {
         let name = ptsname(&keyboard, Vec::new()).expect("a terminal has a name");
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let screen = rustix::fs::open(name.as_c_str(), flags, Mode::empty()).expect("its screen");
+        let size = Winsize { ws_row: 40, ws_col: 132, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&screen, size).expect("a screen has a size");
         let another = || Stdio::from(screen.try_clone().expect("one more of it"));
         // `setsid --ctty` makes it the controlling terminal of a new session.
         let mut leader = Command::new("setsid");

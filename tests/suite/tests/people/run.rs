@@ -110,7 +110,7 @@ fn a_release_from_within_stops_the_run() {
     let world = World::new();
     let outcome =
         world.run("ci", "run --lease 900ms", "jvs lock release; sleep 1000").run().exits(5);
-    assert!(outcome.stderr().contains("the lock was lost"), "{outcome}");
+    assert!(outcome.stderr().contains("was lost, so the command was stopped"), "{outcome}");
     assert_eq!(world.status()["state"], "free");
 }
 
@@ -123,6 +123,21 @@ fn a_session_that_holds_the_lock_already_keeps_it_after_a_run() {
     let status = world.status();
     assert_eq!((&status["state"], &status["fencing_token"]), (&"held".into(), &1.into()));
     assert_eq!(world.keeper(), keeper, "by the keeper that it had");
+}
+
+#[test]
+fn a_run_that_succeeds_leaves_a_snapshot_under_its_own_lease() {
+    let world = World::new();
+    let outcome = world.run("ci", "run --snapshot built", "echo result > out").run().ok();
+    assert!(outcome.stdout().contains("Snapshot"), "{outcome}");
+    let history = world.json("ann", "history");
+    let snapshot = &history["data"]["snapshots"][0];
+    assert_eq!((&snapshot["note"], &snapshot["fencing_token"]), (&"built".into(), &1.into()));
+    assert_eq!(world.status()["state"], "free");
+    world.run("ci", "run --snapshot broken", "echo worse > out; exit 1").run().exits(1);
+    let history = world.json("ann", "history");
+    assert_eq!(history["data"]["snapshots"].as_array().map(Vec::len), Some(1), "{history}");
+    world.audit_holds();
 }
 
 #[test]
