@@ -134,3 +134,20 @@ fn a_change_of_any_byte_of_a_tag_is_noticed() {
     }
     assert!(tags::read(store, &tag("v1")).expect("as it was").is_some());
 }
+
+#[test]
+fn a_look_at_the_newest_costs_the_same_however_many_there_are() {
+    let cost = |snapshots: u32| {
+        let world = World::new();
+        let mut lease = world.lease("s");
+        for n in 0..snapshots {
+            snapshot(&world, &mut lease, &n.to_string());
+        }
+        let head = world.head();
+        world.solo.forget_calls();
+        let lineage = Lineage::from_head(world.catalog(), head).expect("begun");
+        assert_eq!(lineage.take(5).filter(Result::is_ok).count(), 5);
+        world.solo.call_count()
+    };
+    assert_eq!(cost(6), cost(40));
+}
