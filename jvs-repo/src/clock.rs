@@ -127,19 +127,24 @@ pub trait Clock: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-fn read_clock_ms(id: rustix::time::ClockId) -> u64 {
-    let t = rustix::time::clock_gettime(id);
+/// Through the C library, so that `faketime` can lie to the whole command.
+#[expect(clippy::disallowed_methods, reason = "the one place that asks for the wall clock")]
+fn wall() -> WallMs {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let ms = since_1970.map_or(0, |since| since.as_millis());
+    WallMs(u64::try_from(ms).unwrap_or(u64::MAX))
+}
+
+fn boot() -> BootMs {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let seconds = u64::try_from(t.tv_sec).unwrap_or(0);
     let millis = u64::try_from(t.tv_nsec).unwrap_or(0) / 1_000_000;
-    seconds.saturating_mul(1000).saturating_add(millis)
+    BootMs(seconds.saturating_mul(1000).saturating_add(millis))
 }
 
 impl Clock for SystemClock {
     fn now(&self) -> Reading {
-        Reading {
-            wall: WallMs(read_clock_ms(rustix::time::ClockId::Realtime)),
-            boot: BootMs(read_clock_ms(rustix::time::ClockId::Boottime)),
-        }
+        Reading { wall: wall(), boot: boot() }
     }
 
     fn boot_id(&self) -> BootId {
