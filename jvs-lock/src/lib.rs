@@ -77,6 +77,7 @@ pub mod liveness;
 pub mod locks;
 pub mod mutation;
 pub mod queue;
+pub mod rebuild;
 pub mod reclaim;
 pub mod record;
 pub mod register;

@@ -22,6 +22,7 @@ pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
 pub use wait::{Bell, Rung, SleepOnly, Waiting};
 pub use waiter::{Mark, Waiter};
 
+use crate::liveness;
 use crate::seams::Seams;
 use crate::session::Session;
 
@@ -67,6 +68,12 @@ impl<'r> Queue<'r> {
             None => turn::seems_fresh(waiter, now),
         };
         line.into_iter().filter(is_there).collect()
+    }
+
+    /// Is the waiter's process certainly gone? Only processes of this boot and
+    /// PID namespace can be known to be.
+    pub fn is_gone(waiter: &Waiter, here: liveness::Here<'_>, lookup: Lookup<'_>) -> bool {
+        turn::Here::at(here).sees(waiter, lookup) == Some(false)
     }
 
     /// Takes the last place.

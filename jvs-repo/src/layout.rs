@@ -64,9 +64,13 @@ pub fn worktree_record_tmp(name: &WorktreeName, op: OpNonce) -> RepoPath {
 
 /// Is a file of that name in [`worktree_records`] one that is being written?
 pub fn is_worktree_record_tmp(file: &str) -> bool {
-    file.rsplit_once(".tmp-").is_some_and(|(name, op)| {
-        name.parse::<WorktreeName>().is_ok() && op.parse::<OpNonce>().is_ok()
-    })
+    worktree_of_record_tmp(file).is_some()
+}
+
+/// Whose record is being written to a file of that name in [`worktree_records`].
+pub fn worktree_of_record_tmp(file: &str) -> Option<WorktreeName> {
+    let (name, op) = file.rsplit_once(".tmp-")?;
+    op.parse::<OpNonce>().ok().and_then(|_| name.parse().ok())
 }
 
 /// Directory of lock records, registers and queues.
@@ -98,6 +102,28 @@ pub fn buried_register(name: &WorktreeName, epoch: Epoch) -> RepoPath {
 /// The epoch of a buried register of `name`, if `file` is one.
 pub fn buried_epoch(name: &WorktreeName, file: &str) -> Option<Epoch> {
     file.strip_prefix(name.as_str())?.strip_prefix(".fence-")?.parse().ok()
+}
+
+/// Whose lock record a file of that name in [`locks`] is.
+pub fn worktree_of_lock(file: &str) -> Option<WorktreeName> {
+    file.strip_suffix(".lock")?.parse().ok()
+}
+
+/// Whose queue a directory of that name in [`locks`] is.
+pub fn worktree_of_queue(file: &str) -> Option<WorktreeName> {
+    file.strip_suffix(".queue")?.parse().ok()
+}
+
+/// Whose temporary file of that name in [`locks`] is, and its mark.
+pub fn lock_tmp_of(file: &str) -> Option<(WorktreeName, &str)> {
+    let (name, mark) = file.rsplit_once(".tmp-")?;
+    Some((name.parse().ok()?, mark))
+}
+
+/// Whose buried register a directory of that name in [`locks`] is.
+pub fn worktree_of_buried(file: &str) -> Option<(WorktreeName, Epoch)> {
+    let (name, epoch) = file.rsplit_once(".fence-")?;
+    Some((name.parse().ok()?, epoch.parse().ok()?))
 }
 
 /// Whose register a directory of that name in [`locks`] is.
@@ -149,8 +175,13 @@ pub fn tombstone_tmp(id: SnapshotId, op: OpNonce) -> RepoPath {
 
 /// Is a file of that name in [`snapshots`] a tombstone that is being written?
 pub fn is_tombstone_tmp(file: &str) -> bool {
-    file.split_once(".gone-tmp-")
-        .is_some_and(|(id, op)| id.parse::<SnapshotId>().is_ok() && op.parse::<OpNonce>().is_ok())
+    id_of_tombstone_tmp(file).is_some()
+}
+
+/// Whose tombstone is being written to a file of that name in [`snapshots`].
+pub fn id_of_tombstone_tmp(file: &str) -> Option<SnapshotId> {
+    let (id, op) = file.split_once(".gone-tmp-")?;
+    op.parse::<OpNonce>().ok().and_then(|_| id.parse().ok())
 }
 
 /// The full tree of the snapshot in `dir`.
@@ -203,6 +234,12 @@ pub fn tag_tmp(name: &TagName, op: OpNonce) -> RepoPath {
     tags().plain_child(&format!("{name}.tmp-{op}"))
 }
 
+/// Which tag is being written to a file of that name in [`tags`].
+pub fn tag_of_tmp(file: &str) -> Option<TagName> {
+    let (name, op) = file.rsplit_once(".tmp-")?;
+    op.parse::<OpNonce>().ok().and_then(|_| name.parse().ok())
+}
+
 /// Directory of audit logs, one file a writer.
 pub fn audit() -> RepoPath {
     control("audit")
@@ -228,6 +265,27 @@ pub fn staged(name: &str) -> std::io::Result<RepoPath> {
 /// carries the register's last state, so that doctor knows whose they were.
 pub fn removed_payload(name: &WorktreeName, mark: &str) -> RepoPath {
     staging().plain_child(&format!("removed-{name}-{mark}"))
+}
+
+/// Where repairs put what they take out of the way. Nothing here is ever
+/// deleted by JVS.
+pub fn quarantine() -> RepoPath {
+    control("quarantine")
+}
+
+/// What one repair put aside: a directory of its own, so that names are kept.
+pub fn quarantined(op: OpNonce) -> RepoPath {
+    quarantine().plain_child(&op.to_string())
+}
+
+/// What the last probe of the mount came to.
+pub fn probe_verdict() -> RepoPath {
+    control("probe.json")
+}
+
+/// The verdict while it is being written.
+pub fn probe_verdict_tmp(op: OpNonce) -> RepoPath {
+    control(&format!("probe.json.tmp-{op}"))
 }
 
 /// Where the filesystem that `dir` is on is tested: hidden, so that a register

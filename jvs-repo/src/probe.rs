@@ -8,11 +8,13 @@
 
 mod mount;
 mod promise;
+mod second;
 
 use std::fmt;
 use std::io;
 
 pub use mount::{Filesystem, JuiceFs};
+pub use second::{Staleness, staleness};
 
 use crate::code::{Code, Coded, code_of_io};
 use crate::entropy::Entropy;

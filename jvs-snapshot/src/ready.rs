@@ -22,7 +22,7 @@ struct Mark {
 }
 
 /// The only bytes that the READY of a snapshot with this descriptor may have.
-pub(crate) fn bytes(id: SnapshotId, descriptor_checksum: Digest) -> Vec<u8> {
+pub fn bytes(id: SnapshotId, descriptor_checksum: Digest) -> Vec<u8> {
     json::canonical(&Mark { version: 1, snapshot_id: id, descriptor_checksum })
 }
 

@@ -8,6 +8,7 @@ use jvs_repo::id::OpNonce;
 
 use super::Lookup;
 use super::waiter::{Mark, Waiter};
+use crate::liveness;
 use crate::session::Session;
 
 /// How often a waiter gives a sign of life.
@@ -32,6 +33,10 @@ impl Here {
     pub(super) fn of(session: &Session) -> Self {
         let identity = session.identity();
         Here { boot: Mark::of_boot(&identity.boot_id), pid_namespace: identity.pid_namespace }
+    }
+
+    pub(super) fn at(here: liveness::Here<'_>) -> Self {
+        Here { boot: Mark::of_boot(here.boot_id), pid_namespace: here.pid_namespace }
     }
 
     /// Is the waiter's process there? `None` if that cannot be known from here.

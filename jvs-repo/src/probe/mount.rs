@@ -93,7 +93,7 @@ impl Filesystem {
     }
 
     /// What its kind and its options alone let one say.
-    pub(super) fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
         let mut say = |severity, subject, message: String, remedy: &str| {
             findings.push(Finding { severity, subject, message, remedy: remedy.to_owned() });

@@ -35,6 +35,21 @@ pub struct PosixStore {
     no_openat2: AtomicBool,
 }
 
+/// How much room a filesystem has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Nothing can be written.
+    pub read_only: bool,
+    /// Bytes altogether.
+    pub bytes: u64,
+    /// Bytes that this user may still use.
+    pub bytes_free: u64,
+    /// Files altogether; 0 if there is no limit.
+    pub inodes: u64,
+    /// Files that this user may still make.
+    pub inodes_free: u64,
+}
+
 impl PosixStore {
     /// Opens the repository at `root`. The path up to it may contain symlinks:
     /// it is the user's own word; nothing below it is.
@@ -91,6 +106,18 @@ impl PosixStore {
     pub fn move_entry(&self, from: &RepoPath, name: &OsStr, to: &RepoPath) -> io::Result<()> {
         let (from, to) = (self.open_dir(from)?, self.open_dir(to)?);
         Ok(fs::renameat_with(&from, name, &to, name, RenameFlags::NOREPLACE)?)
+    }
+
+    /// How much room the filesystem of the root has.
+    pub fn space(&self) -> io::Result<Space> {
+        let stat = fs::fstatvfs(&self.root)?;
+        Ok(Space {
+            read_only: stat.f_flag.contains(fs::StatVfsMountFlags::RDONLY),
+            bytes: stat.f_blocks.saturating_mul(stat.f_frsize),
+            bytes_free: stat.f_bavail.saturating_mul(stat.f_frsize),
+            inodes: stat.f_files,
+            inodes_free: stat.f_favail,
+        })
     }
 
     /// Claims the root for as long as this store is open; false if another
