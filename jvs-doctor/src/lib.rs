@@ -1,11 +1,34 @@
 //! What is wrong with a repository, and what can safely be done about it.
 //!
 //! **Responsibility.** Findings and their remedies. A remedy changes something
-//! only if it is proven that nobody can still need it.
+//! only if it is proven that nobody can still need it, or through the lock.
 //!
 //! **Must not know.** How a lock is decided or a snapshot captured; it asks the
 //! crates that do. The terminal, the environment.
 //!
+//! # How it is used
+//! [`examine`] looks and changes nothing; [`treat`] applies remedies in a safe
+//! order, one at a time, each with its event in the audit log, and looks again
+//! until nothing changes any more.
+//!
 //! # Limitations
-//! Nothing is examined yet: the crate holds the place of this part in the order
-//! of dependencies.
+//! The content of snapshots' files is not read: that is what verifying them is
+//! for. Only processes of this boot and PID namespace can be known to have
+//! ended. What a later version of JVS wrote is reported and left alone.
+
+mod check;
+pub mod examine;
+pub mod finding;
+pub mod patient;
+pub mod proof;
+mod rebuild;
+pub mod remedy;
+mod survey;
+mod treat;
+
+pub use examine::{Clocks, Examination, Vitals, examine};
+pub use finding::{Check, Depth, Finding, Outcome, Severity};
+pub use patient::{Patient, Payloads, Surroundings};
+pub use rebuild::Rebuild;
+pub use remedy::Remedy;
+pub use treat::{Care, treat};

@@ -3,6 +3,7 @@
 mod audit;
 mod config;
 mod demo;
+mod doctor;
 mod hot;
 mod init;
 mod keeper;
@@ -21,6 +22,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 pub(crate) use audit::AuditArgs;
 pub(crate) use config::ConfigCommand;
 pub(crate) use demo::DemoArgs;
+pub(crate) use doctor::{DoctorArgs, Format};
 pub(crate) use init::InitArgs;
 pub(crate) use keeper::{Follow, KeeperArgs, OnLoss};
 pub(crate) use lock::{
@@ -98,6 +100,7 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     Verify(VerifyArgs),
     Gc(GcArgs),
+    Doctor(DoctorArgs),
     Audit(AuditArgs),
     /// Show and change the repository's policy
     #[command(subcommand)]
@@ -125,6 +128,7 @@ impl Command {
             Command::Info(_) => "info",
             Command::Tag(_) => "tag",
             Command::Gc(_) => "gc",
+            Command::Doctor(_) => "doctor",
             Command::Audit(_) => "audit",
             Command::Config(command) => command.name(),
             Command::Completions(_) => "completions",
@@ -155,7 +159,15 @@ pub(crate) enum Words {
 /// Is one JSON document wanted? Asked before parsing, so that a command line
 /// that is wrong is told so in the form that its caller reads.
 pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
-    words.iter().skip(1).take_while(|word| *word != "--").any(|word| word == "--json")
+    let mut words = words.iter().skip(1).take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        let says = |text: &str| word == text;
+        let follows = says("--format") && words.clone().next().is_some_and(|next| next == "json");
+        if says("--json") || says("--format=json") || follows {
+            return true;
+        }
+    }
+    false
 }
 
 /// Reads the command line.

@@ -5,6 +5,7 @@ mod completions;
 mod config;
 mod demo;
 mod diff;
+mod doctor;
 mod gc;
 mod history;
 mod info;
@@ -40,6 +41,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Info(args) => info::run(context, &args),
         Command::Tag(args) => tag::run(context, &args),
         Command::Gc(args) => gc::run(context, &args),
+        Command::Doctor(args) => doctor::run(context, &args),
         Command::Audit(args) => audit::run(context, &args),
         Command::Config(command) => config::run(context, &command),
         Command::Completions(args) => completions::run(&args),

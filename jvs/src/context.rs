@@ -104,6 +104,11 @@ impl<'a> Context<'a> {
         Ok(Repo::open(&self.locate()?.root)?)
     }
 
+    /// The root of the repository that is meant, whatever state it is in.
+    pub(crate) fn root(&self) -> Result<PathBuf, Failure> {
+        Ok(self.locate()?.root)
+    }
+
     /// The repository and the worktree that are meant: the one given, the one
     /// the user stands in, else `main`.
     pub(crate) fn here(&self) -> Result<Here, Failure> {

@@ -7,19 +7,20 @@ use jvs_repo::code::{Code, Coded, code_of_io};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::render::Output;
+use crate::render::{Done, Output};
 
 /// Why a command failed. `?` makes it from anything that is [`Coded`].
 #[derive(Debug)]
 pub(crate) struct Failure {
     error: Box<dyn Coded>,
     preface: String,
+    report: Option<Box<Done>>,
     dies_of: Option<Signal>,
 }
 
 impl<E: Coded + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Failure { error: Box::new(error), preface: String::new(), dies_of: None }
+        Failure { error: Box::new(error), preface: String::new(), report: None, dies_of: None }
     }
 }
 
@@ -44,6 +45,16 @@ impl Failure {
 
     pub(crate) fn dies_of(&self) -> Option<Signal> {
         self.dies_of
+    }
+
+    /// What the command has to say although it failed: on standard output.
+    pub(crate) fn with_report(mut self, report: Done) -> Self {
+        self.report = Some(Box::new(report));
+        self
+    }
+
+    pub(crate) fn report(&self) -> Option<&Done> {
+        self.report.as_deref()
     }
 
     pub(crate) fn preface(&self) -> &str {

@@ -146,10 +146,14 @@ impl Output {
     /// Says that a command failed.
     pub(crate) fn failed(self, command: &str, failure: &Failure) -> ExitCode {
         if self.json {
-            let document = Envelope::new(command, Answer::Error(ErrorBody::of(failure)));
+            let mut document = Envelope::new(command, Answer::Error(ErrorBody::of(failure)));
+            document.data = failure.report().map(|done| &done.data);
             // The exit code still tells what a reader that went away cannot read.
             let _ = print_line(&document);
         } else {
+            if let Some(done) = failure.report() {
+                let _ = self.say(command, done);
+            }
             self.complain(failure);
         }
         ExitCode::from(failure.code().exit())
@@ -265,6 +269,9 @@ struct Envelope<'a> {
     ok: bool,
     #[serde(flatten)]
     answer: Answer<'a>,
+    /// What a command that failed has to say all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<&'a Value>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
 }
@@ -294,7 +301,7 @@ enum Details {
 impl<'a> Envelope<'a> {
     fn new(command: &'a str, answer: Answer<'a>) -> Self {
         let ok = matches!(answer, Answer::Data(_));
-        Envelope { schema: "jvs/1", command, ok, answer, warnings: &[] }
+        Envelope { schema: "jvs/1", command, ok, answer, data: None, warnings: &[] }
     }
 }
 

@@ -27,6 +27,7 @@ transcripts! {
     config_set
     demo
     diff
+    doctor
     gc
     history
     info

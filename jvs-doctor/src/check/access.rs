@@ -1,0 +1,130 @@
+//! Symlinks, permissions, owners and strangers in the control plane.
+
+use jvs_repo::layout;
+use jvs_repo::store::{Kind, RepoPath, Stat};
+
+use crate::finding::{Check, Report};
+use crate::remedy::Remedy;
+use crate::survey::Survey;
+
+const OTHERS_WRITE: u32 = 0o002;
+const STICKY: u32 = 0o1000;
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    let store = survey.store();
+    let Ok(root) = store.stat(&layout::control_dir()) else { return };
+    look(&layout::control_dir(), &root, &root, report);
+    for path in [layout::format(), layout::config()] {
+        if let Ok(stat) = store.stat(&path) {
+            look(&path, &stat, &root, report);
+        }
+    }
+    for dir in layout::skeleton() {
+        let Ok(stat) = store.stat(&dir) else { continue };
+        look(&dir, &stat, &root, report);
+        if dir == layout::staging() {
+            continue;
+        }
+        let Ok(entries) = store.list(&dir) else { continue };
+        for entry in entries {
+            let Some(path) = entry.name.to_str().and_then(|name| dir.child(name).ok()) else {
+                let path = format!("{dir}/{}", entry.name.to_string_lossy());
+                report
+                    .add(Check::ForeignFile, path, "its name is not UTF-8: JVS did not make it")
+                    .advice("move it away");
+                continue;
+            };
+            let Ok(stat) = store.stat(&path) else { continue };
+            if stat.kind == Kind::Symlink {
+                let known = told_elsewhere(&dir, path.split().1);
+                if !known {
+                    report
+                        .add(Check::Symlink, &path, "a symlink lies in the control plane")
+                        .remedy(Remedy::Quarantine { path: path.clone() });
+                }
+                continue;
+            }
+            look(&path, &stat, &root, report);
+            if dir == layout::snapshots() && stat.kind == Kind::Directory {
+                inside_snapshot(survey, &path, &root, report);
+            }
+            if is_foreign(&dir, path.split().1) {
+                report
+                    .add(Check::ForeignFile, &path, "JVS did not put it there")
+                    .advice("move it away if you know what it is");
+            }
+        }
+    }
+}
+
+/// Registers and metadata that are symlinks have checks that know more.
+fn told_elsewhere(dir: &RepoPath, name: &str) -> bool {
+    (*dir == layout::locks() && layout::worktree_of_register(name).is_some())
+        || (*dir == layout::worktree_records() && layout::worktree_of_record(name).is_some())
+}
+
+fn is_foreign(dir: &RepoPath, name: &str) -> bool {
+    if *dir == layout::locks() {
+        let known = layout::worktree_of_register(name).is_some()
+            || layout::worktree_of_lock(name).is_some()
+            || layout::worktree_of_queue(name).is_some()
+            || layout::worktree_of_buried(name).is_some()
+            || layout::lock_tmp_of(name).is_some()
+            || name.strip_suffix(".json").is_some();
+        !known
+    } else if *dir == layout::snapshots() {
+        layout::id_of_snapshot(name).is_none()
+            && layout::id_of_tombstone(name).is_none()
+            && !layout::is_tombstone_tmp(name)
+    } else if *dir == layout::tags() {
+        layout::tag_of_record(name).is_none() && layout::tag_of_tmp(name).is_none()
+    } else if *dir == layout::worktree_records() {
+        layout::worktree_of_record(name).is_none() && !layout::is_worktree_record_tmp(name)
+    } else if *dir == layout::audit() {
+        let writer = name.strip_suffix(".jsonl");
+        writer.is_none_or(|w| w.parse::<jvs_repo::audit::WriterId>().is_err())
+    } else {
+        false
+    }
+}
+
+fn inside_snapshot(survey: &Survey<'_, '_>, dir: &RepoPath, root: &Stat, report: &mut Report) {
+    for path in [
+        layout::descriptor(dir),
+        layout::manifest(dir),
+        layout::ready(dir),
+        layout::ready_staged(dir),
+        layout::snapshot_payload(dir),
+    ] {
+        let Ok(stat) = survey.store().stat(&path) else { continue };
+        if stat.kind == Kind::Symlink {
+            report
+                .add(Check::Symlink, &path, "a symlink lies in a snapshot's control files")
+                .remedy(Remedy::Quarantine { path: path.clone() });
+        } else if path != layout::snapshot_payload(dir) {
+            look(&path, &stat, root, report);
+        }
+    }
+}
+
+fn look(path: &RepoPath, stat: &Stat, root: &Stat, report: &mut Report) {
+    let directory = stat.kind == Kind::Directory;
+    let needed = if directory { 0o700 } else { 0o400 };
+    let fix = if directory { "0755" } else { "0644" };
+    let problem = if stat.mode & needed != needed {
+        Some("its owner cannot use it")
+    } else if stat.mode & OTHERS_WRITE != 0 && stat.mode & STICKY == 0 {
+        Some("everybody may write it")
+    } else {
+        None
+    };
+    if let Some(problem) = problem {
+        let message = format!("{problem}: its mode is {:04o}", stat.mode & 0o7777);
+        report.add(Check::Mode, path, message).advice(format!("chmod {fix} {path}"));
+    }
+    if directory && stat.uid != root.uid && layout::skeleton().contains(path) {
+        let message =
+            format!("it belongs to user {}, the repository to user {}", stat.uid, root.uid);
+        report.add(Check::Owner, path, message).advice(format!("chown {} {path}", root.uid));
+    }
+}

@@ -1,0 +1,94 @@
+//! The skeleton: format, configuration, directories.
+
+use jvs_repo::code::Coded;
+use jvs_repo::json::{Reason, RecordError};
+use jvs_repo::layout;
+use jvs_repo::record::format::{Format, FormatError};
+use jvs_repo::store::Kind;
+
+use crate::finding::{Check, Report};
+use crate::remedy::Remedy;
+use crate::survey::{Survey, is_absent, is_symlink};
+
+pub(crate) fn format(
+    read: &Result<Option<Format>, FormatError>,
+    survey: Option<&Survey<'_, '_>>,
+    report: &mut Report,
+) {
+    let path = layout::format();
+    // Registers of today's shape prove which format it was.
+    let known = survey.is_some_and(|survey| survey.registers.values().any(Result::is_ok));
+    let rewrite = |replace| known.then_some(Remedy::RewriteFormat { replace });
+    let advice = "restore it from a backup";
+    match read {
+        Ok(Some(_)) => {}
+        Ok(None) => {
+            report
+                .add(Check::FormatMissing, &path, "the format file is missing")
+                .advice(advice)
+                .maybe(rewrite(false));
+        }
+        Err(error @ FormatError::Unsupported { .. }) => {
+            report
+                .add(Check::FormatUnsupported, &path, error.to_string())
+                .advice(error.hint().unwrap_or_default());
+        }
+        Err(FormatError::Record(RecordError { reason: Reason::Io(error), .. })) => {
+            if is_symlink(error) {
+                report
+                    .add(Check::Symlink, &path, "the format file is a symlink")
+                    .remedy(Remedy::Quarantine { path: path.clone() });
+            } else {
+                report.unreadable(&path, error);
+            }
+        }
+        Err(error) => {
+            report
+                .add(Check::FormatInvalid, &path, error.to_string())
+                .advice(advice)
+                .maybe(rewrite(true));
+        }
+    }
+}
+
+pub(crate) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    config(survey, report);
+    for dir in layout::skeleton() {
+        match survey.store().stat(&dir) {
+            Ok(stat) if stat.kind == Kind::Directory => {}
+            Ok(stat) if stat.kind == Kind::Symlink => {
+                report
+                    .add(Check::Symlink, &dir, "a symlink stands in place of a control directory")
+                    .remedy(Remedy::Quarantine { path: dir });
+            }
+            Ok(_) => {
+                report
+                    .add(Check::NotADirectory, &dir, "it is not a directory")
+                    .remedy(Remedy::Quarantine { path: dir });
+            }
+            Err(error) if is_absent(&error) => {
+                report
+                    .add(Check::DirectoryMissing, &dir, "the control directory is missing")
+                    .remedy(Remedy::MakeDirectory(dir));
+            }
+            Err(error) => report.unreadable(&dir, &error),
+        }
+    }
+}
+
+fn config(survey: &Survey<'_, '_>, report: &mut Report) {
+    let Err(error) = &survey.config else { return };
+    let path = layout::config();
+    match survey.store().stat(&path) {
+        Ok(stat) if stat.kind == Kind::Symlink => {
+            report
+                .add(Check::Symlink, &path, "the configuration is a symlink")
+                .remedy(Remedy::Quarantine { path });
+        }
+        _ => {
+            report
+                .add(Check::ConfigInvalid, &path, error.to_string())
+                .advice(error.hint().unwrap_or_else(|| format!("edit {path}")));
+        }
+    }
+}

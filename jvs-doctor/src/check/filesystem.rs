@@ -1,0 +1,78 @@
+//! The filesystem: its kind, its options, its room, and what the last probe
+//! found.
+
+use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::layout;
+use jvs_repo::probe::Severity as Promise;
+
+use crate::finding::{Check, Report, Severity};
+use crate::survey::Survey;
+
+/// Less free than one part in so many is nearly full.
+const NEARLY_FULL: u64 = 50;
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    let around = &survey.patient.surroundings;
+    let at = around.filesystem.mount_point.display().to_string();
+    for seen in around.filesystem.findings() {
+        let check = match seen.subject {
+            "untried_filesystem" => Check::FsUntried,
+            "juicefs_options" => Check::FsOptionsUnknown,
+            "juicefs_readdir_cache" => Check::FsReaddirCache,
+            "juicefs_writeback" => Check::FsWriteback,
+            "juicefs_cache" => Check::FsCache,
+            "juicefs_version" => Check::FsVersion,
+            _ => Check::FsPromise,
+        };
+        let found = report.add(check, &at, seen.message).advice(seen.remedy);
+        if seen.severity == Promise::Unsafe {
+            found.severity(Severity::Error);
+        }
+    }
+    let Some(space) = around.space else { return };
+    if space.read_only {
+        report
+            .add(Check::FsReadOnly, &at, "the filesystem is mounted read-only")
+            .advice("mount it for writing; no lock can be taken and none released");
+    }
+    let low = |free: u64, all: u64| all > 0 && free < all / NEARLY_FULL;
+    if low(space.bytes_free, space.bytes) || low(space.inodes_free, space.inodes) {
+        let message = format!(
+            "the filesystem is nearly full: {} of {} MiB and {} of {} inodes are free",
+            space.bytes_free >> 20,
+            space.bytes >> 20,
+            space.inodes_free,
+            space.inodes
+        );
+        report
+            .add(Check::FsFull, &at, message)
+            .advice("free some space: `jvs gc --dry-run` shows what nobody needs");
+    }
+}
+
+/// What we deleted may stay in the volume's trash.
+pub(super) fn trash(survey: &Survey<'_, '_>, report: &mut Report) {
+    let filesystem = &survey.patient.surroundings.filesystem;
+    if filesystem.juicefs.is_none() {
+        return;
+    }
+    const DAY_MS: u64 = 24 * 3600 * 1000;
+    let collected: usize = survey
+        .logs
+        .events
+        .iter()
+        .map(|logged| &logged.event)
+        .filter(|event| event.kind == Kind::Gc && event.phase == Phase::Done)
+        .filter(|event| event.at_ms().is_some_and(|at| survey.began.wall.since(at) < DAY_MS))
+        .filter_map(|event| event.details.as_ref()?.get("snapshots")?.as_array().map(Vec::len))
+        .sum();
+    if collected > 0 {
+        let message = format!(
+            "{collected} snapshots were collected in the last day; unless the volume's trash is \
+             off, their files still take up space there"
+        );
+        report
+            .add(Check::FsTrash, layout::snapshots(), message)
+            .advice("`juicefs status META-URL` shows TrashDays; the volume frees them by itself");
+    }
+}

@@ -1,0 +1,68 @@
+//! Leases and freezes that are over, and keepers that are gone.
+
+use jvs_lock::Word;
+use jvs_lock::judge::Standing;
+use jvs_lock::liveness::{Here, Liveness, keeper_liveness};
+use jvs_lock::span::Span;
+use jvs_lock::state::Hold;
+use jvs_repo::layout;
+
+use crate::finding::{Check, Report};
+use crate::remedy::Remedy;
+use crate::survey::Survey;
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    let boot_id = survey.patient.seams.clock.boot_id();
+    let around = &survey.patient.surroundings;
+    let here = Here { boot_id: &boot_id, pid_namespace: around.pid_namespace };
+    for (worktree, view) in &survey.views {
+        let path = layout::register(worktree);
+        let who = match view.record() {
+            Some(record) => format!("session {} ({})", record.session_id, record.holder_id),
+            None => "an unknown session".to_owned(),
+        };
+        let over = match view.expires() {
+            Some(expires) => Span(view.at.wall.since(expires)).to_string(),
+            None => continue,
+        };
+        let stands = view.judgement.as_ref().map(|judged| judged.standing);
+        match (view.word(), view.state.hold) {
+            (Word::Expired, _) => {
+                let message = format!("the lease of {who} ended {over} ago");
+                report
+                    .add(Check::LockExpired, path, message)
+                    .of(worktree)
+                    .advice(format!("wait, then take it: jvs lock acquire -w {worktree}"));
+            }
+            (Word::Stealable, _) => {
+                let message = format!("the lease of {who} ended {over} ago and was not released");
+                report
+                    .add(Check::LockAbandoned, path, message)
+                    .of(worktree)
+                    .remedy(Remedy::Free(worktree.clone()));
+            }
+            (_, Hold::Frozen(_)) if stands == Some(Standing::Stealable) => {
+                let message = format!("the freeze by {who} ended {over} ago and was not lifted");
+                report
+                    .add(Check::FreezeStale, path, message)
+                    .of(worktree)
+                    .remedy(Remedy::Unfreeze(worktree.clone()));
+            }
+            _ => {}
+        }
+        let keeper = view.record().and_then(|record| record.keeper.as_ref());
+        let dead =
+            keeper.filter(|keeper| keeper_liveness(keeper, here, around.lookup) == Liveness::Dead);
+        if let (Some(keeper), Word::Held) = (dead, view.word()) {
+            let message = format!(
+                "process {}, which renewed the lease of {who}, has ended; the lease ends in {}",
+                keeper.pid,
+                Span(view.remaining_ms())
+            );
+            report
+                .add(Check::KeeperDead, layout::lock_record(worktree), message)
+                .of(worktree)
+                .advice("its session can go on with `jvs lock acquire`; else wait until it ends");
+        }
+    }
+}

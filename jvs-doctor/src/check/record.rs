@@ -1,0 +1,115 @@
+//! Lock records: details of the holder, never asked who holds.
+
+use jvs_lock::legacy;
+use jvs_lock::record::{Found, Record};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+
+use crate::finding::{Check, Report};
+use crate::proof::Proof;
+use crate::remedy::Remedy;
+use crate::survey::Survey;
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    legacy_locks(survey, report);
+    for (worktree, view) in &survey.views {
+        let path = layout::lock_record(worktree);
+        let held = view.state.hold.claim().is_some();
+        let quarantine = || (!held).then(|| Remedy::Quarantine { path: path.clone() });
+        match &view.found {
+            Found::Nothing if held => {
+                // Its holder may be about to write it.
+                if !still_missing(survey, worktree) {
+                    continue;
+                }
+                report
+                    .add(Check::RecordMissing, &path, "the lock is held, but has no record")
+                    .of(worktree)
+                    .advice(
+                        "nothing needs to be done: the register says who holds, and the next \
+                         renewal writes the record",
+                    );
+            }
+            Found::Nothing => {}
+            Found::Record(record) if record.is_of(&view.state) => {}
+            Found::Record(record) => stale(survey, worktree, record, report),
+            Found::Unreadable(_) if is_legacy(survey, worktree) => {}
+            Found::Unreadable(why) => {
+                let bytes = survey.store().read(&path, 64 * 1024).unwrap_or_default();
+                let other = serde_json::from_slice::<Record>(&bytes).ok();
+                let (check, message) = match other {
+                    Some(record) if record.worktree_id != *worktree => (
+                        Check::RecordForeign,
+                        format!("the lock record is about worktree '{}'", record.worktree_id),
+                    ),
+                    _ => (Check::RecordTorn, format!("the lock record cannot be read: {why}")),
+                };
+                report
+                    .add(check, &path, message)
+                    .of(worktree)
+                    .advice(
+                        "nothing needs to be done while the lock is held: the next renewal or \
+                         holder writes it anew",
+                    )
+                    .maybe(quarantine());
+            }
+        }
+    }
+    for file in &survey.locks {
+        let Some(worktree) = layout::worktree_of_lock(file) else { continue };
+        if !survey.registers.contains_key(&worktree) {
+            let path = layout::lock_record(&worktree);
+            report
+                .add(Check::RecordForeign, &path, "a lock record of a worktree that there is not")
+                .remedy(Remedy::Quarantine { path: path.clone() });
+        }
+    }
+}
+
+fn still_missing(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
+    const MOMENT_MS: u64 = 50;
+    survey.patient.seams.clock.sleep_ms(MOMENT_MS);
+    survey.is_missing(&layout::lock_record(worktree)) && survey.is_unchanged(worktree)
+}
+
+fn stale(survey: &Survey<'_, '_>, worktree: &WorktreeName, record: &Record, report: &mut Report) {
+    let Ok(state) = survey.read_again(worktree) else { return };
+    if record.is_of(&state) {
+        return;
+    }
+    let proof = Proof::fenced(&state, record.epoch, record.fencing_token)
+        .or_else(|| Proof::released(&state, record.fencing_token));
+    let message = format!(
+        "the lock record is about token {} of session {}, whose hold is over",
+        record.fencing_token, record.session_id
+    );
+    let remedy = proof.map(|proof| Remedy::RemoveRecord { worktree: worktree.clone(), proof });
+    report
+        .add(Check::RecordStale, layout::lock_record(worktree), message)
+        .of(worktree)
+        .advice("nothing needs to be done: the next holder replaces it")
+        .maybe(remedy);
+}
+
+fn is_legacy(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
+    legacy::find(survey.store(), worktree).is_ok_and(|found| !found.is_empty())
+}
+
+fn legacy_locks(survey: &Survey<'_, '_>, report: &mut Report) {
+    for worktree in survey.registers.keys() {
+        let ours = layout::lock_record(worktree);
+        let theirs = layout::legacy_lock(worktree);
+        let there = |path: &jvs_repo::store::RepoPath| survey.locks.contains(path.split().1);
+        if !there(&ours) && !there(&theirs) {
+            continue;
+        }
+        for lock in legacy::find(survey.store(), worktree).unwrap_or_default() {
+            let message =
+                format!("worktree '{worktree}' is locked {}", lock.described(survey.began.wall));
+            report
+                .add(Check::RecordLegacy, &lock.path, message)
+                .of(worktree)
+                .remedy(Remedy::Migrate(worktree.clone()));
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The fence registers: exactly one entry, a state, and one that follows from
+//! the history.
+
+use jvs_lock::history;
+use jvs_repo::audit::Phase;
+use jvs_repo::id::Seq;
+use jvs_repo::layout;
+use jvs_repo::store::Kind;
+
+use crate::finding::{Check, Depth, Report};
+use crate::rebuild;
+use crate::remedy::Remedy;
+use crate::survey::{Fault, Survey};
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    for (worktree, read) in &survey.registers {
+        let path = layout::register(worktree);
+        let fault = match read {
+            Ok(state) => {
+                if state.seq == Seq(0) && !state.is_birth() {
+                    let message = "its first state does not commit to itself: its name was changed";
+                    let rebuilt = (survey.depth == Depth::Full)
+                        .then(|| rebuild::plan_regressed(survey, worktree, state));
+                    let found = report.add(Check::RegisterChain, path, message).of(worktree);
+                    told(found, rebuilt);
+                }
+                continue;
+            }
+            Err(fault) => fault,
+        };
+        let (check, message) = match fault {
+            Fault::Missing => (Check::RegisterMissing, "there is no fence register".to_owned()),
+            Fault::Empty => (Check::RegisterEmpty, "the fence register is empty".to_owned()),
+            Fault::Several(states) => (
+                Check::RegisterTwo,
+                format!(
+                    "the fence register has {} entries: a sync or restore tool brought one back",
+                    states.len()
+                ),
+            ),
+            Fault::Unparsable(names) => (
+                Check::RegisterUnparsable,
+                format!(
+                    "the fence register has an entry that is not a state: {}",
+                    names.join(", ")
+                ),
+            ),
+            Fault::Newer(name) => (
+                Check::RegisterNewer,
+                format!("the fence register was written by a later version of jvs: {name}"),
+            ),
+            Fault::NotADirectory(Kind::Symlink) => {
+                (Check::Symlink, "a symlink stands in place of the fence register".to_owned())
+            }
+            Fault::NotADirectory(_) => {
+                (Check::NotADirectory, "the fence register is not a directory".to_owned())
+            }
+            Fault::Io(error) => {
+                report.unreadable(&path, error);
+                continue;
+            }
+        };
+        let plan = (survey.depth == Depth::Full).then(|| rebuild::plan(survey, worktree, fault));
+        told(report.add(check, path, message).of(worktree), plan);
+    }
+}
+
+fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, String>>) {
+    match plan {
+        Some(Ok(rebuild)) => {
+            found.remedy(Remedy::Rebuild(Box::new(rebuild)));
+        }
+        Some(Err(ask)) => {
+            found.advice(ask);
+        }
+        None => {
+            found.advice(
+                "stop all writers of this worktree, then run `jvs doctor --strict --repair`",
+            );
+        }
+    }
+}
+
+/// A register that is older than what was committed through it.
+pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
+    for (worktree, read) in &survey.registers {
+        let Ok(seen) = read else { continue };
+        // READ again, after everything that it is compared with was read: what
+        // was committed meanwhile is no fault.
+        let Ok(state) = survey.read_again(worktree) else { continue };
+        let key = (state.epoch.counter, state.generation.0);
+        let ahead = survey.snapshots.values().filter(|snap| snap.ready);
+        let ahead = ahead
+            .filter_map(|snap| snap.described())
+            .filter(|d| d.worktree_id == *worktree && (d.epoch.counter, d.commit_seq.0) > key);
+        let ahead = ahead.max_by_key(|d| (d.epoch.counter, d.commit_seq));
+        let behind_log = survey.logs.events.iter().filter_map(|logged| {
+            let event = &logged.event;
+            let mine = event.worktree.as_ref() == Some(worktree) && event.phase == Phase::Done;
+            let to: jvs_lock::State = event.to.as_deref().filter(|_| mine)?.parse().ok()?;
+            let newer = (to.epoch.counter, to.seq) > (state.epoch.counter, state.seq);
+            newer.then_some((logged.place, to))
+        });
+        let behind_log: Option<(history::Place, _)> =
+            behind_log.max_by_key(|(_, to)| (to.epoch.counter, to.seq));
+        let message = match (ahead, behind_log) {
+            (Some(d), _) => format!(
+                "the register has {} commits of life {}, but {} is commit {} of life {}: it was \
+                 restored from a backup or rolled back",
+                state.generation, state.epoch.counter, d.snapshot_id, d.commit_seq, d.epoch.counter
+            ),
+            (None, Some((place, to))) => format!(
+                "the register is at state {} of life {}, but {place} says that state {} of life \
+                 {} was reached: it was restored from a backup or rolled back",
+                state.seq, state.epoch.counter, to.seq, to.epoch.counter
+            ),
+            (None, None) => continue,
+        };
+        if *seen != state {
+            // Somebody works with it: the next look will tell.
+            continue;
+        }
+        let plan = rebuild::plan_regressed(survey, worktree, &state);
+        let path = layout::register(worktree);
+        told(report.add(Check::RegisterRegressed, path, message).of(worktree), Some(plan));
+    }
+}

@@ -1,0 +1,90 @@
+//! Work in progress, and what is left of work that is over.
+
+use jvs_repo::layout;
+use jvs_snapshot::garbage::Candidate;
+use jvs_snapshot::gc::Dead;
+use jvs_snapshot::staging_name::StagingName;
+
+use crate::finding::{Check, Report};
+use crate::proof::Proof;
+use crate::remedy::Remedy;
+use crate::survey::Survey;
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    for name in &survey.staging {
+        let shown = format!("{}/{}", layout::staging(), name.to_string_lossy());
+        let Some(parsed) = name.to_str().and_then(|name| name.parse::<StagingName>().ok()) else {
+            unknown(name.to_str().unwrap_or_default(), shown, report);
+            continue;
+        };
+        match &parsed {
+            StagingName::Snapshot(bound) => {
+                let parent_ready = bound.parent.is_some_and(|parent| survey.was_ready(parent));
+                let candidate = Candidate::new(bound, false, parent_ready);
+                let judging = survey.judging(&bound.worktree);
+                match judging.and_then(|state| Proof::garbage(state, &candidate)) {
+                    Some(proof) => {
+                        let message = format!("a snapshot that can never be committed: {proof}");
+                        let dead = Dead::Draft(parsed.clone());
+                        report
+                            .add(Check::StagedDead, shown, message)
+                            .of(&bound.worktree)
+                            .remedy(Remedy::Collect { dead, proof });
+                    }
+                    None => {
+                        let message = format!(
+                            "a snapshot of worktree '{}' that somebody may still commit",
+                            bound.worktree
+                        );
+                        report
+                            .add(Check::StagedInFlight, shown, message)
+                            .of(&bound.worktree)
+                            .advice("wait: the next change of holder proves it dead if it is");
+                    }
+                }
+            }
+            StagingName::Restore { worktree, epoch, token, .. } => {
+                let judging = survey.judging(worktree);
+                match judging.and_then(|state| Proof::fenced(state, *epoch, *token)) {
+                    Some(proof) => {
+                        let message = format!("an interrupted restore left it: {proof}");
+                        let dead = Dead::Restore(parsed.clone());
+                        report
+                            .add(Check::RestoreDead, shown, message)
+                            .of(worktree)
+                            .remedy(Remedy::Collect { dead, proof });
+                    }
+                    None => {
+                        report
+                            .add(Check::StagedInFlight, shown, "a restore that may be under way")
+                            .of(worktree)
+                            .advice("wait: the next change of holder proves it dead if it is");
+                    }
+                }
+            }
+            StagingName::Condemned { id, .. } => {
+                let message = format!("garbage collection set {id} aside and did not decide");
+                report
+                    .add(Check::GcUnfinished, shown, message)
+                    .remedy(Remedy::FinishGc(parsed.clone()));
+            }
+            StagingName::Doomed { .. } => {
+                report
+                    .add(Check::GcUnfinished, shown, "it was being deleted")
+                    .remedy(Remedy::FinishGc(parsed.clone()));
+            }
+        }
+    }
+}
+
+fn unknown(name: &str, shown: String, report: &mut Report) {
+    if name.starts_with("removed-") {
+        report
+            .add(Check::RemovedFiles, &shown, "files of a worktree that was removed by force")
+            .advice(format!("if no `jvs worktree remove` is running: rm -r {shown}"));
+    } else {
+        report
+            .add(Check::StagedUnknown, shown, "its name says nothing about whose it is")
+            .advice("if no jvs is running anywhere, move it away");
+    }
+}

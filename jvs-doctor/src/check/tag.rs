@@ -1,0 +1,38 @@
+//! Tags: readable, and standing for something.
+
+use jvs_repo::layout;
+use jvs_snapshot::tags;
+
+use crate::finding::{Check, Report};
+use crate::remedy::Remedy;
+use crate::survey::{Survey, is_symlink};
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    let Ok(all) = tags::list(survey.store()) else { return };
+    for (name, tag) in all.tags {
+        let path = layout::tag(&name);
+        match tag {
+            Err(error) => {
+                let link = matches!(&error.reason, jvs_repo::json::Reason::Io(e) if is_symlink(e));
+                if !link {
+                    report
+                        .add(Check::TagInvalid, &path, error.to_string())
+                        .remedy(Remedy::Quarantine { path: path.clone() });
+                }
+            }
+            Ok(tag) => {
+                let id = tag.snapshot_id;
+                let there =
+                    survey.snapshots.contains_key(&id) || !survey.is_missing(&layout::snapshot(id));
+                if !there && !survey.is_missing(&path) {
+                    let collected = survey.tombstones.contains_key(&id);
+                    let what = if collected { "was collected" } else { "is not there" };
+                    let message = format!("tag '{name}' stands for {id}, which {what}");
+                    report
+                        .add(Check::TagDangling, &path, message)
+                        .remedy(Remedy::Quarantine { path: path.clone() });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Temporary files: whose they are, and whether anybody can still need them.
+
+use jvs_repo::id::{Epoch, FencingToken, OpNonce, strict_decimal};
+use jvs_repo::layout;
+use jvs_repo::store::RepoPath;
+
+use crate::finding::{Check, Report};
+use crate::proof::Proof;
+use crate::remedy::Remedy;
+use crate::survey::Survey;
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    for file in &survey.locks {
+        let Some((worktree, mark)) = layout::lock_tmp_of(file) else { continue };
+        let path = layout::lock_tmp(&worktree, mark);
+        let state = survey.state(&worktree);
+        if let Some(op) = mark.strip_prefix("birth-").and_then(|op| op.parse::<OpNonce>().ok()) {
+            let proof = state.filter(|state| state.op != op).map(Proof::born);
+            tell(report, path, proof.map(|p| (p, true)));
+        } else if let Some((epoch, token)) = token_of(mark) {
+            let proof = state.and_then(|state| Proof::fenced(state, epoch, token));
+            tell(report, path, proof.map(|p| (p, false)));
+        } else {
+            tell(report, path, None);
+        }
+    }
+    for worktree in survey.registers.keys() {
+        dot_names(survey, &layout::register(worktree), report);
+    }
+    // What can only be renamed to a name that is taken.
+    each(survey, &layout::worktree_records(), report, |name| {
+        Some(layout::worktree_record(&layout::worktree_of_record_tmp(name)?))
+    });
+    each(survey, &layout::tags(), report, |name| Some(layout::tag(&layout::tag_of_tmp(name)?)));
+    each(survey, &layout::snapshots(), report, |name| {
+        Some(layout::tombstone(layout::id_of_tombstone_tmp(name)?))
+    });
+    control_dir(survey, report);
+}
+
+fn token_of(mark: &str) -> Option<(Epoch, FencingToken)> {
+    // <counter>-<salt>-<token>-<lock id>
+    let mut parts = mark.rsplitn(3, '-');
+    let (_lock_id, token, epoch) = (parts.next()?, parts.next()?, parts.next()?);
+    Some((epoch.parse().ok()?, FencingToken(strict_decimal(token)?)))
+}
+
+fn tell(report: &mut Report, path: RepoPath, proof: Option<(Proof, bool)>) {
+    match proof {
+        Some((proof, birth)) => {
+            let message = format!("a temporary file that nobody can still need: {proof}");
+            let remedy = match birth {
+                true => Remedy::RemoveBirth { path: path.clone(), proof },
+                false => Remedy::Remove { path: path.clone(), proof },
+            };
+            report.add(Check::TmpDead, path, message).remedy(remedy);
+        }
+        None => {
+            report
+                .add(Check::TmpUnproven, path, "a temporary file that somebody may be writing")
+                .advice("if no jvs is running anywhere, remove it");
+        }
+    }
+}
+
+/// Names that the register's readers do not count, made to shake a cache awake.
+fn dot_names(survey: &Survey<'_, '_>, register: &RepoPath, report: &mut Report) {
+    let Ok(entries) = survey.store().list(register) else { return };
+    for entry in entries {
+        let Some(name) = entry.name.to_str().filter(|name| name.starts_with(".probe-")) else {
+            continue;
+        };
+        if let Ok(path) = register.child(name) {
+            tell(report, path, Some((Proof::harmless(), false)));
+        }
+    }
+}
+
+fn each(
+    survey: &Survey<'_, '_>,
+    dir: &RepoPath,
+    report: &mut Report,
+    becomes: impl Fn(&str) -> Option<RepoPath>,
+) {
+    let Ok(entries) = survey.store().list(dir) else { return };
+    for entry in entries {
+        let Some(name) = entry.name.to_str() else { continue };
+        let (Some(to), Ok(path)) = (becomes(name), dir.child(name)) else { continue };
+        let proof = (!survey.is_missing(&to)).then(|| (Proof::taken(&to), false));
+        tell(report, path, proof);
+    }
+}
+
+/// Directly in the control directory there are tmp files of the format, the
+/// configuration and the probe, and nothing in their names proves them dead.
+fn control_dir(survey: &Survey<'_, '_>, report: &mut Report) {
+    let dir = layout::control_dir();
+    let Ok(entries) = survey.store().list(&dir) else { return };
+    let known: Vec<RepoPath> = layout::skeleton()
+        .into_iter()
+        .chain([layout::format(), layout::config(), layout::quarantine(), layout::probe_verdict()])
+        .collect();
+    for entry in entries {
+        let path = match entry.name.to_str().map(|name| dir.child(name)) {
+            Some(Ok(path)) if known.contains(&path) => continue,
+            Some(Ok(path)) => path,
+            _ => continue,
+        };
+        let name = path.split().1;
+        if name.contains(".tmp-") || name.starts_with(".probe-") {
+            tell(report, path, None);
+        } else {
+            report
+                .add(Check::ForeignFile, &path, "JVS did not put it there")
+                .advice("move it away if you know what it is");
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Worktrees: register, metadata and files belong together.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use jvs_lock::Hold;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::store::{Kind, RepoPath};
+
+use crate::finding::{Check, Report};
+use crate::remedy::Remedy;
+use crate::survey::{Survey, is_absent};
+
+enum Files {
+    There,
+    Missing,
+    Symlink,
+    Other,
+}
+
+fn files(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<Files> {
+    match survey.store().stat(&layout::payload(worktree)) {
+        Ok(stat) => Ok(match stat.kind {
+            Kind::Directory => Files::There,
+            Kind::Symlink => Files::Symlink,
+            _ => Files::Other,
+        }),
+        Err(error) if is_absent(&error) => Ok(Files::Missing),
+        Err(error) => Err(error),
+    }
+}
+
+pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+    let recorded: BTreeSet<&WorktreeName> =
+        survey.worktrees.worktrees.iter().map(|(name, _)| name).collect();
+    for (worktree, record) in &survey.worktrees.worktrees {
+        let path = layout::worktree_record(worktree);
+        let alive = survey.state(worktree).is_some_and(|state| state.hold != Hold::Retired);
+        if let Err(error) = record {
+            let symlink = survey.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::Symlink);
+            let remedy = match symlink {
+                true => Some(Remedy::Quarantine { path: path.clone() }),
+                false => alive.then(|| Remedy::WriteWorktreeRecord {
+                    worktree: worktree.clone(),
+                    replace: true,
+                }),
+            };
+            let check = if symlink { Check::Symlink } else { Check::WorktreeRecordInvalid };
+            report
+                .add(check, &path, error.to_string())
+                .of(worktree)
+                .advice("first repair its register: `jvs doctor --strict --repair`")
+                .maybe(remedy);
+        }
+        payload(survey, worktree, report);
+    }
+    for (worktree, read) in &survey.registers {
+        if recorded.contains(worktree) {
+            continue;
+        }
+        unrecorded(survey, worktree, read.as_ref().ok().map(|state| state.hold), report);
+    }
+    unknown_payloads(survey, &recorded, report);
+}
+
+fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) {
+    let path = layout::payload(worktree);
+    let state = survey.state(worktree);
+    let retired = state.is_some_and(|state| state.hold == Hold::Retired);
+    if retired {
+        // Still so after a moment: nobody is at it.
+        if survey.is_unchanged(worktree) {
+            report
+                .add(
+                    Check::WorktreeHalfRemoved,
+                    layout::register(worktree),
+                    format!("worktree '{worktree}' is retired, but still on the list"),
+                )
+                .of(worktree)
+                .advice(format!("finish it: jvs worktree remove {worktree} --force"));
+        }
+        return;
+    }
+    match files(survey, worktree) {
+        Ok(Files::There) => {}
+        Ok(Files::Symlink) => {
+            report
+                .add(Check::Symlink, &path, format!("the files of '{worktree}' are a symlink"))
+                .of(worktree)
+                .advice("put the real directory in its place");
+        }
+        Ok(Files::Other) => {
+            report
+                .add(Check::WorktreeNoFiles, &path, "it is not a directory")
+                .of(worktree)
+                .advice("move it away, then run `jvs doctor --strict --repair`");
+        }
+        Ok(Files::Missing) => {
+            if !survey.is_unchanged(worktree)
+                || survey.is_missing(&layout::worktree_record(worktree))
+            {
+                return;
+            }
+            // An empty directory where nothing was ever committed loses nothing;
+            // elsewhere it would be taken for a deletion of all files.
+            let empty = state.is_some_and(|state| state.head.is_none());
+            let advice = match state.and_then(|state| state.head) {
+                Some(head) => format!(
+                    "if the files are not elsewhere: mkdir {path}, then \
+                     `jvs restore {head} --in-place -w {worktree} --reason TEXT`"
+                ),
+                None => "repair its register first: `jvs doctor --strict --repair`".to_owned(),
+            };
+            report
+                .add(Check::WorktreeNoFiles, &path, format!("worktree '{worktree}' has no files"))
+                .of(worktree)
+                .advice(advice)
+                .maybe(empty.then(|| Remedy::MakeDirectory(path.clone())));
+        }
+        Err(error) => report.unreadable(&path, &error),
+    }
+}
+
+/// A register without metadata.
+fn unrecorded(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    hold: Option<Hold>,
+    report: &mut Report,
+) {
+    let register = layout::register(worktree);
+    let has_files = matches!(files(survey, worktree), Ok(Files::There));
+    match hold {
+        Some(Hold::Retired) => {
+            if survey.is_unchanged(worktree) {
+                report
+                    .add(
+                        Check::WorktreeHalfMade,
+                        &register,
+                        format!("worktree '{worktree}' was removed, its register is not yet aside"),
+                    )
+                    .of(worktree)
+                    .advice("nothing needs to be done: the next worktree of that name takes over");
+            }
+        }
+        Some(_) if !survey.is_unchanged(worktree) => {}
+        _ if has_files || worktree.is_main() => {
+            // A worktree that is being made has its metadata written last.
+            let fresh = survey.state(worktree).is_some_and(|state| state.is_birth());
+            if fresh && !worktree.is_main() {
+                half_made(worktree, &register, report);
+                return;
+            }
+            let remedy = hold.map(|_| Remedy::WriteWorktreeRecord {
+                worktree: worktree.clone(),
+                replace: false,
+            });
+            report
+                .add(
+                    Check::WorktreeNoRecord,
+                    layout::worktree_record(worktree),
+                    format!("worktree '{worktree}' has no metadata"),
+                )
+                .of(worktree)
+                .advice("repair its register first: `jvs doctor --strict --repair`")
+                .maybe(remedy);
+        }
+        _ => half_made(worktree, &register, report),
+    }
+}
+
+fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) {
+    report
+        .add(
+            Check::WorktreeHalfMade,
+            register,
+            format!("worktree '{worktree}' has a register, and is not on the list"),
+        )
+        .of(worktree)
+        .advice(format!("if nobody is making it, make it: jvs worktree create {worktree}"));
+}
+
+fn unknown_payloads(
+    survey: &Survey<'_, '_>,
+    recorded: &BTreeSet<&WorktreeName>,
+    report: &mut Report,
+) {
+    let some: WorktreeName = match "x".parse() {
+        Ok(name) => name,
+        Err(_) => return,
+    };
+    let dir = layout::payload(&some).parent();
+    let Ok(entries) = survey.store().list(&dir) else { return };
+    for entry in entries {
+        let name = entry.name.to_str().and_then(|name| name.parse::<WorktreeName>().ok());
+        let known = name
+            .as_ref()
+            .is_some_and(|name| recorded.contains(name) || survey.registers.contains_key(name));
+        if !known {
+            let path = format!("{dir}/{}", entry.name.to_string_lossy());
+            report
+                .add(Check::PayloadUnknown, path, "it is not the directory of any worktree")
+                .advice("move it out of the repository if nobody is making that worktree");
+        }
+    }
+}
+
+/// Control directories inside payloads: whoever stands below one talks to
+/// another repository.
+pub(super) fn inside(survey: &Survey<'_, '_>, report: &mut Report) {
+    for (worktree, _) in &survey.worktrees.worktrees {
+        let payload = layout::payload(worktree);
+        let found = survey.patient.payloads.find_directory(&payload, layout::CONTROL_DIR);
+        if let Ok(Some(found)) = found {
+            let path = format!("{payload}/{}", found.to_string_lossy());
+            report
+                .add(
+                    Check::ControlInPayload,
+                    path,
+                    format!("a control directory lies inside the files of '{worktree}'"),
+                )
+                .of(worktree)
+                .advice(
+                    "move that repository out of the worktree: commands run below it talk to it \
+                     and not to this one",
+                );
+        }
+    }
+}

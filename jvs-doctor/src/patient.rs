@@ -1,0 +1,49 @@
+//! The repository under examination, and what is known of the world around it.
+
+use std::io;
+use std::path::PathBuf;
+
+use jvs_lock::Seams;
+use jvs_repo::id::SnapshotId;
+use jvs_repo::probe::Filesystem;
+use jvs_repo::proc::ProcessStat;
+use jvs_repo::store::{PosixStore, RepoPath, Space};
+use jvs_snapshot::trees::Trees;
+
+/// Payload trees: what the control plane's calls cannot walk.
+pub trait Payloads: Trees {
+    /// The first directory called `name` anywhere below `dir`.
+    fn find_directory(&self, dir: &RepoPath, name: &str) -> io::Result<Option<PathBuf>>;
+}
+
+impl Payloads for PosixStore {
+    fn find_directory(&self, dir: &RepoPath, name: &str) -> io::Result<Option<PathBuf>> {
+        PosixStore::find_directory(self, dir, name)
+    }
+}
+
+/// What is known of the host and the mount.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The filesystem that the repository is on.
+    pub filesystem: Filesystem,
+    /// How much room it has, if it says.
+    pub space: Option<Space>,
+    /// The PID namespace of this process.
+    pub pid_namespace: Option<u64>,
+    /// Looks a process of this host up.
+    pub lookup: fn(u32) -> Option<ProcessStat>,
+}
+
+/// A repository to examine.
+#[derive(Clone)]
+pub struct Patient<'r> {
+    /// The control plane, the clocks, randomness.
+    pub seams: Seams<'r>,
+    /// The payloads.
+    pub payloads: &'r dyn Payloads,
+    /// The world around.
+    pub surroundings: Surroundings,
+    /// Where the evidence does not decide which snapshot is a head, this is.
+    pub chosen_head: Option<SnapshotId>,
+}

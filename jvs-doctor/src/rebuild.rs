@@ -1,0 +1,297 @@
+//! The next life of a register that was lost, doubled or rolled back: which
+//! epoch, token and head it gets, from everything that remembers.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use jvs_lock::State;
+use jvs_repo::audit::Phase;
+use jvs_repo::entropy::Entropy;
+use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_snapshot::staging_name::StagingName;
+
+use crate::survey::{Fault, Survey};
+
+/// What stands where the register should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ruin {
+    /// Nothing, or an empty directory.
+    Nothing,
+    /// Entries that are no states: set aside first.
+    Garbled(Vec<String>),
+    /// States: the next life follows the first, the others are removed.
+    States(Vec<State>),
+    /// A file or a symlink: set aside first.
+    NotADirectory,
+}
+
+/// A register's next life.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rebuild {
+    pub(crate) worktree: WorktreeName,
+    pub(crate) ruin: Ruin,
+    pub(crate) epoch_counter: u32,
+    pub(crate) token: FencingToken,
+    pub(crate) generation: Generation,
+    pub(crate) head: Option<SnapshotId>,
+}
+
+impl Rebuild {
+    /// Its first state.
+    pub(crate) fn state(&self, entropy: &dyn Entropy) -> State {
+        let mut salt = [0; 2];
+        entropy.fill(&mut salt);
+        let epoch = Epoch { counter: self.epoch_counter, salt: u16::from_be_bytes(salt) };
+        State::rebuilt(epoch, self.token, self.generation, self.head, OpNonce::random(entropy))
+    }
+
+    /// Its first state, if it follows `state`, which is one of its own.
+    pub(crate) fn above(&self, state: &State, entropy: &dyn Entropy) -> State {
+        let mut next = self.clone();
+        next.epoch_counter = next.epoch_counter.max(state.epoch.counter.saturating_add(1));
+        next.token = next.token.max(state.token.next());
+        if (state.epoch.counter, state.generation) > (self.epoch_counter - 1, self.generation) {
+            (next.head, next.generation) = (state.head, state.generation);
+        }
+        next.state(entropy)
+    }
+}
+
+impl fmt::Display for Rebuild {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = self.head.map_or("none".to_owned(), |head| head.to_string());
+        write!(
+            f,
+            "rebuilds it: life {}, token {}, head {head}, free",
+            self.epoch_counter, self.token
+        )
+    }
+}
+
+/// What remembers a worktree's register.
+#[derive(Debug, Default)]
+struct Memory {
+    counter: u32,
+    token: u64,
+    /// Heads by (life, number of commits): the largest is the newest.
+    heads: BTreeSet<((u32, u64), Option<SnapshotId>)>,
+}
+
+impl Memory {
+    fn token(&mut self, epoch: Epoch, token: FencingToken) {
+        self.counter = self.counter.max(epoch.counter);
+        self.token = self.token.max(token.0);
+    }
+
+    fn state(&mut self, survey: &Survey<'_, '_>, state: &State) {
+        self.token(state.epoch, state.token);
+        let whole = |id: SnapshotId| survey.descriptor(id).is_some();
+        if state.head.is_none_or(whole) {
+            let key = (state.epoch.counter, state.generation.0);
+            self.heads.insert((key, state.head));
+        }
+    }
+
+    /// All that remembers `worktree`, but what its register itself shows.
+    fn of(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Self {
+        let mut memory = Memory::default();
+        // Lives that ended with the removal of a worktree of that name.
+        let mut over = 0;
+        for (epoch, state) in survey.buried.get(worktree).into_iter().flatten() {
+            memory.counter = memory.counter.max(epoch.counter);
+            over = over.max(epoch.counter);
+            memory.token = memory.token.max(state.map_or(0, |state| state.token.0));
+        }
+        let described = survey.snapshots.values().filter_map(|snap| snap.described());
+        let collected = survey.tombstones.values().filter_map(|read| read.as_ref().ok());
+        for descriptor in described.chain(collected).filter(|d| d.worktree_id == *worktree) {
+            memory.token(descriptor.epoch, descriptor.fencing_token);
+            let ready = survey.snapshots.get(&descriptor.snapshot_id).is_some_and(|s| s.ready);
+            if ready && descriptor.epoch.counter > over {
+                let key = (descriptor.epoch.counter, descriptor.commit_seq.0);
+                memory.heads.insert((key, Some(descriptor.snapshot_id)));
+            }
+        }
+        for name in &survey.staging {
+            match name.to_str().and_then(|name| name.parse().ok()) {
+                Some(StagingName::Snapshot(bound)) if bound.worktree == *worktree => {
+                    memory.token(bound.epoch, bound.token);
+                }
+                Some(StagingName::Restore { worktree: of, epoch, token, .. })
+                    if of == *worktree =>
+                {
+                    memory.token(epoch, token);
+                }
+                _ => {}
+            }
+        }
+        let record = jvs_lock::record::read(survey.store(), worktree);
+        if let Ok(jvs_lock::record::Found::Record(record)) = record {
+            memory.token(record.epoch, record.fencing_token);
+        }
+        let mut last: Option<State> = None;
+        for logged in &survey.logs.events {
+            let event = &logged.event;
+            if event.worktree.as_ref() != Some(worktree) {
+                continue;
+            }
+            let parse = |text: &Option<String>| text.as_deref()?.parse::<State>().ok();
+            let (from, to) = (parse(&event.from), parse(&event.to));
+            for state in [from, to].into_iter().flatten() {
+                memory.token(state.epoch, state.token);
+            }
+            // What was the state before another, and what was said to be done.
+            let reached = to.filter(|_| event.phase == Phase::Done);
+            for state in [from, reached].into_iter().flatten() {
+                let newer = |last: &State| {
+                    (last.epoch.counter, last.seq) < (state.epoch.counter, state.seq)
+                };
+                if last.as_ref().is_none_or(newer) {
+                    last = Some(state);
+                }
+            }
+        }
+        if let Some(last) = last.filter(|last| last.epoch.counter > over) {
+            memory.state(survey, &last);
+        }
+        for state in quarantined(survey, worktree) {
+            memory.token(state.epoch, state.token);
+        }
+        if memory.heads.is_empty() {
+            let base = survey
+                .worktrees
+                .worktrees
+                .iter()
+                .find(|(name, _)| name == worktree)
+                .and_then(|(_, record)| record.as_ref().ok()?.base);
+            if let Some((base, descriptor)) = base.and_then(|id| Some((id, survey.descriptor(id)?)))
+            {
+                memory.heads.insert(((0, descriptor.commit_seq.0), Some(base)));
+            }
+        }
+        memory
+    }
+
+    fn next(
+        self,
+        worktree: &WorktreeName,
+        ruin: Ruin,
+        head: Option<SnapshotId>,
+        commits: u64,
+    ) -> Rebuild {
+        Rebuild {
+            worktree: worktree.clone(),
+            ruin,
+            epoch_counter: self.counter.saturating_add(1),
+            token: FencingToken(self.token.saturating_add(1)),
+            generation: Generation(commits),
+            head,
+        }
+    }
+}
+
+/// Entries of registers that an earlier repair set aside.
+fn quarantined(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Vec<State> {
+    let store = survey.store();
+    let Ok(repairs) = store.list(&layout::quarantine()) else { return Vec::new() };
+    let register = layout::register(worktree);
+    let inside = repairs.iter().filter_map(|repair| {
+        let op: OpNonce = repair.name.to_str()?.parse().ok()?;
+        let aside = layout::quarantined(op).child(register.split().1).ok()?;
+        store.list(&aside).ok()
+    });
+    let entries = inside.flatten();
+    entries.filter_map(|entry| entry.name.to_str()?.parse().ok()).collect()
+}
+
+/// How to rebuild the register of `worktree`, or what a person must decide.
+pub(crate) fn plan(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    fault: &Fault,
+) -> Result<Rebuild, String> {
+    let mut memory = Memory::of(survey, worktree);
+    let ruin = match fault {
+        Fault::Missing | Fault::Empty => Ruin::Nothing,
+        Fault::Unparsable(entries) => Ruin::Garbled(entries.clone()),
+        Fault::NotADirectory(_) => Ruin::NotADirectory,
+        Fault::Several(states) => return of_several(survey, worktree, memory, states),
+        Fault::Newer(_) => return Err("use the version of jvs that wrote it".into()),
+        Fault::Io(error) => return Err(format!("first make the filesystem answer: {error}")),
+    };
+    let newest = memory.heads.last().map(|(key, _)| *key);
+    let mut candidates: Vec<Option<SnapshotId>> =
+        memory.heads.iter().filter(|(key, _)| Some(*key) == newest).map(|(_, id)| *id).collect();
+    if candidates.len() > 1
+        && let Some(chosen) = survey.patient.chosen_head
+    {
+        candidates.retain(|id| *id == Some(chosen));
+    }
+    let commits = newest.map_or(0, |(_, commits)| commits);
+    match candidates.as_slice() {
+        [] if survey.patient.chosen_head.is_none() => Ok(memory.next(worktree, ruin, None, 0)),
+        [head] => {
+            let head = *head;
+            memory.heads.clear();
+            Ok(memory.next(worktree, ruin, head, commits))
+        }
+        _ => Err(ask(memory.heads.iter().filter(|(key, _)| Some(*key) == newest).map(|h| h.1))),
+    }
+}
+
+/// The next life of a register that is older than what was committed through it.
+pub(crate) fn plan_regressed(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    state: &State,
+) -> Result<Rebuild, String> {
+    let mut rebuild = plan(survey, worktree, &Fault::Missing)?;
+    rebuild.epoch_counter = rebuild.epoch_counter.max(state.epoch.counter.saturating_add(1));
+    rebuild.token = rebuild.token.max(state.token.next());
+    rebuild.ruin = Ruin::States(vec![*state]);
+    Ok(rebuild)
+}
+
+/// Highest life, then most commits, then a visible head, else ask.
+fn of_several(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    mut memory: Memory,
+    states: &[State],
+) -> Result<Rebuild, String> {
+    for state in states {
+        memory.token(state.epoch, state.token);
+    }
+    let visible = |state: &State| state.head.is_none_or(|head| survey.was_ready(head));
+    let rank = |state: &State| (state.epoch.counter, state.generation, visible(state));
+    let best = states.iter().map(rank).max();
+    let mut kept: Vec<&State> = states.iter().filter(|state| Some(rank(state)) == best).collect();
+    let heads: BTreeSet<_> = kept.iter().map(|state| state.head).collect();
+    if heads.len() > 1 {
+        match survey.patient.chosen_head {
+            Some(chosen) if heads.contains(&Some(chosen)) => {
+                kept.retain(|state| state.head == Some(chosen));
+            }
+            _ => return Err(ask(heads.into_iter())),
+        }
+    }
+    let Some(keep) = kept.into_iter().max_by_key(|state| state.seq) else {
+        return Err("it has no entry that is a state".into());
+    };
+    let rest = states.iter().filter(|state| *state != keep);
+    let ruin = Ruin::States(std::iter::once(keep).chain(rest).copied().collect());
+    let (head, commits) = (keep.head, keep.generation.0);
+    Ok(memory.next(worktree, ruin, head, commits))
+}
+
+fn ask(heads: impl Iterator<Item = Option<SnapshotId>>) -> String {
+    let heads: Vec<String> =
+        heads.map(|head| head.map_or("none".to_owned(), |head| head.to_string())).collect();
+    format!(
+        "the evidence does not tell which of {} is the head; stop all writers, choose one and run \
+         `jvs doctor --strict --repair --head ID`",
+        heads.join(" and ")
+    )
+}

@@ -1,0 +1,376 @@
+//! What there is: read once, in the order that the protocol's rules need.
+//!
+//! Registers are READ first. What is listed after a READ can be judged by it;
+//! the other way round, what is committed in between would look dead.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+
+use jvs_lock::history::{self, Logs};
+use jvs_lock::judge::{Facts, judge};
+use jvs_lock::register::{ReadError, Register};
+use jvs_lock::{State, View, record};
+use jvs_repo::clock::Reading;
+use jvs_repo::config::{Config, ConfigError};
+use jvs_repo::id::{Epoch, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::{self, Listing};
+use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_snapshot::descriptor::{self, Descriptor};
+use jvs_snapshot::hash::Digest;
+
+use crate::finding::{Depth, Report};
+use crate::patient::Patient;
+use crate::remedy::is_later_format;
+
+/// What is wrong with a register.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    Missing,
+    Empty,
+    /// More than one entry, those that are states.
+    Several(Vec<State>),
+    /// Entries that are no states.
+    Unparsable(Vec<String>),
+    /// An entry that a later version wrote.
+    Newer(String),
+    NotADirectory(Kind),
+    Io(String),
+}
+
+/// A directory of a snapshot.
+#[derive(Debug)]
+pub(crate) struct Snap {
+    pub(crate) ready: bool,
+    pub(crate) staged: bool,
+    pub(crate) payload: bool,
+    pub(crate) descriptor: Result<(Descriptor, Digest), String>,
+}
+
+impl Snap {
+    pub(crate) fn described(&self) -> Option<&Descriptor> {
+        self.descriptor.as_ref().ok().map(|(descriptor, _)| descriptor)
+    }
+}
+
+/// Everything that was seen.
+pub(crate) struct Survey<'p, 'r> {
+    pub(crate) patient: &'p Patient<'r>,
+    pub(crate) depth: Depth,
+    pub(crate) began: Reading,
+    pub(crate) config: Result<Config, ConfigError>,
+    pub(crate) policy: jvs_repo::config::LockPolicy,
+    pub(crate) worktrees: Listing,
+    /// Names in the directory of locks.
+    pub(crate) locks: BTreeSet<String>,
+    pub(crate) registers: BTreeMap<WorktreeName, Result<State, Fault>>,
+    /// Registers of removed worktrees.
+    pub(crate) buried: BTreeMap<WorktreeName, Vec<(Epoch, Option<State>)>>,
+    pub(crate) views: BTreeMap<WorktreeName, View>,
+    pub(crate) staging: Vec<OsString>,
+    pub(crate) snapshots: BTreeMap<SnapshotId, Snap>,
+    pub(crate) tombstones: BTreeMap<SnapshotId, Result<Descriptor, String>>,
+    pub(crate) snapshot_names: Vec<OsString>,
+    pub(crate) logs: Logs,
+}
+
+impl<'p, 'r> Survey<'p, 'r> {
+    pub(crate) fn take(patient: &'p Patient<'r>, depth: Depth, report: &mut Report) -> Self {
+        let seams = patient.seams;
+        let store = seams.store;
+        let began = seams.clock.now();
+        let config = Config::read(store);
+        let policy = config.as_ref().map(|config| config.lock).unwrap_or_default();
+        let mut survey = Survey {
+            patient,
+            depth,
+            began,
+            config,
+            policy,
+            worktrees: Listing::default(),
+            locks: BTreeSet::new(),
+            registers: BTreeMap::new(),
+            buried: BTreeMap::new(),
+            views: BTreeMap::new(),
+            staging: Vec::new(),
+            snapshots: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
+            snapshot_names: Vec::new(),
+            logs: Logs::default(),
+        };
+        survey.read_registers(report);
+        survey.look_at_locks(report);
+        if depth == Depth::Full {
+            survey.staging = names(store, &layout::staging(), report);
+            survey.snapshot_names = names(store, &layout::snapshots(), report);
+            survey.read_snapshots();
+            match history::read_logs(store) {
+                Ok(logs) => survey.logs = logs,
+                // A directory that is missing is another check's.
+                Err(error) if is_absent(&error) => {}
+                Err(error) => report.unreadable(&layout::audit(), &error),
+            }
+        }
+        survey
+    }
+
+    pub(crate) fn store(&self) -> &'r dyn Store {
+        self.patient.seams.store
+    }
+
+    /// The state of a register that can be read.
+    pub(crate) fn state(&self, worktree: &WorktreeName) -> Option<&State> {
+        self.registers.get(worktree)?.as_ref().ok()
+    }
+
+    /// What can be said of work that was begun in `worktree`.
+    pub(crate) fn judging(&self, worktree: &WorktreeName) -> Option<&State> {
+        match self.registers.get(worktree) {
+            Some(Ok(state)) => Some(state),
+            // Nobody knows what a broken register would say.
+            Some(Err(_)) => None,
+            None => {
+                let graves = self.buried.get(worktree)?;
+                graves.iter().max_by_key(|(epoch, _)| *epoch)?.1.as_ref()
+            }
+        }
+    }
+
+    /// READs a register once more: what was seen may have been overtaken.
+    pub(crate) fn read_again(&self, worktree: &WorktreeName) -> Result<State, Fault> {
+        read_register(self.patient, worktree)
+    }
+
+    /// Has nothing happened to the register since it was READ?
+    pub(crate) fn is_unchanged(&self, worktree: &WorktreeName) -> bool {
+        let before = self.registers.get(worktree);
+        before.is_some_and(|before| *before == self.read_again(worktree))
+    }
+
+    fn read_registers(&mut self, report: &mut Report) {
+        let store = self.store();
+        self.worktrees = match worktree::list(store) {
+            Ok(listing) => listing,
+            Err(error) => {
+                if !self.is_missing(&layout::worktree_records()) {
+                    report.unreadable(&layout::worktree_records(), &error);
+                }
+                Listing::default()
+            }
+        };
+        self.locks = names(store, &layout::locks(), report)
+            .into_iter()
+            .filter_map(|name| name.into_string().ok())
+            .collect();
+        let recorded = self.worktrees.worktrees.iter().map(|(name, _)| name.clone());
+        let mut all: BTreeSet<WorktreeName> = recorded.collect();
+        all.extend(self.locks.iter().filter_map(|file| layout::worktree_of_register(file)));
+        all.insert(WorktreeName::main());
+        for worktree in all {
+            let seen = read_register(self.patient, &worktree);
+            // A worktree that was removed between the two looks is no fault.
+            let gone = seen == Err(Fault::Missing)
+                && !worktree.is_main()
+                && self.is_missing(&layout::worktree_record(&worktree));
+            if !gone {
+                self.registers.insert(worktree, seen);
+            }
+        }
+        for (worktree, epoch) in self.locks.iter().filter_map(|f| layout::worktree_of_buried(f)) {
+            let state = match self.depth {
+                Depth::Quick => None,
+                Depth::Full => {
+                    let grave = layout::buried_register(&worktree, epoch);
+                    let clock = self.patient.seams.clock;
+                    Register::at(store, clock, worktree.clone(), grave).read().ok()
+                }
+            };
+            self.buried.entry(worktree).or_default().push((epoch, state));
+        }
+    }
+
+    fn look_at_locks(&mut self, report: &mut Report) {
+        let seams = self.patient.seams;
+        let boot_id = seams.clock.boot_id();
+        let discipline = seams.clock.discipline();
+        for (worktree, state) in &self.registers {
+            let Ok(state) = state else { continue };
+            let name = layout::lock_record(worktree);
+            if state.hold.claim().is_none() && !self.locks.contains(name.split().1) {
+                continue;
+            }
+            let found = match record::read(seams.store, worktree) {
+                Ok(found) => found,
+                Err(error) => {
+                    if !is_symlink(&error) {
+                        report.unreadable(&name, &error);
+                    }
+                    continue;
+                }
+            };
+            let at = seams.clock.now();
+            let judgement = state.hold.claim().and_then(|_| {
+                judge(Facts {
+                    state,
+                    record: found.record(),
+                    now: at,
+                    boot_id: &boot_id,
+                    discipline,
+                    watch: None,
+                    policy: &self.policy,
+                })
+            });
+            let view = View {
+                worktree: worktree.clone(),
+                state: *state,
+                found,
+                judgement,
+                mine: false,
+                at,
+            };
+            self.views.insert(worktree.clone(), view);
+        }
+    }
+
+    fn read_snapshots(&mut self) {
+        let store = self.store();
+        for name in &self.snapshot_names {
+            let Some(name) = name.to_str() else { continue };
+            if let Some(id) = layout::id_of_snapshot(name) {
+                let dir = layout::snapshot(id);
+                let there = |path: RepoPath| store.stat(&path).is_ok();
+                let snap = Snap {
+                    ready: there(layout::ready(&dir)),
+                    staged: there(layout::ready_staged(&dir)),
+                    payload: there(layout::snapshot_payload(&dir)),
+                    descriptor: describe(store, &layout::descriptor(&dir), id),
+                };
+                // Collected while it was looked at.
+                if snap.descriptor.is_err() && !there(dir) {
+                    continue;
+                }
+                self.snapshots.insert(id, snap);
+            } else if let Some(id) = layout::id_of_tombstone(name) {
+                let read = describe(store, &layout::tombstone(id), id);
+                self.tombstones.insert(id, read.map(|(descriptor, _)| descriptor));
+            }
+        }
+    }
+
+    /// What describes a snapshot, collected or not.
+    pub(crate) fn descriptor(&self, id: SnapshotId) -> Option<&Descriptor> {
+        let there = self.snapshots.get(&id).and_then(Snap::described);
+        there.or_else(|| self.tombstones.get(&id)?.as_ref().ok())
+    }
+
+    /// Was it visible, whether or not it was collected since?
+    pub(crate) fn was_ready(&self, id: SnapshotId) -> bool {
+        self.snapshots.get(&id).is_some_and(|snap| snap.ready) || self.tombstones.contains_key(&id)
+    }
+
+    pub(crate) fn is_missing(&self, path: &RepoPath) -> bool {
+        matches!(self.store().stat(path), Err(error) if is_absent(&error))
+    }
+}
+
+/// READs a register, and says what is wrong with one that cannot be.
+pub(crate) fn read_register(
+    patient: &Patient<'_>,
+    worktree: &WorktreeName,
+) -> Result<State, Fault> {
+    let seams = patient.seams;
+    match Register::new(seams.store, seams.clock, worktree.clone()).read() {
+        Ok(state) => Ok(state),
+        Err(ReadError::Missing { .. }) => Err(Fault::Missing),
+        Err(ReadError::Corrupt { .. } | ReadError::WentBack { .. }) => {
+            // Exactly one entry by now is one that somebody just mended.
+            match classify(seams.store, &layout::register(worktree)) {
+                Ok(Some(fault)) => Err(fault),
+                Ok(None) => {
+                    let again = Register::new(seams.store, seams.clock, worktree.clone()).read();
+                    again.map_err(|error| Fault::Io(error.to_string()))
+                }
+                Err(error) => Err(Fault::Io(error.to_string())),
+            }
+        }
+        Err(ReadError::Io { source, .. }) => match seams.store.stat(&layout::register(worktree)) {
+            Ok(stat) if stat.kind != Kind::Directory => Err(Fault::NotADirectory(stat.kind)),
+            _ => Err(Fault::Io(source.to_string())),
+        },
+    }
+}
+
+fn classify(store: &dyn Store, dir: &RepoPath) -> io::Result<Option<Fault>> {
+    match store.stat(dir) {
+        Ok(stat) if stat.kind != Kind::Directory => {
+            return Ok(Some(Fault::NotADirectory(stat.kind)));
+        }
+        Ok(_) => {}
+        Err(error) if is_absent(&error) => return Ok(Some(Fault::Missing)),
+        Err(error) => return Err(error),
+    }
+    let mut states = Vec::new();
+    let mut others = Vec::new();
+    for entry in store.list(dir)? {
+        if entry.name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let name = entry.name.to_string_lossy().into_owned();
+        match name.parse::<State>() {
+            Ok(state) => states.push(state),
+            Err(_) => others.push(name),
+        }
+    }
+    others.sort();
+    states.sort_by_key(|state| (state.epoch.counter, state.seq));
+    Ok(match (states.len(), others.as_slice()) {
+        (_, others) if others.iter().any(|name| is_later_format(name)) => {
+            Some(Fault::Newer(others.join(", ")))
+        }
+        (0, []) => Some(Fault::Empty),
+        (1, []) => None,
+        (_, []) => Some(Fault::Several(states)),
+        _ => Some(Fault::Unparsable(others.to_vec())),
+    })
+}
+
+fn describe(
+    store: &dyn Store,
+    path: &RepoPath,
+    id: SnapshotId,
+) -> Result<(Descriptor, Digest), String> {
+    let bytes = store.read(path, descriptor::LIMITS.size).map_err(|error| {
+        if is_absent(&error) { "it is missing".to_owned() } else { error.to_string() }
+    })?;
+    let read = Descriptor::parse(&bytes)?;
+    if read.0.snapshot_id != id {
+        return Err(format!("it describes {}", read.0.snapshot_id));
+    }
+    Ok(read)
+}
+
+fn names(store: &dyn Store, dir: &RepoPath, report: &mut Report) -> Vec<OsString> {
+    match store.list(dir) {
+        Ok(entries) => {
+            let mut names: Vec<OsString> = entries.into_iter().map(|entry| entry.name).collect();
+            names.sort();
+            names
+        }
+        // Missing, or a symlink or file in its place: the skeleton's check tells.
+        Err(error) if is_absent(&error) || is_symlink(&error) => Vec::new(),
+        Err(error) => {
+            report.unreadable(dir, &error);
+            Vec::new()
+        }
+    }
+}
+
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+pub(crate) fn is_symlink(error: &io::Error) -> bool {
+    jvs_repo::code::code_of_io(error) == jvs_repo::code::Code::PathEscape
+}

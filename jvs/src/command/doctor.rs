@@ -1,0 +1,152 @@
+//! `jvs doctor`: looks, mends what it may, and says what is left.
+
+mod probe;
+mod prometheus;
+mod report;
+
+use std::fmt;
+
+use jvs_doctor::{Care, Depth, Examination, Patient, Surroundings, examine, treat};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::config::Config;
+use jvs_repo::id::SnapshotId;
+use jvs_repo::probe::Filesystem;
+use jvs_repo::proc;
+use jvs_repo::store::PosixStore;
+use serde_json::json;
+
+use super::snapshots::counted;
+use crate::args::{DoctorArgs, Format};
+use crate::context::Context;
+use crate::fail::{Failure, Stuck, WrongUsage};
+use crate::render::Done;
+
+pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Failure> {
+    let chosen_head = args.head.as_deref().map(head).transpose()?;
+    let root = context.root()?;
+    let store = PosixStore::open(&root).map_err(|e| Stuck::new("open the repository", e))?;
+    let filesystem =
+        Filesystem::at(&root).map_err(|error| Stuck::new("look at the filesystem", error))?;
+    let patient = Patient {
+        seams: context.seams(&store),
+        payloads: &store,
+        surroundings: Surroundings {
+            filesystem,
+            space: store.space().ok(),
+            pid_namespace: proc::pid_namespace(),
+            lookup: proc::process_stat,
+        },
+        chosen_head,
+    };
+    let verdict = match args.probe {
+        true => Some(probe::run(context, args, &store, &patient.surroundings.filesystem)?),
+        false => probe::kept(&store),
+    };
+    let full = args.strict || args.repair;
+    let care = if args.repair { Care::Repair } else { Care::Clean };
+    let mut examination = examine(&patient, if full { Depth::Full } else { Depth::Quick });
+    let planned = examination
+        .findings
+        .iter()
+        .any(|f| full && f.remedy.as_ref().is_some_and(|remedy| care.allows(remedy)));
+    if planned && !args.dry_run {
+        examination = mend(context, &store, &patient, care, examination)?;
+    }
+    examination.add(verdict.iter().flat_map(probe::Verdict::findings));
+    let plan = args.dry_run.then_some(care);
+    let say = report::Saying {
+        examination: &examination,
+        filesystem: &patient.surroundings.filesystem,
+        verdict: verdict.as_ref(),
+        plan: plan.filter(|_| full),
+        full,
+    };
+    let done = match args.format {
+        Format::Prometheus => {
+            let text = prometheus::text(&examination, context.clock().now().wall);
+            Done::new(json!({ "text": text })).with_text(text)
+        }
+        Format::Human | Format::Json => Done::new(say.data()).with_text(say.text(context.paint())),
+    };
+    if examination.is_healthy() {
+        return Ok(done);
+    }
+    let remains = Remains::of(&examination, args);
+    Err(Failure::from(remains).with_report(done))
+}
+
+fn mend(
+    context: &Context<'_>,
+    store: &PosixStore,
+    patient: &Patient<'_>,
+    care: Care,
+    first: Examination,
+) -> Result<Examination, Failure> {
+    // A configuration that cannot be read is a finding, not a reason to give up.
+    let policy = Config::read(store).map(|config| config.lock).unwrap_or_default();
+    let acting = context.session(None)?;
+    let locks = context.locks(store, policy, &acting)?;
+    Ok(treat(patient, &locks, care, first))
+}
+
+fn head(text: &str) -> Result<SnapshotId, Failure> {
+    text.parse().map_err(|_| {
+        WrongUsage::new(
+            format!("\"{text}\" is not the whole id of a snapshot"),
+            "give the id as `jvs doctor --strict` shows it",
+        )
+        .into()
+    })
+}
+
+/// Something is wrong and still there.
+#[derive(Debug)]
+struct Remains {
+    errors: usize,
+    warnings: usize,
+    hint: &'static str,
+}
+
+impl Remains {
+    fn of(examination: &Examination, args: &DoctorArgs) -> Self {
+        let [(_, errors), (_, warnings), _] = jvs_doctor::examine::tally(&examination.findings);
+        let mendable = examination
+            .findings
+            .iter()
+            .any(|f| f.counts() && f.remedy.is_some() && f.outcome.is_none());
+        let hint = match (args.strict || args.repair, mendable) {
+            (false, _) => "see all of it, and what can be done: jvs doctor --strict --dry-run",
+            (true, true) if !args.repair => "see what would be done: jvs doctor --repair --dry-run",
+            (true, true) if args.dry_run => "do it: jvs doctor --repair",
+            _ => "each finding says what to do by hand",
+        };
+        Remains { errors, warnings, hint }
+    }
+}
+
+impl fmt::Display for Remains {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the repository is not healthy: {}, {}",
+            counted(self.errors as u64, "error"),
+            counted(self.warnings as u64, "warning")
+        )
+    }
+}
+
+impl std::error::Error for Remains {}
+
+impl Coded for Remains {
+    fn code(&self) -> Code {
+        Code::DriftRemains
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(self.hint.to_owned())
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        Some(json!({ "errors": self.errors, "warnings": self.warnings }))
+    }
+}
