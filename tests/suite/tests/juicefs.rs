@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jvs_kit::live::home::Home;
 use jvs_kit::live::juicefs::{Engine, Volume};
+use jvs_kit::live::process::{DEADLINE, eventually};
 use serde_json::Value;
 
 /// The names of the worktrees, as `jvs worktree list` gives them.
@@ -59,6 +60,48 @@ fn a_lock_taken_on_one_host_is_held_on_the_other(engine: Engine) {
     assert_eq!(granted["data"]["record"]["fencing_token"], 2, "a release keeps the token");
     let refused = acquire(&here, 0, "here").exits(2).json();
     assert_eq!(refused["error"]["details"]["session_id"], "there");
+}
+
+/// The line is one line, whichever mount its waiters stand on.
+fn waiters_of_two_hosts_stand_in_one_line(engine: Engine) {
+    let Some(volume) = Volume::mounted(engine, 2) else { return };
+    let (here, there) = (Home::new(), Home::new());
+    let main = |host: usize| -> PathBuf { volume.host(host).join("repository/main") };
+    here.jvs(["init"]).arg(volume.host(0).join("repository")).run().ok();
+    let hold = ["lock", "acquire", "--no-keeper", "--lease", "10m"];
+    here.jvs(hold).cwd(main(0)).session("holder").run().ok();
+
+    let waiting = |home: &Home, host: usize, session: &str, place: usize| {
+        let jvs = home.jvs(hold).arg("--wait=50s").cwd(main(host)).session(session);
+        let running = jvs.start();
+        eventually("it stands in line", DEADLINE, || {
+            let status = here.jvs(["lock", "status", "--json"]).cwd(main(0)).run().ok().json();
+            status["data"]["waiters"].as_array().is_some_and(|line| line.len() == place)
+        });
+        running
+    };
+    let first = waiting(&there, 1, "first", 1);
+    let second = waiting(&here, 0, "second", 2);
+    let release = |home: &Home, host: usize, session: &str| {
+        home.jvs(["lock", "release"]).cwd(main(host)).session(session).run().ok();
+    };
+    release(&here, 0, "holder");
+    first.wait(DEADLINE).ok();
+    release(&there, 1, "first");
+    second.wait(DEADLINE).ok();
+    let status = there.jvs(["lock", "status", "--json"]).cwd(main(1)).run().ok().json();
+    assert_eq!(status["data"]["fencing_token"], 3);
+    assert_eq!(status["data"]["waiters"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn waiters_of_two_hosts_stand_in_one_line_on_sqlite() {
+    waiters_of_two_hosts_stand_in_one_line(Engine::Sqlite);
+}
+
+#[test]
+fn waiters_of_two_hosts_stand_in_one_line_on_redis() {
+    waiters_of_two_hosts_stand_in_one_line(Engine::Redis);
 }
 
 #[test]
