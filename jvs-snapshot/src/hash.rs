@@ -4,8 +4,8 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::str::FromStr;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use blake3::hazmat::{self, ChainingValue, HasherExt as _, Mode};
 use jvs_repo::id::{NotAnId, hex, strict_hex};
@@ -51,9 +51,9 @@ impl FromStr for Digest {
 
 /// What is hashed by one thread in one go: a power of two, as BLAKE3's tree wants
 /// it, and small enough for a processor's own cache.
-const LEAF: u64 = 1 << 20;
+const LEAF: u64 = 256 << 10;
 /// Below this, more threads cost more than they bring.
-const WORTH_SHARING: u64 = 8 * LEAF;
+const WORTH_SHARING: u64 = 16 * LEAF;
 
 /// The digest of the first `size` bytes of an open file; `UnexpectedEof` if it
 /// has fewer. A large file is hashed by up to `threads` threads: BLAKE3 is a tree,
@@ -65,10 +65,16 @@ pub fn of_file(file: impl AsFd + Sync, size: u64, threads: usize) -> io::Result<
     let leaves = usize::try_from(size.div_ceil(LEAF)).map_err(io::Error::other)?;
     let values: Mutex<Vec<ChainingValue>> = Mutex::new(vec![[0; 32]; leaves]);
     let failure: Mutex<Option<io::Error>> = Mutex::new(None);
-    // One task a thread, each taking every `threads`-th leaf with one buffer.
-    workers::run(threads, (0..threads).collect(), |start, _| {
+    // One task a thread with one buffer each, which takes the next leaf as long as
+    // there is one: a thread that has to wait delays no other.
+    let next = AtomicUsize::new(0);
+    workers::run(threads, vec![(); threads], |(), _| {
         let mut buffer = vec![0; LEAF as usize];
-        for leaf in (start..leaves).step_by(threads) {
+        loop {
+            let leaf = next.fetch_add(1, Ordering::Relaxed);
+            if leaf >= leaves {
+                return;
+            }
             let offset = leaf as u64 * LEAF;
             let part = &mut buffer[..usize::try_from(LEAF.min(size - offset)).unwrap_or(0)];
             match read_exactly(&file, part, offset) {

@@ -9,7 +9,7 @@
 //! Memory: the first look is kept, about a hundred bytes a name; the second is
 //! compared directory by directory and kept nowhere.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::hash::Digest;
@@ -178,6 +178,11 @@ impl Comparison<'_> {
 impl Visitor for Comparison<'_> {
     /// Which directory of the first look this is.
     type Place = u32;
+
+    /// What another host wrote a moment ago is not in this kernel's memory.
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> std::io::Result<Stat> {
+        tree::stat_afresh(dir, name)
+    }
 
     fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
         let branch = &self.before.branches[*place as usize];

@@ -127,6 +127,14 @@ pub fn stat(dir: impl AsFd, name: &[u8]) -> io::Result<Stat> {
     stat_from(fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted())?)
 }
 
+/// As [`stat`], asked of whoever has the file and not of the kernel's memory: a
+/// remote file's attributes may be remembered for seconds. The same where files
+/// are local.
+pub fn stat_afresh(dir: impl AsFd, name: &[u8]) -> io::Result<Stat> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+    stat_from(fs::statx(dir, name, flags, wanted())?)
+}
+
 /// Of what is open.
 pub fn stat_open(file: impl AsFd) -> io::Result<Stat> {
     stat_from(fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted())?)

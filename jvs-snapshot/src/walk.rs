@@ -101,6 +101,11 @@ pub(crate) trait Visitor: Sync {
     /// What the visitor remembers of a directory.
     type Place: Send + Sync;
 
+    /// Looks at one name. What the kernel remembers is good enough for most.
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
+        tree::stat(dir, name)
+    }
+
     /// All names of a directory, before any of them is looked at.
     fn listed(&self, place: &Self::Place, path: &TreePath, names: &Arc<Names>);
 
@@ -202,7 +207,7 @@ fn look<V: Visitor>(
     let mut found = Vec::with_capacity(part.len());
     for index in part {
         let name = directory.names.get(index);
-        match tree::stat(&directory.fd, name) {
+        match visitor.look(&directory.fd, name) {
             Ok(stat) => found.push((index, stat)),
             Err(error) if vanished(&error) => {}
             Err(error) => {

@@ -65,9 +65,10 @@ impl Content for Reflink {
         tree::clone_content(from, to)?;
         match known {
             Some(digest) => Ok(digest),
-            // Of the clone, not of the original: what is published is what was
-            // hashed, whoever writes meanwhile.
-            None => hash::of_file(to, size.min(tree::stat_open(to)?.size), threads),
+            // Of the original, whose pages are likely in memory; the clone's are
+            // not. If somebody writes meanwhile, the proof of quiet says so, and
+            // then the clone itself is read.
+            None => hash::of_file(from, size, threads),
         }
     }
 }

@@ -10,7 +10,7 @@ use jvs_snapshot::progress::{Phase, Progress};
 use jvs_snapshot::stage::CaptureError;
 
 /// Does something each time a phase begins.
-struct Meddler<F: Fn(u32) + Sync> {
+pub(crate) struct Meddler<F: Fn(u32) + Sync> {
     at: Phase,
     times: u32,
     done: AtomicU32,
@@ -25,7 +25,7 @@ impl<F: Fn(u32) + Sync> Progress for Meddler<F> {
     }
 }
 
-fn meddler<F: Fn(u32) + Sync>(at: Phase, times: u32, meddle: F) -> Meddler<F> {
+pub(crate) fn meddler<F: Fn(u32) + Sync>(at: Phase, times: u32, meddle: F) -> Meddler<F> {
     Meddler { at, times, done: AtomicU32::new(0), meddle }
 }
 
