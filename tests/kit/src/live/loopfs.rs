@@ -59,15 +59,19 @@ impl SmallFs {
     /// A fresh filesystem of this kind, or a skipped test.
     #[track_caller]
     pub fn on_loop(kind: Kind) -> Option<Self> {
+        Self::on_loop_of(kind, kind.image_size())
+    }
+
+    /// As [`SmallFs::on_loop`], with room for this many bytes.
+    #[track_caller]
+    pub fn on_loop_of(kind: Kind, bytes: u64) -> Option<Self> {
         let wanted = [Capability::Root, Capability::Loop, Capability::Program(kind.maker())];
         if !granted(&wanted) {
             return None;
         }
         let dir = directory();
         let image = dir.path().join("image");
-        File::create(&image)
-            .and_then(|file| file.set_len(kind.image_size()))
-            .expect("a sparse image file");
+        File::create(&image).and_then(|file| file.set_len(bytes)).expect("a sparse image file");
         let mut make = admin(kind.maker());
         make.arg("-q").arg(&image);
         run(make, DEADLINE).ok();
