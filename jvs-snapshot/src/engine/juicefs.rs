@@ -24,6 +24,9 @@ use crate::manifest::TreePath;
 use crate::progress::Phase;
 use crate::tree;
 
+/// Clones in a row before one that is interrupted each time is given up.
+const ATTEMPTS: usize = 5;
+
 /// A JuiceFS mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
@@ -98,7 +101,17 @@ impl Engine for JuiceFs {
 
 impl JuiceFs {
     fn clone_tree(&self, work: &Work<'_>) -> Result<(), CaptureError> {
-        match self.by_control_file(work) {
+        let mut answer = self.by_control_file(work);
+        for _ in 1..ATTEMPTS {
+            // Seen with SQLite under load: EINTR, although nobody interrupted. A
+            // clone shows itself only when it is complete; should this one have,
+            // it is in the way of the next.
+            let Err(control::Refusal::Failed(Errno::INTR)) = answer else { break };
+            tree::remove(work.staging, PAYLOAD.as_bytes())
+                .map_err(CaptureError::whole("remove the interrupted clone of"))?;
+            answer = self.by_control_file(work);
+        }
+        match answer {
             Ok(()) => Ok(()),
             Err(control::Refusal::Failed(error)) => Err(failed(error)),
             Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
