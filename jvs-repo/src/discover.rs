@@ -37,6 +37,8 @@ pub enum DiscoverError {
         /// The symlink.
         control_dir: PathBuf,
     },
+    /// The current directory was removed or replaced: a restore in place does so.
+    Gone,
     /// The search could not go on.
     Io {
         /// What could not be looked at.
@@ -55,6 +57,9 @@ impl fmt::Display for DiscoverError {
             DiscoverError::Escape { control_dir } => {
                 write!(f, "{} is a symlink, which is not followed", control_dir.display())
             }
+            DiscoverError::Gone => {
+                write!(f, "the current directory is gone: it was removed, or replaced by another")
+            }
             DiscoverError::Io { path, source } => write!(f, "{}: {source}", path.display()),
         }
     }
@@ -72,7 +77,7 @@ impl std::error::Error for DiscoverError {
 impl Coded for DiscoverError {
     fn code(&self) -> Code {
         match self {
-            DiscoverError::NotARepository { .. } => Code::NotARepository,
+            DiscoverError::NotARepository { .. } | DiscoverError::Gone => Code::NotARepository,
             DiscoverError::Escape { .. } => Code::PathEscape,
             DiscoverError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Code::NotARepository
@@ -89,6 +94,7 @@ impl Coded for DiscoverError {
                     control_dir.display()
                 )
             }
+            DiscoverError::Gone => "go to where it is now: cd \"$PWD\"".to_owned(),
             _ => "make one with `jvs init PATH`, or name one with `--repo PATH`".to_owned(),
         })
     }
@@ -106,8 +112,10 @@ pub fn discover(from: &Path) -> Result<Located, DiscoverError> {
 /// The repository that the current directory is in. The kernel knows that path
 /// without symlinks already, so nothing needs resolving.
 pub fn discover_here() -> Result<Located, DiscoverError> {
-    let here = std::env::current_dir()
-        .map_err(|source| DiscoverError::Io { path: PathBuf::from("."), source })?;
+    let here = std::env::current_dir().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => DiscoverError::Gone,
+        _ => DiscoverError::Io { path: PathBuf::from("."), source },
+    })?;
     walk_up(&here)
 }
 

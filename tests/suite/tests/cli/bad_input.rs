@@ -421,3 +421,15 @@ fn a_session_whose_secret_others_could_know_does_not_act() {
         world.refuses(args, "E_SESSION_INVALID", 1);
     }
 }
+
+#[test]
+fn a_directory_that_is_gone_is_told_with_the_way_back() {
+    let world = World::new();
+    let script = "mkdir here && cd here && rmdir ../here && exec \"$0\" lock status";
+    let jvs = world.home.jvs([""; 0]).command().get_program().to_owned();
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", script]).arg(jvs).current_dir(world.home.home_dir());
+    let outcome = jvs_kit::live::process::run(shell, jvs_kit::live::process::DEADLINE).exits(3);
+    assert!(outcome.stderr().contains("E_NOT_A_REPOSITORY"), "{outcome}");
+    assert!(outcome.stderr().contains("cd \"$PWD\""), "{outcome}");
+}
