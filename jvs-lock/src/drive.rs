@@ -338,9 +338,11 @@ impl<'r> Driver<'_, 'r> {
         verdict: &Result<Verdict, LockError>,
     ) {
         let Some(last) = doubtful.last() else { return };
-        let phase = match verdict {
-            Ok(Verdict::Applied) => Phase::Done,
-            _ => last.phase_at(state),
+        let phase = match (last.phase_at(state), verdict) {
+            // Its mark stays in every later state. Of a release only "not mine
+            // any more" stays, which may be a stealer's doing.
+            (Phase::Unknown, Ok(Verdict::Applied)) if last.kind == Kind::Publish => Phase::Done,
+            (phase, _) => phase,
         };
         self.settle(last, phase);
     }

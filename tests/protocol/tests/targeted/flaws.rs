@@ -89,6 +89,7 @@ fn a_release_does_not_remove_the_stealers_lock() {
     store.happened();
     assert!(world.is_held_by("B", 2));
     assert_eq!(world.record_names().as_deref(), Some("B"));
+    world.audit_adds_up();
 
     // Held up between the release and the removal of the record: at worst B's
     // record is gone, which lets nobody in and which B's next renewal mends.
@@ -136,6 +137,7 @@ fn a_renewal_does_not_bring_a_stale_holder_back() {
     assert_eq!(lease.belief().until(), None, "A stops believing");
     assert!(world.is_held_by("B", 2));
     assert_eq!(world.record_names().as_deref(), Some("B"));
+    world.audit_adds_up();
 
     // Held up between the renewal and its write to the record: that goes to A's
     // own file, which has no name any more.
