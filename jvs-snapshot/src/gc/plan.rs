@@ -1,5 +1,7 @@
 //! What would be removed, and why the rest would not. Changes nothing.
 
+use std::collections::BTreeSet;
+
 use jvs_lock::State;
 use jvs_repo::config::Retention;
 use jvs_repo::id::SnapshotId;
@@ -15,7 +17,17 @@ use crate::staging_name::StagingName;
 
 /// Plans a collection under `retention`.
 pub fn plan(at: &Snapshots<'_>, retention: Retention) -> Result<Plan, SnapshotError> {
-    // The registers first: what is listed after a READ can be judged by it.
+    // What is visible before the READ was committed before it, so it is below a
+    // head that was read or below none. What becomes visible later is not known
+    // to be unneeded.
+    let mut visible_before = BTreeSet::new();
+    for id in at.catalog().list()?.snapshots {
+        if at.catalog().is_ready(id).map_err(SnapshotError::io("look at a snapshot"))? {
+            visible_before.insert(id);
+        }
+    }
+    // The other way round for the uncommitted: only what is listed after a READ
+    // can be judged by it.
     let registers = Registers::read(at.seams)?;
     let staging = Staging::list(at)?;
     let listing = at.catalog().list()?;
@@ -34,7 +46,9 @@ pub fn plan(at: &Snapshots<'_>, retention: Retention) -> Result<Plan, SnapshotEr
         match at.catalog().look(id) {
             Ok(Presence::Ready(ready)) => match keep.remove(&id) {
                 Some(why) => plan.keep.push((id, why)),
-                None if young => plan.keep.push((id, Keep::Young)),
+                None if young || !visible_before.contains(&id) => {
+                    plan.keep.push((id, Keep::Young));
+                }
                 None => plan.collect.push(Unneeded {
                     snapshot_id: id,
                     worktree_id: ready.descriptor().worktree_id.clone(),

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use jvs_kit::sim::{Image, SimStore, Solo};
+use jvs_kit::sim::{Image, SimClock, SimStore, Solo};
 use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Lease, Locks, Seams, Secret, Session, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
@@ -26,7 +26,7 @@ pub(crate) const LEASE_MS: u64 = 30_000;
 pub(crate) const LONG_MS: u64 = 100_000;
 
 /// Payload trees in the simulated store, whose names are all plain.
-pub(crate) struct SimTrees<'s>(&'s SimStore);
+pub(crate) struct SimTrees<'s>(pub(crate) &'s SimStore);
 
 impl Trees for SimTrees<'_> {
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
@@ -53,13 +53,7 @@ impl World {
 
     pub(crate) fn with(isolation: Isolation) -> Self {
         let world = World { solo: Solo::new() };
-        let store = world.solo.store();
-        store.make_dir(&layout::control_dir()).expect("control directory");
-        for part in layout::skeleton() {
-            store.make_dir(&part).expect("skeleton");
-        }
-        store.sync_dir(&layout::control_dir()).expect("synced");
-        store.sync_dir(&RepoPath::root()).expect("synced");
+        skeleton(world.solo.store());
         jvs_lock::worktrees::create(&world.locks("maker"), &main(), isolation).expect("main");
         world
     }
@@ -82,21 +76,7 @@ impl World {
     }
 
     pub(crate) fn locks(&self, id: &str) -> Locks<'_> {
-        let identity = Identity {
-            host: "host".into(),
-            user: "ann".into(),
-            pid: 1,
-            start_time: 1,
-            pid_namespace: Some(1),
-            boot_id: self.solo.clock().boot_id(),
-            environment: Environment::Local,
-            purpose: Purpose::Interactive,
-        };
-        let mut secret = [0; 32];
-        secret[..id.len()].copy_from_slice(id.as_bytes());
-        let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
-        let log = Log::new(self.solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
-        Locks::new(self.seams(), session, LockPolicy::default(), log)
+        locks_of(self.seams(), self.solo.store(), self.solo.clock(), id)
     }
 
     pub(crate) fn lease(&self, id: &str) -> Lease<'_> {
@@ -147,6 +127,47 @@ impl World {
         names.sort();
         names
     }
+}
+
+fn skeleton(store: &SimStore) {
+    store.make_dir(&layout::control_dir()).expect("control directory");
+    for part in layout::skeleton() {
+        store.make_dir(&part).expect("skeleton");
+    }
+    store.sync_dir(&layout::control_dir()).expect("synced");
+    store.sync_dir(&RepoPath::root()).expect("synced");
+}
+
+/// Puts a repository with worktree `main` into an empty world.
+pub(crate) fn furnish(solo: &Solo) {
+    skeleton(solo.store());
+    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let maker = locks_of(seams, solo.store(), solo.clock(), "maker");
+    jvs_lock::worktrees::create(&maker, &main(), Isolation::Exclusive).expect("main");
+}
+
+/// The locks as the session `id` sees them.
+pub(crate) fn locks_of<'s>(
+    seams: Seams<'s>,
+    store: &'s SimStore,
+    clock: &SimClock,
+    id: &str,
+) -> Locks<'s> {
+    let identity = Identity {
+        host: "host".into(),
+        user: "ann".into(),
+        pid: 1,
+        start_time: 1,
+        pid_namespace: Some(1),
+        boot_id: clock.boot_id(),
+        environment: Environment::Local,
+        purpose: Purpose::Interactive,
+    };
+    let mut secret = [0; 32];
+    secret[..id.len()].copy_from_slice(id.as_bytes());
+    let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
+    let log = Log::new(store, &Alone, WriterId::derive(id.as_bytes(), 0));
+    Locks::new(seams, session, LockPolicy::default(), log)
 }
 
 pub(crate) fn main() -> WorktreeName {
