@@ -88,10 +88,12 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
         }
     };
     let token = lease.token();
-    let child = Child::start(words, context.output().is_json(), |command| {
-        command.env("JVS_SESSION_ID", acting.session.id().as_str());
-        command.env("JVS_WORKTREE", here.worktree.as_str());
-        command.env("JVS_FENCING_TOKEN", token.to_string());
+    let child = keeper.voice().and_then(|voice| {
+        Child::start(words, context.output().is_json(), voice, |command| {
+            command.env("JVS_SESSION_ID", acting.session.id().as_str());
+            command.env("JVS_WORKTREE", here.worktree.as_str());
+            command.env("JVS_FENCING_TOKEN", token.to_string());
+        })
     });
     let child = match child {
         Ok(child) => child,
@@ -101,7 +103,6 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
             return Err(CannotRun { command, error }.into());
         }
     };
-    keeper.tell(Tell::Group(child.group().as_raw_nonzero().get()));
     let until = keeper.until();
     let mut watch = Watch {
         context,

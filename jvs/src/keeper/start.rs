@@ -81,6 +81,12 @@ impl Started {
         }
     }
 
+    /// Another way to tell it something, for a process that is yet to come.
+    pub(crate) fn voice(&self) -> io::Result<OwnedFd> {
+        let told = self.told.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
+        told.as_fd().try_clone_to_owned()
+    }
+
     /// Waits for its end, which must be near.
     pub(crate) fn reap(mut self) {
         drop(self.told.take());

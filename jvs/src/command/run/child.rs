@@ -1,15 +1,18 @@
 //! The child of `jvs run`: a process group of its own, in the foreground of the
 //! terminal if this process is.
 
+#![allow(unsafe_code, reason = "code between fork and exec has no safe wrapper")]
+
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 
 use super::terminal::Terminal;
+use crate::keeper::say_own_group;
 use crate::signals;
 
 /// How a child ended.
@@ -42,11 +45,14 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Starts `words`. With `quiet` its output goes where complaints go, so that
+    /// Starts `words`, which the keeper is told through `keeper` by the child
+    /// itself, before it becomes the command: there is no moment in which it
+    /// runs and the keeper would not end it. With `quiet` its output goes where complaints go, so that
     /// standard output stays one JSON document.
     pub(super) fn start(
         words: &[OsString],
         quiet: bool,
+        keeper: OwnedFd,
         prepare: impl FnOnce(&mut Command),
     ) -> io::Result<Self> {
         let mut command = Command::new(&words[0]);
@@ -55,6 +61,11 @@ impl Child {
             command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         }
         prepare(&mut command);
+        // SAFETY: between fork and exec it only asks for its pid and writes a
+        // line from its stack; both are allowed there.
+        unsafe {
+            command.pre_exec(move || Ok(say_own_group(&keeper)?));
+        }
         let terminal = Terminal::of_foreground();
         let pid = Pid::from_child(&command.spawn()?);
         // From here on we hand the terminal about also from its background.
