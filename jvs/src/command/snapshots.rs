@@ -5,6 +5,7 @@ use jvs_lock::{Lease, LockError, Locks, Shared, Want};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
+use jvs_repo::proc;
 use jvs_repo::record::worktree::Isolation;
 use jvs_snapshot::fidelity::Degraded;
 use jvs_snapshot::select::select;
@@ -62,7 +63,9 @@ pub(super) fn hold<'r>(
     if handed || mine().map_err(|error| or_no_such_worktree(repo, worktree, error))? {
         return Ok(Held::Borrowed(resume(context, locks, here)?));
     }
-    Ok(Held::Own(locks.acquire(worktree, Want::lease(config.lock.lease_duration_ms))?))
+    // Not past those who wait in line for the lock.
+    let want = Want::lease(config.lock.lease_duration_ms);
+    Ok(Held::Own(locks.acquire_in_turn(worktree, want, &proc::process_stat)?))
 }
 
 /// What restored files have not, one sentence each.

@@ -254,7 +254,7 @@ fn a_torn_lock_keeps_nobody_out() {
 
     let plain = World::new();
     plain.takes("A");
-    let write = number_of(&plain.solo.calls(), "write_at(.jvs/locks/main.lock");
+    let write = number_of(&plain.solo.calls(), &format!("write_at({}", lock()));
     let world = World::new();
     world.solo.inject(write, Way::DiesFirst);
     assert_eq!(world.solo.run(|| world.takes("A")), None, "it died before the write");
