@@ -1,5 +1,5 @@
-//! `jvs demo`: two sessions, one worktree, a holder that goes silent, and what
-//! the lock does about it. Every line shown was really run, by this program.
+//! `jvs demo`: two sessions, one worktree, a holder that goes silent, what the
+//! lock does about it, and what becomes of the snapshots of both. Every line shown was really run, by this program.
 
 use std::fmt::Write as _;
 use std::os::unix::fs::DirBuilderExt;
@@ -89,12 +89,14 @@ impl Play<'_> {
         self.runs(Who::Alice, &["init", "repo"], None)?;
         self.runs(Who::Alice, &["config", "set", "lock.max_clock_skew_ms", "200"], None)?;
         self.runs(Who::Alice, &["config", "set", "lock.steal_grace_ms", "200"], None)?;
-        self.tell("Alice takes the lock of worktree main for two seconds, and goes silent.")?;
+        self.tell("Alice takes the lock of worktree main for three seconds, and goes silent.")?;
         self.runs(
             Who::Alice,
-            &["lock", "acquire", "--no-keeper", "--lease", "2s", "--note", "rebuilding"],
+            &["lock", "acquire", "--no-keeper", "--lease", "3s", "--note", "rebuilding"],
             None,
         )?;
+        self.write("Alice was here\n")?;
+        self.runs(Who::Alice, &["snapshot", "before the rebuild", "--tag", "v1"], None)?;
         self.tell("Bob wants it too. Her lease is live, so he is told who and for how long.")?;
         self.runs(Who::Bob, &["lock", "acquire"], None)?;
         self.runs(Who::Bob, &["lock", "why"], None)?;
@@ -109,10 +111,26 @@ impl Play<'_> {
             "… the token went up. Alice wakes and still believes in token 1: she is fenced.",
         )?;
         self.runs(Who::Alice, &["lock", "renew"], Some("1"))?;
+        self.runs(Who::Alice, &["snapshot", "the rebuild"], Some("1"))?;
+        self.tell("Nothing of hers was published. Bob holds the token, so Bob can.")?;
+        self.write("Bob was here\n")?;
+        self.runs(Who::Bob, &["status"], None)?;
+        self.runs(Who::Bob, &["snapshot", "after the rebuild"], None)?;
+        self.runs(Who::Bob, &["history"], None)?;
+        self.runs(Who::Bob, &["verify", "--all"], None)?;
         self.tell("Bob is done. Everything that happened is in the log, and the log adds up.")?;
         self.runs(Who::Bob, &["lock", "release"], None)?;
         self.runs(Who::Bob, &["audit"], None)?;
-        self.runs(Who::Bob, &["audit", "--verify"], None)
+        self.runs(Who::Bob, &["audit", "--verify"], None)?;
+        self.runs(Who::Bob, &["doctor", "--strict"], None)
+    }
+
+    /// What somebody does to the worktree's files meanwhile.
+    fn write(&self, text: &str) -> Result<(), Failure> {
+        let path = self.stage.dir.join("repo/main/story");
+        #[expect(clippy::disallowed_methods, reason = "a user's file, no control file")]
+        let written = std::fs::write(&path, text);
+        Ok(written.map_err(|error| Stuck::new(format!("write {}", path.display()), error))?)
     }
 
     fn tell(&mut self, sentence: &str) -> Result<(), Failure> {
