@@ -199,6 +199,9 @@ pub fn eventually(what: &str, deadline: Duration, mut done: impl FnMut() -> bool
 
 /// Blocks on a pidfd, so that the wait ends the moment the process does.
 fn wait_until_ended(child: &mut Child, deadline: Duration) -> Option<ExitStatus> {
+    if let Some(status) = child.try_wait().expect("a child can be asked about") {
+        return Some(status);
+    }
     let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())
         .expect("an unreaped child has a pidfd");
     let end = Instant::now() + deadline;
@@ -259,6 +262,7 @@ mod tests {
         assert!(running.ends_within(DEADLINE));
         assert!(running.ended() && running.ends_within(Duration::ZERO), "it was reaped before");
         assert!(running.said().contains("stdout: out"), "{}", running.said());
+        assert_eq!(running.wait(DEADLINE).stdout(), "out\n");
     }
 
     #[test]
