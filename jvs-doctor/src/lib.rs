@@ -7,7 +7,7 @@
 //! crates that do. The terminal, the environment.
 //!
 //! # How it is used
-//! [`examine`] looks and changes nothing; [`treat`] applies remedies in a safe
+//! [`examine()`] looks and changes nothing; [`treat()`] applies remedies in a safe
 //! order, one at a time, each with its event in the audit log, and looks again
 //! until nothing changes any more.
 //!

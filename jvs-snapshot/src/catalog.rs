@@ -82,16 +82,19 @@ impl<'r> Catalog<'r> {
     pub fn look(&self, id: SnapshotId) -> Result<Presence, SnapshotError> {
         let dir = layout::snapshot(id);
         let stuck = |source| SnapshotError::Io { doing: format!("look at snapshot {id}"), source };
-        if self.is_ready(id).map_err(stuck)? {
-            let (descriptor, checksum) = self
-                .describe(id)?
-                .ok_or_else(|| corrupt(&layout::descriptor(&dir), "it is missing".into()))?;
+        let ready = self.is_ready(id).map_err(stuck)?;
+        if ready && let Some((descriptor, checksum)) = self.describe(id)? {
             return Ok(Presence::Ready(Box::new(Ready::seen(descriptor, checksum))));
         }
         // Nothing visible becomes invisible but by collection, whose tombstone
-        // is there first.
+        // is there first. READY without a descriptor may be one of these: it was
+        // collected between two looks, or this mount remembers a name that
+        // another host has removed.
         if let Some((descriptor, _)) = self.read(&layout::tombstone(id), id)? {
             return Ok(Presence::Collected(Box::new(descriptor)));
+        }
+        if ready {
+            return Err(corrupt(&layout::descriptor(&dir), "it is missing".into()));
         }
         Ok(if self.is_there(&dir).map_err(stuck)? { Presence::Hidden } else { Presence::Absent })
     }

@@ -4,7 +4,7 @@
 //! A file's change time is set by the kernel and cannot be set back, so a write
 //! between the two looks shows, unless it falls into the same tick of the clock
 //! as the change before it. Files changed that recently are looked at again after
-//! the tick ([`settled`]), so that the first look proves something.
+//! the tick (`settled`), so that the first look proves something.
 //!
 //! Memory: the first look is kept, about a hundred bytes a name; the second is
 //! compared directory by directory and kept nowhere.

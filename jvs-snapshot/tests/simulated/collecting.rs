@@ -7,6 +7,7 @@ use jvs_repo::layout;
 use jvs_repo::name::TagName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
+use jvs_snapshot::catalog::Presence;
 use jvs_snapshot::gc::{self, Keep};
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::{Snapshots, tags};
@@ -77,6 +78,20 @@ fn a_lineage_goes_on_over_what_was_collected() {
     assert_eq!(all, [ids[4], ids[3], ids[2], ids[1], ids[0]]);
     assert_eq!(world.names(&layout::staging()), [""; 0]);
     assert_eq!(collect(&world), gc::Freed::default(), "once is enough");
+}
+
+/// Another mount may remember READY for as long as its entry cache says.
+#[test]
+fn a_collected_snapshot_whose_ready_is_remembered_is_not_taken_for_a_broken_one() {
+    let world = World::new();
+    let ids = five(&world);
+    collect(&world);
+    let store = world.solo.store();
+    let dir = layout::snapshot(ids[0]);
+    store.make_dir(&dir).expect("it was removed");
+    drop(store.create_new(&layout::ready(&dir)).expect("an empty directory"));
+    assert!(matches!(world.catalog().look(ids[0]), Ok(Presence::Collected(_))));
+    assert_eq!(world.history(), [ids[4], ids[3], ids[1]]);
 }
 
 #[test]

@@ -139,7 +139,7 @@ pub(crate) struct RestoreArgs {
 /// Read snapshots and compare every byte with what was published
 #[derive(Debug, clap::Args)]
 pub(crate) struct VerifyArgs {
-    /// Which snapshots [default: @]
+    /// Which snapshots [default: the head]
     #[arg(value_name = "SNAPSHOT", conflicts_with = "all")]
     pub(crate) snapshots: Vec<String>,
 

@@ -2,6 +2,7 @@
 //! and restores.
 
 use jvs_kit::live::juicefs::{Engine, Volume};
+use jvs_kit::live::process::{DEADLINE, eventually};
 use jvs_repo::layout;
 
 use crate::user::User;
@@ -30,6 +31,11 @@ fn a_snapshot_taken_on_one_host_is_whole_on_the_other(engine: Engine) {
     // In place, by one exchange of two directories, seen by the other host.
     here.data("restore v1 --in-place --reason test");
     assert_eq!(here.read("dir/3"), "text 3");
+    // The other kernel may remember the old directory for as long as its entry
+    // cache says, a second by default.
+    eventually("the other host sees the new directory", DEADLINE, || {
+        std::fs::read_to_string(there.main().join("dir/3")).is_ok_and(|text| text == "text 3")
+    });
     assert_eq!(there.data("diff v1")["differences"].as_array().map(Vec::len), Some(0));
     here.data("restore v1 --into copy");
     assert!(volume.host(1).join("r/worktrees/copy/dir/7").exists());
