@@ -82,7 +82,8 @@ fn only_a_process_that_can_be_seen_from_here_can_be_seen_gone() {
     assert_eq!(here.sees(&there, &running(6, false)), Some(false), "the pid was used again");
     assert_eq!(here.sees(&there, &running(5, true)), Some(false), "a zombie");
     assert_eq!(here.sees(&there, &|_| None), Some(false));
-    let elsewhere = Waiter { boot: Mark::of_boot(&jvs_repo::clock::BootId("b".into())), ..there };
+    let elsewhere =
+        Waiter { boot: Mark::of_boot_id(&jvs_repo::clock::BootId("b".into())), ..there };
     assert_eq!(here.sees(&elsewhere, &|_| None), None);
     let contained = Waiter { pid_namespace: Some(2), ..there };
     assert_eq!(here.sees(&contained, &|_| None), None);

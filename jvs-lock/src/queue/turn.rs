@@ -32,11 +32,11 @@ pub(super) struct Here {
 impl Here {
     pub(super) fn of(session: &Session) -> Self {
         let identity = session.identity();
-        Here { boot: Mark::of_boot(&identity.boot_id), pid_namespace: identity.pid_namespace }
+        Here { boot: Mark::of_boot_id(&identity.boot_id), pid_namespace: identity.pid_namespace }
     }
 
     pub(super) fn at(here: liveness::Here<'_>) -> Self {
-        Here { boot: Mark::of_boot(here.boot_id), pid_namespace: here.pid_namespace }
+        Here { boot: Mark::of_boot_id(here.boot_id), pid_namespace: here.pid_namespace }
     }
 
     /// Is the waiter's process there? `None` if that cannot be known from here.

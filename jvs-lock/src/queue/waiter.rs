@@ -18,7 +18,8 @@ impl Mark {
         Mark::of(id.as_str())
     }
 
-    pub(super) fn of_boot(id: &BootId) -> Self {
+    /// The mark of a boot: whether a waiter's process can be looked up here.
+    pub fn of_boot_id(id: &BootId) -> Self {
         Mark::of(&id.0)
     }
 
@@ -74,7 +75,7 @@ impl Waiter {
             op,
             holder: session.nonce(),
             session: Mark::of_session(session.id()),
-            boot: Mark::of_boot(&identity.boot_id),
+            boot: Mark::of_boot_id(&identity.boot_id),
             pid_namespace: identity.pid_namespace,
             pid: identity.pid,
             start_time: identity.start_time,

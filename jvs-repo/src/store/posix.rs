@@ -11,7 +11,7 @@ mod tree;
 use std::ffi::OsStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -106,6 +106,18 @@ impl PosixStore {
     pub fn move_entry(&self, from: &RepoPath, name: &OsStr, to: &RepoPath) -> io::Result<()> {
         let (from, to) = (self.open_dir(from)?, self.open_dir(to)?);
         Ok(fs::renameat_with(&from, name, &to, name, RenameFlags::NOREPLACE)?)
+    }
+
+    /// Sets the permissions of a file or directory.
+    pub fn set_mode(&self, path: &RepoPath, mode: u32) -> io::Result<()> {
+        // Through a descriptor that needs no permission on the file itself, and
+        // that no rename can lead elsewhere.
+        let fd = self.open_at(path.as_str(), OFlags::PATH, Mode::empty())?;
+        if FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) == FileType::Symlink {
+            return Err(Errno::LOOP.into());
+        }
+        let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
+        Ok(fs::chmodat(fs::CWD, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
     }
 
     /// How much room the filesystem of the root has.

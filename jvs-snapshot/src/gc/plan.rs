@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jvs_lock::State;
 use jvs_repo::config::Retention;
 use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
 
 use crate::catalog::Presence;
 use crate::error::SnapshotError;
@@ -122,7 +123,10 @@ fn plan_hidden(
         Err(SnapshotError::Corrupt { .. }) => None,
         Err(error) => return Err(error),
     };
-    let verdict = match described {
+    // Whatever was never committed has its draft of READY. Without it, READY was
+    // there and somebody took it away: nothing that the rules are about.
+    let draft = at.seams.store.stat(&layout::ready_staged(&layout::snapshot(id)));
+    let verdict = match described.filter(|_| draft.is_ok()) {
         Some((descriptor, _)) => verdict(at, registers, &descriptor.bound())?,
         None => None,
     };
