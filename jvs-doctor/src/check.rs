@@ -45,6 +45,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     quick(clock::run),
     quick(filesystem::run),
     quick(snapshot::heads),
+    full(register::entries),
     full(register::against_history),
     full(access::run),
     full(tmp::run),

@@ -14,11 +14,18 @@ use jvs_snapshot::trees::Trees;
 pub trait Payloads: Trees {
     /// The first directory called `name` anywhere below `dir`.
     fn find_directory(&self, dir: &RepoPath, name: &str) -> io::Result<Option<PathBuf>>;
+
+    /// Sets the permissions of a file or directory; no symlink is followed.
+    fn set_mode(&self, path: &RepoPath, mode: u32) -> io::Result<()>;
 }
 
 impl Payloads for PosixStore {
     fn find_directory(&self, dir: &RepoPath, name: &str) -> io::Result<Option<PathBuf>> {
         PosixStore::find_directory(self, dir, name)
+    }
+
+    fn set_mode(&self, path: &RepoPath, mode: u32) -> io::Result<()> {
+        PosixStore::set_mode(self, path, mode)
     }
 }
 

@@ -61,6 +61,15 @@ pub enum Remedy {
         /// What is there cannot be read.
         replace: bool,
     },
+    /// Puts an empty file in the place of a register's entry that is none.
+    ReplaceEntry(RepoPath),
+    /// Gives a control file the permissions that it should have.
+    SetMode {
+        /// Which.
+        path: RepoPath,
+        /// Its permissions from now on.
+        mode: u32,
+    },
     /// Removes a file.
     Remove {
         /// Which.
@@ -102,10 +111,10 @@ impl Remedy {
     /// Remedies are applied in this order: first what the others stand on.
     pub(crate) fn rank(&self) -> u8 {
         match self {
-            Remedy::MakeDirectory(_) => 0,
+            Remedy::MakeDirectory(_) | Remedy::SetMode { .. } => 0,
             Remedy::RewriteFormat { .. } => 1,
             Remedy::Quarantine { .. } => 2,
-            Remedy::Rebuild(_) => 3,
+            Remedy::Rebuild(_) | Remedy::ReplaceEntry(_) => 3,
             Remedy::Migrate(_) => 4,
             Remedy::Unfreeze(_) | Remedy::Free(_) => 5,
             Remedy::RemoveRecord { .. } => 6,
@@ -152,6 +161,8 @@ impl fmt::Display for Remedy {
                 "{}writes metadata for worktree '{worktree}', with exclusive isolation",
                 if *replace { "sets it aside and " } else { "" }
             ),
+            Remedy::ReplaceEntry(_) => write!(f, "puts an empty file of that name in its place"),
+            Remedy::SetMode { path, mode } => write!(f, "gives {path} the mode {mode:04o}"),
             Remedy::Remove { proof, .. }
             | Remedy::RemoveBirth { proof, .. }
             | Remedy::Collect { proof, .. } => write!(f, "removes it: {proof}"),

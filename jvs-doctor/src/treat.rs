@@ -2,7 +2,7 @@
 //! the audit log, and a new look after each round. May be killed anywhere and
 //! run again, beside a second doctor and beside sessions at work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use jvs_lock::{Locks, Want, legacy, rebuild as reborn};
@@ -59,6 +59,7 @@ pub fn treat(
     let first_ms = first.took_ms;
     let mut applied: Vec<Finding> = Vec::new();
     let mut refused: BTreeMap<(String, String), String> = BTreeMap::new();
+    let mut retry: BTreeSet<(String, String)> = BTreeSet::new();
     let key = |f: &Finding| (f.check.as_str().to_owned(), f.path.clone());
     let mut last = first;
     for _ in 0..ROUNDS {
@@ -66,21 +67,33 @@ pub fn treat(
             .findings
             .iter()
             .filter(|f| f.remedy.as_ref().is_some_and(|remedy| care.allows(remedy)))
-            .filter(|f| !refused.contains_key(&key(f)))
+            .filter(|f| !refused.contains_key(&key(f)) || retry.contains(&key(f)))
             .cloned()
             .collect();
         todo.sort_by_key(|f| f.remedy.as_ref().map_or(0, Remedy::rank));
         if todo.is_empty() {
             break;
         }
+        let before = applied.len();
+        let mut stuck = BTreeMap::new();
         for finding in todo {
             let Some(remedy) = &finding.remedy else { continue };
             match apply(patient, locks, &finding, remedy) {
                 Ok(()) => applied.push(finding),
                 Err(why) => {
-                    refused.insert(key(&finding), why);
+                    stuck.insert(key(&finding), why);
                 }
             }
+        }
+        // What was mended may have stood in the way of the others.
+        if applied.len() > before {
+            refused.clear();
+        }
+        refused.extend(stuck);
+        if applied.len() > before {
+            retry.extend(refused.keys().cloned());
+        } else {
+            retry.clear();
         }
         last = examine(patient, Depth::Full);
     }
@@ -180,6 +193,10 @@ impl Hand<'_, '_, '_> {
             Remedy::WriteWorktreeRecord { worktree, replace } => {
                 self.write_worktree_record(worktree, *replace)
             }
+            Remedy::ReplaceEntry(entry) => self.replace_entry(entry).map_err(text),
+            Remedy::SetMode { path, mode } => {
+                self.patient.payloads.set_mode(path, *mode).map_err(text)
+            }
             Remedy::Remove { path, .. } => self.unlink(path).map_err(text),
             Remedy::RemoveBirth { path, .. } => self.remove_birth(path).map_err(text),
             Remedy::Collect { dead, .. } => {
@@ -235,6 +252,15 @@ impl Hand<'_, '_, '_> {
         let to = self.aside()?.child(path.split().1)?;
         drop(self.store().create_new(&to)?);
         self.store().rename(path, &to)
+    }
+
+    /// Puts an empty file in the place of an entry that is something else. An
+    /// exchange needs both to be there, so a register that moved on stays as it is.
+    fn replace_entry(&self, entry: &RepoPath) -> io::Result<()> {
+        let aside = self.aside()?.child("entry")?;
+        drop(self.store().create_new(&aside)?);
+        self.store().exchange(&aside, entry)?;
+        self.store().sync_dir(&entry.parent())
     }
 
     fn rewrite_format(&self, replace: bool) -> io::Result<()> {
@@ -375,10 +401,13 @@ impl Hand<'_, '_, '_> {
     }
 
     fn restore_ready(&self, id: SnapshotId) -> Result<(), String> {
-        self.write_ready_draft(id)?;
         let dir = layout::snapshot(id);
-        self.store().rename(&layout::ready_staged(&dir), &layout::ready(&dir)).map_err(text)?;
-        self.store().sync_dir(&dir).map_err(text)
+        let described = Catalog::new(self.store()).describe(id).map_err(text)?;
+        let (_, checksum) = described.ok_or("it has no descriptor")?;
+        let tmp = layout::snapshot_tmp(&dir, self.op);
+        let bytes = ready::bytes(id, checksum);
+        // In one step: what was committed is at no moment taken for a draft.
+        self.store().write_over(&tmp, &layout::ready(&dir), &bytes).map_err(text)
     }
 
     fn write_worktree_record(&self, worktree: &WorktreeName, replace: bool) -> Result<(), String> {

@@ -14,6 +14,6 @@ mod wire;
 
 pub(crate) use group::stop_group;
 pub(crate) use heart::run;
-pub(crate) use note::take as take_note;
+pub(crate) use note::{take as take_note, waiting as notes_waiting};
 pub(crate) use start::{Attached, Order, Started, follow, running, stand_down, start};
 pub(crate) use wire::{Said, Tell, say_own_group};

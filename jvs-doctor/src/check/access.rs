@@ -110,7 +110,7 @@ fn inside_snapshot(survey: &Survey<'_, '_>, dir: &RepoPath, root: &Stat, report:
 fn look(path: &RepoPath, stat: &Stat, root: &Stat, report: &mut Report) {
     let directory = stat.kind == Kind::Directory;
     let needed = if directory { 0o700 } else { 0o400 };
-    let fix = if directory { "0755" } else { "0644" };
+
     let problem = if stat.mode & needed != needed {
         Some("its owner cannot use it")
     } else if stat.mode & OTHERS_WRITE != 0 && stat.mode & STICKY == 0 {
@@ -120,7 +120,9 @@ fn look(path: &RepoPath, stat: &Stat, root: &Stat, report: &mut Report) {
     };
     if let Some(problem) = problem {
         let message = format!("{problem}: its mode is {:04o}", stat.mode & 0o7777);
-        report.add(Check::Mode, path, message).advice(format!("chmod {fix} {path}"));
+        // Nobody gets more than they had, but the owner what is needed.
+        let mode = (stat.mode | needed | if directory { 0 } else { 0o200 }) & 0o7775;
+        report.add(Check::Mode, path, message).remedy(Remedy::SetMode { path: path.clone(), mode });
     }
     if directory && stat.uid != root.uid && layout::skeleton().contains(path) {
         let message =

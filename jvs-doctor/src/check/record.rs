@@ -23,7 +23,11 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                     continue;
                 }
                 report
-                    .add(Check::RecordMissing, &path, "the lock is held, but has no record")
+                    .add(
+                        Check::RecordMissing,
+                        &path,
+                        "the lock is held or frozen, but has no record",
+                    )
                     .of(worktree)
                     .advice(
                         "nothing needs to be done: the register says who holds, and the next \

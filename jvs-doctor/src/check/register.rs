@@ -81,6 +81,24 @@ fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, 
     }
 }
 
+/// Only the name of an entry counts, but it should be an empty file.
+pub(super) fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
+    for (worktree, read) in &survey.registers {
+        let Ok(state) = read else { continue };
+        let Ok(entry) = layout::register(worktree).child(&state.to_string()) else { continue };
+        let Ok(stat) = survey.store().stat(&entry) else { continue };
+        let check = match stat.kind {
+            Kind::File => continue,
+            Kind::Symlink => Check::Symlink,
+            _ => Check::RegisterUnparsable,
+        };
+        report
+            .add(check, &entry, "the entry of the fence register is not a file")
+            .of(worktree)
+            .remedy(Remedy::ReplaceEntry(entry));
+    }
+}
+
 /// A register that is older than what was committed through it.
 pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
     for (worktree, read) in &survey.registers {

@@ -66,7 +66,7 @@ pub(super) fn heads(survey: &Survey<'_, '_>, report: &mut Report) {
 pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     let lineages = Lineages::walk(survey, report);
     for (id, snap) in &survey.snapshots {
-        content(survey, *id, snap, report);
+        content(survey, *id, snap, lineages.reached.contains(id), report);
         if !snap.ready {
             hidden(survey, *id, snap, &lineages, report);
         }
@@ -83,7 +83,13 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
 }
 
 /// Is what a visible snapshot consists of what was written?
-fn content(survey: &Survey<'_, '_>, id: SnapshotId, snap: &Snap, report: &mut Report) {
+fn content(
+    survey: &Survey<'_, '_>,
+    id: SnapshotId,
+    snap: &Snap,
+    committed: bool,
+    report: &mut Report,
+) {
     let dir = layout::snapshot(id);
     let restore = "restore the snapshot's directory from a backup; nothing else can bring it back";
     let (descriptor, checksum) = match &snap.descriptor {
@@ -109,8 +115,9 @@ fn content(survey: &Survey<'_, '_>, id: SnapshotId, snap: &Snap, report: &mut Re
         Ok(bytes) if bytes == ready::bytes(id, *checksum) => {}
         Ok(_) => {
             report
-                .add(Check::ReadyMismatch, &path, format!("READY of {id} is of another descriptor"))
-                .advice(restore);
+                .add(Check::ReadyMismatch, &path, format!("READY of {id} is not of its descriptor"))
+                .advice(restore)
+                .maybe(committed.then_some(Remedy::RestoreReady(id)));
         }
         Err(error) if survey.is_missing(&dir) => drop(error),
         Err(error) => report.unreadable(&path, &error),

@@ -46,13 +46,14 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             StagingName::Restore { worktree, epoch, token, .. } => {
                 let judging = survey.judging(worktree);
                 match judging.and_then(|state| Proof::fenced(state, *epoch, *token)) {
+                    // It may hold the files that were swapped out, with what
+                    // somebody wrote to them last: set aside, never deleted.
                     Some(proof) => {
                         let message = format!("an interrupted restore left it: {proof}");
-                        let dead = Dead::Restore(parsed.clone());
                         report
                             .add(Check::RestoreDead, shown, message)
                             .of(worktree)
-                            .remedy(Remedy::Collect { dead, proof });
+                            .remedy(Remedy::Quarantine { path: parsed.path() });
                     }
                     None => {
                         report

@@ -39,13 +39,8 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         let alive = survey.state(worktree).is_some_and(|state| state.hold != Hold::Retired);
         if let Err(error) = record {
             let symlink = survey.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::Symlink);
-            let remedy = match symlink {
-                true => Some(Remedy::Quarantine { path: path.clone() }),
-                false => alive.then(|| Remedy::WriteWorktreeRecord {
-                    worktree: worktree.clone(),
-                    replace: true,
-                }),
-            };
+            let remedy = alive
+                .then(|| Remedy::WriteWorktreeRecord { worktree: worktree.clone(), replace: true });
             let check = if symlink { Check::Symlink } else { Check::WorktreeRecordInvalid };
             report
                 .add(check, &path, error.to_string())
@@ -178,7 +173,10 @@ fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) 
             format!("worktree '{worktree}' has a register, and is not on the list"),
         )
         .of(worktree)
-        .advice(format!("if nobody is making it, make it: jvs worktree create {worktree}"));
+        .advice(format!(
+            "if nobody is making it: move its files away if it has any, then \
+             `jvs worktree create {worktree}`"
+        ));
 }
 
 fn unknown_payloads(

@@ -6,7 +6,8 @@ mod report;
 
 use std::fmt;
 
-use jvs_doctor::{Care, Depth, Examination, Patient, Surroundings, examine, treat};
+use jvs_doctor::examine::finding;
+use jvs_doctor::{Care, Check, Depth, Examination, Finding, Patient, Surroundings, examine, treat};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
@@ -19,7 +20,8 @@ use super::snapshots::counted;
 use crate::args::{DoctorArgs, Format};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
-use crate::render::Done;
+use crate::keeper::notes_waiting;
+use crate::render::{Done, shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Failure> {
     let chosen_head = args.head.as_deref().map(head).transpose()?;
@@ -53,6 +55,9 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
         examination = mend(context, &store, &patient, care, examination)?;
     }
     examination.add(verdict.iter().flat_map(probe::Verdict::findings));
+    if full {
+        examination.add(notes(context));
+    }
     let plan = args.dry_run.then_some(care);
     let say = report::Saying {
         examination: &examination,
@@ -87,6 +92,17 @@ fn mend(
     let acting = context.session(None)?;
     let locks = context.locks(store, policy, &acting)?;
     Ok(treat(patient, &locks, care, first))
+}
+
+/// Words to sessions of this user that lost their lock and did not come back.
+fn notes(context: &Context<'_>) -> Option<Finding> {
+    let (number, dir) = notes_waiting(context)?;
+    let message = format!(
+        "{} of this user on this host lost a lock and did not come back to hear of it",
+        counted(number as u64, "session")
+    );
+    let advice = "the session's next command tells it; else remove the files in it";
+    Some(finding(Check::SessionStale, shown(&dir), message, advice.to_owned()))
 }
 
 fn head(text: &str) -> Result<SnapshotId, Failure> {

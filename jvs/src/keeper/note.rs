@@ -43,6 +43,13 @@ pub(crate) fn take(context: &Context<'_>) -> Vec<String> {
     String::from_utf8_lossy(&bytes).lines().map(on_one_line).collect()
 }
 
+/// How many sessions have a word waiting for them, and where.
+pub(crate) fn waiting(context: &Context<'_>) -> Option<(usize, std::path::PathBuf)> {
+    let dir = context.notes_dir().ok()?;
+    let notes = std::fs::read_dir(&dir).ok()?.count();
+    (notes > 0).then_some((notes, dir))
+}
+
 fn flags(flags: OFlags) -> i32 {
     i32::try_from(flags.bits()).unwrap_or(0)
 }

@@ -1,0 +1,285 @@
+//! Two hundred random accidents, each on a copy of a repository with history:
+//! doctor neither panics nor hangs, finds what was broken, mends it or says why
+//! not, and never costs a snapshot.
+//!
+//! The accidents follow from a seed: `JVS_SEED` repeats a run.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use jvs_doctor::{Care, Depth, Examination, Patient, Surroundings, examine, treat};
+use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::{Identity, Locks, Seams, Secret, Session};
+use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_repo::clock::{Clock as _, SystemClock};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::entropy::SystemEntropy;
+use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
+use jvs_repo::probe::Filesystem;
+use jvs_repo::proc;
+use jvs_repo::store::PosixStore;
+use jvs_snapshot::{Catalog, verify};
+
+use crate::clinic::{Clinic, directory};
+
+const ACCIDENTS: u64 = 200;
+
+/// A small deterministic generator.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 11).unwrap_or(0) % below.max(1)
+    }
+
+    fn pick<'t, T>(&mut self, of: &'t [T]) -> &'t T {
+        &of[self.roll(of.len())]
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Accident {
+    Delete,
+    Truncate,
+    Flip,
+    Swap,
+    Duplicate,
+    Symlink,
+    Chmod,
+    Kill,
+}
+
+const KINDS: [Accident; 8] = [
+    Accident::Delete,
+    Accident::Truncate,
+    Accident::Flip,
+    Accident::Swap,
+    Accident::Duplicate,
+    Accident::Symlink,
+    Accident::Chmod,
+    Accident::Kill,
+];
+
+/// Every control file, no payloads.
+fn control_files(root: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![root.join(layout::CONTROL_DIR)];
+    while let Some(dir) = pending.pop() {
+        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.file_name().is_some_and(|name| name == "payload") {
+                continue;
+            }
+            if path.is_dir() {
+                pending.push(path.clone());
+            }
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-a").args([from, to]).status().expect("cp runs");
+    assert!(copied.success(), "the repository can be copied");
+}
+
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+}
+
+/// Breaks something; what was broken, for the message.
+fn strike(dice: &mut Dice, kind: Accident, root: &Path, clinic: &Clinic) -> String {
+    let files = control_files(root);
+    let victim = dice.pick(&files).clone();
+    let shown = victim.strip_prefix(root).unwrap_or(&victim).display().to_string();
+    match kind {
+        Accident::Delete => remove(&victim),
+        Accident::Truncate | Accident::Flip => {
+            let regular: Vec<_> = files
+                .iter()
+                .filter(|f| f.metadata().is_ok_and(|m| m.is_file() && m.len() > 0))
+                .collect();
+            let victim = dice.pick(&regular);
+            let mut bytes = std::fs::read(victim).expect("read");
+            let at = dice.roll(bytes.len());
+            match kind {
+                Accident::Truncate => bytes.truncate(at),
+                _ => bytes[at] ^= 1 << dice.roll(8),
+            }
+            std::fs::write(victim, bytes).expect("written");
+            return format!("{kind:?} {} at {at}", victim.display());
+        }
+        Accident::Swap => {
+            let other = dice.pick(&files).clone();
+            let aside = root.join("aside");
+            // One inside the other cannot be swapped; then nothing happens.
+            if !other.starts_with(&victim) && !victim.starts_with(&other) {
+                std::fs::rename(&victim, &aside).expect("moved");
+                std::fs::rename(&other, &victim).expect("moved");
+                std::fs::rename(&aside, &other).expect("moved");
+            }
+            return format!("{kind:?} {shown} and {}", other.display());
+        }
+        Accident::Duplicate => {
+            let mut name = victim.file_name().expect("a name").to_owned();
+            name.push("0");
+            copy(&victim, &victim.with_file_name(name));
+        }
+        Accident::Symlink => {
+            remove(&victim);
+            std::os::unix::fs::symlink("/etc/hostname", &victim).expect("linked");
+        }
+        Accident::Chmod => {
+            let mode = *dice.pick(&[0o000, 0o222, 0o777, 0o444]);
+            std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(mode))
+                .expect("chmod");
+        }
+        Accident::Kill => {
+            // A snapshot that is killed at some moment of its life.
+            std::fs::write(root.join("main/more"), vec![7; 100_000]).expect("a file");
+            let mut child = clinic
+                .home
+                .jvs(["snapshot", "killed"])
+                .cwd(root.join("main"))
+                .command()
+                .stdin(std::process::Stdio::null())
+                .stdout(std::process::Stdio::null())
+                .stderr(std::process::Stdio::null())
+                .spawn()
+                .expect("jvs starts");
+            std::thread::sleep(std::time::Duration::from_millis(dice.roll(40) as u64));
+            let _ = child.kill();
+            child.wait().expect("it ends");
+        }
+    }
+    format!("{kind:?} {shown}")
+}
+
+fn on<T>(root: &Path, then: impl FnOnce(&Patient<'_>, &Locks<'_>) -> T) -> T {
+    let store = PosixStore::open(root).expect("the root is there");
+    let seams = Seams { store: &store, clock: &SystemClock, entropy: &SystemEntropy };
+    let identity = Identity {
+        host: "host".into(),
+        user: "ann".into(),
+        pid: std::process::id(),
+        start_time: 0,
+        pid_namespace: proc::pid_namespace(),
+        boot_id: SystemClock.boot_id(),
+        environment: Environment::Local,
+        purpose: Purpose::Automated,
+    };
+    let session = Session::new("doctor".parse().expect("an id"), &Secret([9; 32]), identity);
+    let log = Log::new(&store, &Alone, WriterId::derive(b"doctor", 0));
+    let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let patient = Patient {
+        seams,
+        payloads: &store,
+        surroundings: Surroundings {
+            filesystem: Filesystem::at(root).expect("a filesystem"),
+            space: None,
+            pid_namespace: proc::pid_namespace(),
+            lookup: proc::process_stat,
+        },
+        chosen_head: None,
+    };
+    then(&patient, &locks)
+}
+
+/// The visible snapshots whose every byte is what was published.
+fn verified(root: &Path) -> Vec<SnapshotId> {
+    let store = PosixStore::open(root).expect("the root is there");
+    let Ok(listing) = Catalog::new(&store).list() else { return Vec::new() };
+    let whole = |id: &SnapshotId| {
+        verify::verify(&store, *id, &jvs_snapshot::progress::Silent)
+            .is_ok_and(|verdict| verdict.is_valid())
+    };
+    listing.snapshots.into_iter().filter(whole).collect()
+}
+
+fn told(examination: &Examination) -> Vec<String> {
+    let tell = |f: &jvs_doctor::Finding| {
+        format!("{} {}: {} ({:?})", f.check, f.path, f.message, f.outcome)
+    };
+    examination.findings.iter().map(tell).collect()
+}
+
+#[test]
+fn no_accident_makes_doctor_panic_hang_or_cost_a_snapshot() {
+    let seed = std::env::var("JVS_SEED").ok().and_then(|seed| seed.parse().ok());
+    let mut dice = Dice(seed.unwrap_or(0x9e37_79b9_7f4a_7c15));
+    let clinic = Clinic::new();
+    clinic.jvs(&["worktree", "create", "fork", "--from", "@"]).ok();
+    let patients = directory();
+    let healthy = examine_of(&clinic.root);
+    let nothing_to_find: Vec<String> = told(&healthy);
+    let (mut found, mut mended) = (0, 0);
+    for number in 0..ACCIDENTS {
+        let root = patients.path().join(number.to_string());
+        copy(&clinic.root, &root);
+        let kind = KINDS[usize::try_from(number).unwrap_or(0) % KINDS.len()];
+        let what = strike(&mut dice, kind, &root, &clinic);
+        let context = format!("seed {seed:?}, accident {number}: {what}");
+
+        let first = examine_of(&root);
+        let sees = told(&first) != nothing_to_find;
+        // A kill may come before or after everything, a swap may be of equals,
+        // and a mode may be as good as the old one.
+        let certain = matches!(
+            kind,
+            Accident::Delete | Accident::Truncate | Accident::Flip | Accident::Symlink
+        );
+        assert!(sees || !certain || is_harmless(&what), "{context} is not found");
+        found += u64::from(sees);
+
+        let before = verified(&root);
+        let after = on(&root, |patient, locks| treat(patient, locks, Care::Repair, first));
+        for finding in after.findings.iter().filter(|f| f.counts()) {
+            let says = finding.advice.is_some() || finding.outcome.is_some();
+            assert!(says, "{context}: {} stays, and nothing is said", finding.check);
+        }
+        mended += u64::from(after.is_healthy());
+        let still = verified(&root);
+        let kept = quarantined(&root);
+        for id in before {
+            assert!(still.contains(&id) || kept.contains(&id), "{context}: {id} was lost");
+        }
+        // Once more changes nothing.
+        let again = on(&root, |patient, locks| {
+            let first = examine(patient, Depth::Full);
+            treat(patient, locks, Care::Repair, first)
+        });
+        assert!(again.cleaned.is_empty(), "{context}: {:?}", told(&again));
+        assert_eq!(again.is_healthy(), after.is_healthy(), "{context}: {:?}", told(&again));
+        remove(&root);
+    }
+    assert!(found > ACCIDENTS / 2 && mended > ACCIDENTS / 4, "{found} found, {mended} mended");
+}
+
+/// What leaves no trace: a configuration of comments that says something else, a
+/// tag that somebody may have deleted, and another digit in a time or an id that
+/// decides nothing.
+fn is_harmless(what: &str) -> bool {
+    let of = |kind: &str, file: &str| what.starts_with(kind) && what.contains(file);
+    what.contains("config.toml")
+        || of("Delete", "tags/")
+        || of("Flip", "/worktrees/")
+        || of("Flip", "/format")
+}
+
+fn quarantined(root: &Path) -> Vec<SnapshotId> {
+    let dir = root.join(layout::quarantine().as_str());
+    let repairs = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let inside = repairs.flat_map(|repair| std::fs::read_dir(repair.path()).into_iter().flatten());
+    inside.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn examine_of(root: &Path) -> Examination {
+    on(root, |patient, _| examine(patient, Depth::Full))
+}

@@ -1,0 +1,474 @@
+//! One broken repository a check.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use jvs_doctor::Check;
+use jvs_lock::queue::Waiter;
+use jvs_lock::record::{Keeper, Record};
+use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::{Identity, Secret, Session, State};
+use jvs_repo::clock::{Clock as _, Reading, SystemClock, WallMs};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::id::{Epoch, FencingToken, Generation, HolderNonce, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::proc;
+use jvs_snapshot::Descriptor;
+use jvs_snapshot::staging_name::{Bound, StagingName};
+
+use crate::clinic::{Clinic, OP, compare, main, side};
+
+macro_rules! faults {
+    ($(#[test] fn $test:ident shows $check:ident: $break:expr;)*) => {
+        /// The checks that have a fixture here.
+        pub(crate) const SHOWN: &[(Check, &str)] = &[$((Check::$check, stringify!($test)),)*];
+
+        $(#[test]
+        fn $test() {
+            shows(Check::$check, stringify!($test), $break);
+        })*
+    };
+}
+
+#[track_caller]
+fn shows(check: Check, name: &str, damage: impl FnOnce(&Clinic)) {
+    let clinic = Clinic::new();
+    damage(&clinic);
+    let story = clinic.story();
+    assert!(story.contains(&format!("[{check}]")), "{check} is not found:\n{story}");
+    compare(name, &story);
+}
+
+fn session(secret: u8) -> Session {
+    let identity = Identity {
+        host: "host".into(),
+        user: "ann".into(),
+        pid: 1,
+        start_time: 1,
+        pid_namespace: Some(1),
+        boot_id: jvs_repo::clock::BootId("another boot".into()),
+        environment: Environment::Local,
+        purpose: Purpose::Interactive,
+    };
+    Session::new("agent".parse().expect("an id"), &Secret([secret; 32]), identity)
+}
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Somebody took the lock so long ago, and it is still there.
+fn hold(clinic: &Clinic, worktree: &WorktreeName, ago_ms: u64, lease_ms: u64) -> (State, Record) {
+    let now = SystemClock.now();
+    let then = Reading { wall: WallMs(now.wall.0 - ago_ms), ..now };
+    let session = session(1);
+    let state = clinic.state(worktree).granted(session.nonce(), lease_ms, then.wall, OP);
+    clinic.set_state(worktree, &state);
+    let claim = *state.hold.claim().expect("a claim");
+    let policy = LockPolicy::default();
+    let record = Record::of_grant(&session, worktree, &state, &claim, then, &policy, None);
+    put_record(clinic, worktree, &record);
+    (state, record)
+}
+
+fn put_record(clinic: &Clinic, worktree: &WorktreeName, record: &Record) {
+    clinic.write(&layout::lock_record(worktree), record.to_bytes().expect("it fits"));
+}
+
+fn garbled(clinic: &Clinic, path: &jvs_repo::store::RepoPath) {
+    let mut bytes = std::fs::read(clinic.at(path)).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x20;
+    clinic.write(path, bytes);
+}
+
+fn lines(clinic: &Clinic, change: impl Fn(&mut Vec<String>)) {
+    let log = clinic.logs().remove(0);
+    let text = std::fs::read_to_string(clinic.at(&log)).expect("read");
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    change(&mut lines);
+    clinic.write(&log, lines.join("\n") + "\n");
+}
+
+fn bound(clinic: &Clinic, token: u64) -> Bound {
+    let state = clinic.state(&main());
+    Bound {
+        worktree: main(),
+        epoch: state.epoch,
+        token: FencingToken(token),
+        parent: state.head,
+        generation: state.generation,
+        id: SnapshotId { created_ms: 1_700_000_000_000, random: 7 },
+    }
+}
+
+/// A hidden snapshot, whole, bound as given.
+fn hidden(clinic: &Clinic, bound: &Bound) {
+    let source = layout::snapshot(clinic.head());
+    let dir = layout::snapshot(bound.id);
+    clinic.make_dir(&dir);
+    clinic.make_dir(&layout::snapshot_payload(&dir));
+    let bytes = std::fs::read(clinic.at(&layout::descriptor(&source))).expect("read");
+    let (mut descriptor, _) = Descriptor::parse(&bytes).expect("valid");
+    descriptor.snapshot_id = bound.id;
+    descriptor.parent = bound.parent;
+    descriptor.fencing_token = bound.token;
+    descriptor.commit_seq = bound.generation.next();
+    let (bytes, checksum) = descriptor.seal();
+    clinic.write(&layout::descriptor(&dir), bytes);
+    let manifest = std::fs::read(clinic.at(&layout::manifest(&source))).expect("read");
+    clinic.write(&layout::manifest(&dir), manifest);
+    clinic.write(&layout::ready_staged(&dir), jvs_snapshot::ready::bytes(bound.id, checksum));
+}
+
+/// The same, visible: what nobody but a restore from a backup could have made.
+fn visible(clinic: &Clinic, bound: &Bound) {
+    hidden(clinic, bound);
+    let dir = layout::snapshot(bound.id);
+    let rename =
+        std::fs::rename(clinic.at(&layout::ready_staged(&dir)), clinic.at(&layout::ready(&dir)));
+    rename.expect("renamed");
+}
+
+fn ticket(clinic: &Clinic, pid: u32, start: u64) -> Waiter {
+    // The name of a real ticket, made by waiting: its boot mark is this boot's.
+    let holder = HolderNonce([1; 16]);
+    let boot = jvs_lock::queue::Mark::of_boot_id(&SystemClock.boot_id());
+    let waiter = Waiter {
+        order: 1,
+        op: OP,
+        holder,
+        session: jvs_lock::queue::Mark::of_session(&"agent".parse().expect("an id")),
+        boot,
+        pid_namespace: proc::pid_namespace(),
+        pid,
+        start_time: start,
+        beat: SystemClock.now().wall,
+    };
+    let dir = layout::queue(&main());
+    clinic.make_dir(&dir);
+    std::fs::write(clinic.below(&dir, &waiter.to_string()), "").expect("written");
+    waiter
+}
+
+faults! {
+    #[test]
+    fn format_missing shows FormatMissing: |c: &Clinic| c.remove(&layout::format());
+    #[test]
+    fn format_invalid shows FormatInvalid: |c: &Clinic| c.write(&layout::format(), "{\"format\":1,");
+    #[test]
+    fn format_unsupported shows FormatUnsupported: |c: &Clinic| c.write(&layout::format(), "{\"format\":2}");
+    #[test]
+    fn config_invalid shows ConfigInvalid: |c: &Clinic| c.write(&layout::config(), "lock.leese = 1\n");
+    #[test]
+    fn directory_missing shows DirectoryMissing: |c: &Clinic| {
+        c.jvs(&["tag", "--delete", "v1"]).ok();
+        c.remove(&layout::tags());
+    };
+    #[test]
+    fn not_a_directory shows NotADirectory: |c: &Clinic| {
+        c.remove(&layout::staging());
+        c.write(&layout::staging(), "");
+    };
+    #[test]
+    fn symlink shows Symlink: |c: &Clinic| {
+        let record = layout::worktree_record(&side());
+        std::fs::rename(c.at(&record), c.root.join("elsewhere")).expect("moved");
+        c.symlink(&c.root.join("elsewhere"), &record);
+        c.symlink(Path::new("/etc"), &layout::lock_record(&main()));
+    };
+    #[test]
+    fn mode shows Mode: |c: &Clinic| {
+        let open = |bits| std::fs::Permissions::from_mode(bits);
+        std::fs::set_permissions(c.at(&layout::config()), open(0o666)).expect("chmod");
+        std::fs::set_permissions(c.at(&layout::tags()), open(0o311)).expect("chmod");
+    };
+    #[test]
+    fn foreign_file shows ForeignFile: |c: &Clinic| {
+        std::fs::write(c.below(&layout::control_dir(), "notes.txt"), "").expect("written");
+        std::fs::write(c.below(&layout::locks(), "lost+found"), "").expect("written");
+    };
+    #[test]
+    fn register_missing shows RegisterMissing: |c: &Clinic| c.remove(&layout::register(&main()));
+    #[test]
+    fn register_empty shows RegisterEmpty: |c: &Clinic| {
+        c.remove(&layout::register(&main()));
+        c.make_dir(&layout::register(&main()));
+    };
+    #[test]
+    fn register_two_entries shows RegisterTwo: |c: &Clinic| {
+        let older = c.state(&main());
+        let newer = older.granted(HolderNonce([3; 16]), 30_000, WallMs(0), OP).released(OP);
+        c.add_state(&main(), &newer);
+    };
+    #[test]
+    fn register_unparsable shows RegisterUnparsable: |c: &Clinic| {
+        let dir = layout::register(&main());
+        let old = c.below(&dir, &c.state(&main()).to_string());
+        std::fs::rename(old, c.below(&dir, "1.broken")).expect("renamed");
+    };
+    #[test]
+    fn register_newer shows RegisterNewer: |c: &Clinic| {
+        let dir = layout::register(&main());
+        let state = c.state(&main()).to_string();
+        std::fs::rename(c.below(&dir, &state), c.below(&dir, &format!("2{}.more", &state[1..])))
+            .expect("renamed");
+    };
+    #[test]
+    fn register_chain shows RegisterChain: |c: &Clinic| {
+        let born = c.state(&side());
+        c.set_state(&side(), &State { token: FencingToken(9), ..born });
+    };
+    #[test]
+    fn register_regressed shows RegisterRegressed: |c: &Clinic| {
+        c.set_state(&main(), &c.earlier());
+    };
+    #[test]
+    fn record_missing shows RecordMissing: |c: &Clinic| {
+        hold(c, &main(), 0, HOUR_MS);
+        c.remove(&layout::lock_record(&main()));
+    };
+    #[test]
+    fn record_torn shows RecordTorn: |c: &Clinic| c.write(&layout::lock_record(&main()), "{\"version\":1,");
+    #[test]
+    fn record_stale shows RecordStale: |c: &Clinic| {
+        let (state, _) = hold(c, &main(), 0, HOUR_MS);
+        c.set_state(&main(), &state.released(OP));
+    };
+    #[test]
+    fn record_foreign shows RecordForeign: |c: &Clinic| {
+        let (state, record) = hold(c, &main(), 0, HOUR_MS);
+        c.set_state(&main(), &state.released(OP));
+        put_record(c, &side(), &record);
+        c.remove(&layout::lock_record(&main()));
+        let nowhere: WorktreeName = "nowhere".parse().expect("a name");
+        put_record(c, &nowhere, &record);
+    };
+    #[test]
+    fn record_legacy shows RecordLegacy: |c: &Clinic| {
+        let lock = r#"{"owner":"bob","since":1700000000000,"ttl":60}"#;
+        c.write(&layout::legacy_lock(&main()), lock);
+    };
+    #[test]
+    fn lock_expired shows LockExpired: |c: &Clinic| {
+        c.jvs(&["config", "set", "lock.steal_grace_ms", "600000"]).ok();
+        hold(c, &main(), 60_000, 30_000);
+    };
+    #[test]
+    fn lock_abandoned shows LockAbandoned: |c: &Clinic| { hold(c, &main(), HOUR_MS, 30_000); };
+    #[test]
+    fn freeze_stale shows FreezeStale: |c: &Clinic| {
+        let long_ago = WallMs(SystemClock.now().wall.0 - HOUR_MS);
+        let frozen = c.state(&main()).frozen(HolderNonce([2; 16]), 1_000, long_ago, OP);
+        c.set_state(&main(), &frozen);
+    };
+    #[test]
+    fn keeper_dead shows KeeperDead: |c: &Clinic| {
+        let (_, mut record) = hold(c, &main(), 0, HOUR_MS);
+        record.keeper = Some(Keeper {
+            pid: std::process::id(),
+            start_time: 1,
+            boot_id: SystemClock.boot_id(),
+            pid_namespace: proc::pid_namespace(),
+        });
+        put_record(c, &main(), &record);
+    };
+    #[test]
+    fn ticket_stale shows TicketStale: |c: &Clinic| { ticket(c, std::process::id(), 1); };
+    #[test]
+    fn tmp_dead shows TmpDead: |c: &Clinic| {
+        let state = c.state(&main());
+        let mark = format!("{}-{}-{OP}", state.epoch, state.token.0 - 1);
+        c.write(&layout::lock_tmp(&main(), &mark), "");
+        let birth = layout::lock_tmp(&main(), &format!("birth-{OP}"));
+        c.make_dir(&birth);
+        std::fs::write(c.below(&birth, &state.to_string()), "").expect("written");
+        c.write(&layout::worktree_record_tmp(&main(), OP), "");
+        c.write(&layout::tag_tmp(&"v1".parse().expect("a tag"), OP), "");
+        let probe = layout::probe_scratch(&layout::register(&main()), OP);
+        c.write(&probe, "");
+    };
+    #[test]
+    fn tmp_unproven shows TmpUnproven: |c: &Clinic| {
+        let state = c.state(&main());
+        c.write(&layout::lock_tmp(&main(), &format!("{}-{}-{OP}", state.epoch, state.token)), "");
+        c.write(&layout::config_tmp(OP), "");
+        c.write(&layout::worktree_record_tmp(&"new".parse().expect("a name"), OP), "");
+    };
+    #[test]
+    fn staged_dead shows StagedDead: |c: &Clinic| {
+        c.make_dir(&StagingName::Snapshot(bound(c, 1)).path());
+        hidden(c, &Bound { id: SnapshotId { created_ms: 1_700_000_000_001, random: 8 }, ..bound(c, 1) });
+    };
+    #[test]
+    fn staged_in_flight shows StagedInFlight: |c: &Clinic| {
+        let token = c.state(&main()).token.0;
+        c.make_dir(&StagingName::Snapshot(bound(c, token)).path());
+        hidden(c, &Bound { id: SnapshotId { created_ms: 1_700_000_000_001, random: 8 }, ..bound(c, token) });
+    };
+    #[test]
+    fn staged_unknown shows StagedUnknown: |c: &Clinic| {
+        c.make_dir(&layout::staged("what-is-this").expect("plain"));
+    };
+    #[test]
+    fn restore_dead shows RestoreDead: |c: &Clinic| {
+        let state = c.state(&main());
+        let name = StagingName::Restore {
+            worktree: main(),
+            epoch: state.epoch,
+            token: FencingToken(state.token.0 - 1),
+            source: c.head(),
+            op: OP,
+        };
+        c.make_dir(&name.path());
+        std::fs::write(c.below(&name.path(), "precious"), "the last words").expect("written");
+    };
+    #[test]
+    fn gc_unfinished shows GcUnfinished: |c: &Clinic| {
+        c.make_dir(&StagingName::Doomed { op: OP }.path());
+        let condemned = StagingName::Condemned { id: c.first(), op: OP }.path();
+        std::fs::rename(c.at(&layout::snapshot(c.first())), c.at(&condemned)).expect("moved");
+        let kept = std::fs::read(c.at(&layout::descriptor(&condemned))).expect("read");
+        let id: SnapshotId = condemned.split().1.split('.').nth(1).expect("an id").parse().expect("an id");
+        c.write(&layout::tombstone(id), kept);
+    };
+    #[test]
+    fn removed_files shows RemovedFiles: |c: &Clinic| {
+        c.make_dir(&layout::removed_payload(&side(), &format!("1-0000-1-{OP}")));
+    };
+    #[test]
+    fn ready_pending shows ReadyPending: |c: &Clinic| {
+        let dir = layout::snapshot(c.head());
+        std::fs::rename(c.at(&layout::ready(&dir)), c.at(&layout::ready_staged(&dir))).expect("renamed");
+    };
+    #[test]
+    fn ready_lost shows ReadyLost: |c: &Clinic| {
+        for id in c.snapshots() {
+            c.remove(&layout::ready(&layout::snapshot(id)));
+        }
+    };
+    #[test]
+    fn ready_mismatch shows ReadyMismatch: |c: &Clinic| {
+        let other = std::fs::read(c.at(&layout::ready(&layout::snapshot(c.first())))).expect("read");
+        c.write(&layout::ready(&layout::snapshot(c.head())), other);
+    };
+    #[test]
+    fn ready_outside shows ReadyOutside: |c: &Clinic| {
+        visible(c, &Bound { parent: Some(c.first()), generation: Generation(1), ..bound(c, 1) });
+    };
+    #[test]
+    fn lineage_broken shows LineageBroken: |c: &Clinic| {
+        c.jvs(&["tag", "--delete", "v1"]).ok();
+        c.remove(&layout::snapshot(c.first()));
+    };
+    #[test]
+    fn lineage_cycle shows LineageCycle: |c: &Clinic| {
+        let path = layout::descriptor(&layout::snapshot(c.first()));
+        let bytes = std::fs::read(c.at(&path)).expect("read");
+        let (mut descriptor, _) = Descriptor::parse(&bytes).expect("valid");
+        descriptor.parent = Some(c.head());
+        descriptor.commit_seq = Generation(2);
+        let (bytes, checksum) = descriptor.seal();
+        c.write(&path, bytes);
+        let ready = layout::ready(&layout::snapshot(c.first()));
+        c.write(&ready, jvs_snapshot::ready::bytes(c.first(), checksum));
+    };
+    #[test]
+    fn descriptor_corrupt shows DescriptorCorrupt: |c: &Clinic| {
+        garbled(c, &layout::descriptor(&layout::snapshot(c.head())));
+    };
+    #[test]
+    fn manifest_corrupt shows ManifestCorrupt: |c: &Clinic| {
+        garbled(c, &layout::manifest(&layout::snapshot(c.head())));
+    };
+    #[test]
+    fn payload_missing shows PayloadMissing: |c: &Clinic| {
+        c.remove(&layout::snapshot_payload(&layout::snapshot(c.head())));
+    };
+    #[test]
+    fn snapshot_unknown shows SnapshotUnknown: |c: &Clinic| {
+        c.make_dir(&layout::snapshot(SnapshotId { created_ms: 1_700_000_000_000, random: 7 }));
+    };
+    #[test]
+    fn head_missing shows HeadMissing: |c: &Clinic| c.remove(&layout::snapshot(c.head()));
+    #[test]
+    fn tag_dangling shows TagDangling: |c: &Clinic| c.remove(&layout::snapshot(c.first()));
+    #[test]
+    fn tag_invalid shows TagInvalid: |c: &Clinic| garbled(c, &layout::tag(&"v1".parse().expect("a tag")));
+    #[test]
+    fn worktree_no_record shows WorktreeNoRecord: |c: &Clinic| c.remove(&layout::worktree_record(&main()));
+    #[test]
+    fn worktree_record_invalid shows WorktreeRecordInvalid: |c: &Clinic| {
+        c.write(&layout::worktree_record(&side()), "{");
+    };
+    #[test]
+    fn worktree_no_files shows WorktreeNoFiles: |c: &Clinic| c.remove(&layout::payload(&side()));
+    #[test]
+    fn worktree_half_made shows WorktreeHalfMade: |c: &Clinic| {
+        c.remove(&layout::worktree_record(&side()));
+        c.remove(&layout::payload(&side()));
+    };
+    #[test]
+    fn worktree_half_removed shows WorktreeHalfRemoved: |c: &Clinic| {
+        let state = c.state(&side());
+        c.set_state(&side(), &state.retired(OP));
+    };
+    #[test]
+    fn payload_unknown shows PayloadUnknown: |c: &Clinic| {
+        c.make_dir(&layout::payload(&"stranger".parse().expect("a name")));
+    };
+    #[test]
+    fn control_in_payload shows ControlInPayload: |c: &Clinic| {
+        let inside = c.at(&layout::payload(&side())).join("deep").join(layout::CONTROL_DIR);
+        std::fs::create_dir_all(inside).expect("made");
+    };
+    #[test]
+    fn audit_torn shows AuditTorn: |c: &Clinic| {
+        let log = c.logs().remove(0);
+        let text = std::fs::read_to_string(c.at(&log)).expect("read");
+        c.write(&log, format!("{text}{{\"sum\":\""));
+    };
+    #[test]
+    fn audit_gap shows AuditGap: |c: &Clinic| {
+        let moved = c.state(&main()).advanced(OP).advanced(OP);
+        c.set_state(&main(), &moved);
+    };
+    #[test]
+    fn audit_forged shows AuditForged: |c: &Clinic| {
+        lines(c, |lines| lines[2] = lines[2].replace("test", "evil"));
+    };
+    #[test]
+    fn clock_skew shows ClockSkew: |c: &Clinic| {
+        let now = SystemClock.now();
+        let then = Reading { wall: WallMs(now.wall.0 + HOUR_MS), ..now };
+        let (state, _) = hold(c, &main(), 0, HOUR_MS);
+        let mut record = Record::of_grant(
+            &session(1), &main(), &state, state.hold.claim().expect("a claim"), then,
+            &LockPolicy::default(), None,
+        );
+        record.created_at = record.last_renewed_at.clone();
+        put_record(c, &main(), &record);
+    };
+    #[test]
+    fn session_stale shows SessionStale: |c: &Clinic| {
+        let notes = c.home.runtime_dir().join("jvs").join("notes");
+        std::fs::create_dir_all(&notes).expect("made");
+        std::fs::write(notes.join("0123456789abcdef"), "lost\n").expect("written");
+    };
+    #[test]
+    fn filesystem_promise shows FsPromise: |c: &Clinic| {
+        let verdict = serde_json::json!({
+            "version": 1, "at": "2025-01-01T00:00:00.000Z", "host": "host-b",
+            "filesystem": "fuse.odd", "safe": false,
+            "broken": [{"subject": "rename", "message": "a rename replaced nothing",
+                        "remedy": "use another filesystem"}],
+        });
+        c.write(&layout::probe_verdict(), verdict.to_string());
+    };
+}
+
+#[test]
+fn an_epoch_is_never_taken_for_a_token() {
+    // The marks of temporary files: <counter>-<salt>-<token>-<op>.
+    let epoch = Epoch { counter: 3, salt: 0x12ab };
+    assert_eq!(format!("{epoch}-7-{OP}").split('-').count(), 4);
+}

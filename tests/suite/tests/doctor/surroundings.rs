@@ -1,0 +1,200 @@
+//! What the host and the mount are like: played, because no machine has all of
+//! these faults.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use jvs_doctor::{Check, Depth, Patient, Surroundings, examine};
+use jvs_lock::Seams;
+use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
+use jvs_repo::duration::Span;
+use jvs_repo::entropy::SystemEntropy;
+use jvs_repo::probe::{Filesystem, JuiceFs};
+use jvs_repo::proc;
+use jvs_repo::store::Space;
+
+use crate::clinic::{Clinic, compare, readable};
+
+/// The system's clock, with another opinion of itself.
+struct Steered(Discipline);
+
+impl Clock for Steered {
+    fn now(&self) -> Reading {
+        SystemClock.now()
+    }
+
+    fn boot_id(&self) -> BootId {
+        SystemClock.boot_id()
+    }
+
+    fn discipline(&self) -> Discipline {
+        self.0
+    }
+
+    fn sleep_ms(&self, ms: u64) {
+        SystemClock.sleep_ms(ms);
+    }
+}
+
+struct World {
+    discipline: Discipline,
+    filesystem: Filesystem,
+    space: Space,
+}
+
+fn juicefs(version: &str, writeback: bool, readdir_cache: bool, cache_s: u32) -> Filesystem {
+    let kept = Span::seconds(cache_s);
+    Filesystem {
+        kind: "fuse.juicefs".into(),
+        mount_point: PathBuf::from("/mnt/jfs"),
+        juicefs: Some(JuiceFs::Mounted {
+            version: version.into(),
+            writeback,
+            readdir_cache,
+            caches: [
+                ("attr-cache", Span::seconds(1)),
+                ("entry-cache", kept),
+                ("dir-entry-cache", Span::seconds(1)),
+                ("negative-entry-cache", Span::seconds(0)),
+            ],
+        }),
+    }
+}
+
+impl World {
+    /// A host and a mount with nothing to say about.
+    fn good() -> Self {
+        World {
+            discipline: Discipline::Synchronised { max_error_ms: 5 },
+            filesystem: juicefs("1.4.2+2025-01-01", false, false, 1),
+            space: Space {
+                read_only: false,
+                bytes: 1 << 40,
+                bytes_free: 1 << 39,
+                inodes: 1000,
+                inodes_free: 900,
+            },
+        }
+    }
+}
+
+fn told(clinic: &Clinic, world: World) -> String {
+    let store = clinic.store();
+    let clock = Steered(world.discipline);
+    let patient = Patient {
+        seams: Seams { store: &store, clock: &clock, entropy: &SystemEntropy },
+        payloads: &store,
+        surroundings: Surroundings {
+            filesystem: world.filesystem,
+            space: Some(world.space),
+            pid_namespace: proc::pid_namespace(),
+            lookup: proc::process_stat,
+        },
+        chosen_head: None,
+    };
+    let mut text = String::new();
+    for finding in examine(&patient, Depth::Full).findings {
+        let (severity, check) = (finding.severity.as_str(), finding.check);
+        let _ = writeln!(text, "{severity}[{check}] {}: {}", finding.path, finding.message);
+        let _ = writeln!(text, "  remedy: {}", finding.remedy_text());
+    }
+    readable(&text)
+}
+
+macro_rules! worlds {
+    ($(#[test] fn $test:ident shows $check:ident: $world:expr;)*) => {
+        /// The checks that are shown here.
+        pub(crate) const SHOWN: &[(Check, &str)] = &[$((Check::$check, stringify!($test)),)*];
+
+        $(#[test]
+        fn $test() {
+            let text = told(&Clinic::new(), $world);
+            let check = Check::$check;
+            assert!(text.contains(&format!("[{check}]")), "{check} is not found:\n{text}");
+            compare(stringify!($test), &text);
+        })*
+    };
+}
+
+worlds! {
+    #[test]
+    fn clock_unsynchronised shows ClockUnsynchronised:
+        World { discipline: Discipline::Unsynchronised, ..World::good() };
+    #[test]
+    fn clock_inexact shows ClockInexact:
+        World { discipline: Discipline::Synchronised { max_error_ms: 1500 }, ..World::good() };
+    #[test]
+    fn filesystem_untried shows FsUntried:
+        World { filesystem: Filesystem::unknown(), ..World::good() };
+    #[test]
+    fn filesystem_options_unknown shows FsOptionsUnknown: World {
+        filesystem: Filesystem {
+            juicefs: Some(JuiceFs::Unreadable),
+            ..juicefs("1.4.2", false, false, 1)
+        },
+        ..World::good()
+    };
+    #[test]
+    fn filesystem_readdir_cache shows FsReaddirCache:
+        World { filesystem: juicefs("1.4.2", false, true, 1), ..World::good() };
+    #[test]
+    fn filesystem_writeback shows FsWriteback:
+        World { filesystem: juicefs("1.4.2", true, false, 1), ..World::good() };
+    #[test]
+    fn filesystem_cache shows FsCache:
+        World { filesystem: juicefs("1.4.2", false, false, 60), ..World::good() };
+    #[test]
+    fn filesystem_version shows FsVersion:
+        World { filesystem: juicefs("1.3.0", false, false, 1), ..World::good() };
+    #[test]
+    fn filesystem_read_only shows FsReadOnly:
+        World { space: Space { read_only: true, ..World::good().space }, ..World::good() };
+    #[test]
+    fn filesystem_full shows FsFull:
+        World { space: Space { bytes_free: 1 << 20, ..World::good().space }, ..World::good() };
+}
+
+#[test]
+fn filesystem_trash() {
+    let clinic = Clinic::new();
+    std::fs::write(clinic.root.join("main/three"), "three").expect("a file");
+    clinic.jvs(&["snapshot", "three"]).ok();
+    clinic.jvs(&["tag", "--delete", "v1"]).ok();
+    clinic.jvs(&["gc", "--keep-last", "1", "--keep-within", "0s"]).ok();
+    let text = told(&clinic, World::good());
+    assert!(text.contains("[D_FS_TRASH]"), "{text}");
+    compare("filesystem_trash", &text);
+}
+
+#[test]
+fn nothing_is_said_of_a_good_host_and_a_good_mount() {
+    assert_eq!(told(&Clinic::new(), World::good()), "");
+}
+
+#[test]
+fn owner() {
+    // Only root can give a directory away.
+    if !jvs_kit::live::capability::granted(&[jvs_kit::live::capability::Capability::Root]) {
+        return;
+    }
+    let clinic = Clinic::new();
+    let tags = clinic.at(&jvs_repo::layout::tags());
+    let uid = rustix::fs::Uid::from_raw(1234);
+    rustix::fs::chown(&tags, Some(uid), None).expect("chown");
+    let text = told(&clinic, World::good());
+    assert!(text.contains("[D_OWNER]"), "{text}");
+    compare("owner", &text);
+}
+
+/// A filesystem that does not answer is played too: a name that is too deep in a
+/// file is one that no directory shows.
+#[test]
+fn unreadable() {
+    let clinic = Clinic::new();
+    let log = clinic.logs().remove(0);
+    clinic.remove(&log);
+    clinic.make_dir(&log);
+    let text = told(&clinic, World::good());
+    assert!(text.contains("[D_UNREADABLE]"), "{text}");
+    compare("unreadable", &text);
+}
