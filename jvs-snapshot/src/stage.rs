@@ -305,13 +305,13 @@ impl<'c> Capture<'c> {
         tree::open_directory(&dir, PAYLOAD.as_bytes()).ok()
     }
 
-    /// One `syncfs` instead of an `fsync` a file and a directory: each of those
-    /// waits for the disk on its own (10,000 of them took 30 times as long as the
-    /// one call that hands the disk everything at once), and a hard link to the
-    /// parent's file has no `fsync` of its own: its name is on the disk when its
-    /// directory is. The price is that other programs' unwritten data on this
-    /// filesystem is waited for as well. Since Linux 5.8 the call also reports
-    /// write errors. A clone inside JuiceFS is durable when it is acknowledged.
+    /// One `syncfs` instead of an `fsync` of every file and every directory: a hard
+    /// link to the parent's file has no `fsync` of its own, its name is on the disk
+    /// when its directory is, and one call that covers all cannot forget one. Since
+    /// Linux 5.8 it also reports write errors. The price is that other programs'
+    /// unwritten data on this filesystem is waited for as well: 1,000 files of 4 KiB
+    /// took 0.4 s this way against 0.6 s with an `fsync` each, but up to 2.6 s while
+    /// others wrote. A clone inside JuiceFS is durable when it is acknowledged.
     fn sync(&self, manifest: &OwnedFd, durable: bool) -> std::io::Result<()> {
         if !durable {
             tree::sync_filesystem(&self.staging)?;

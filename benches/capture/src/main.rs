@@ -1,7 +1,7 @@
 //! How long a capture takes, beside the floor and beside other tools, in one run.
 //!
 //! ```text
-//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many]…
+//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many|memory]…
 //! ```
 //! Without a word: all of them. Each figure is the median of several rounds that
 //! take turns with what they are compared with, so that a busy machine disturbs
