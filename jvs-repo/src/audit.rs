@@ -23,6 +23,9 @@ use crate::store::{Store, StoredFile};
 
 /// Longest line that is written or believed.
 pub const LINE_MAX: usize = 16 * 1024;
+/// How much of a log's end is read first to find its last line: several of
+/// those that are usual. Every command pays for it.
+const TAIL: u64 = 2 * 1024;
 /// How much of a log one read takes in.
 const CHUNK: usize = 256 * 1024;
 
@@ -278,7 +281,7 @@ impl<'s> Log<'s> {
 /// Finds the last whole line by reading backwards as far as needed.
 fn find_end(file: &dyn StoredFile, writer: &WriterId) -> io::Result<End> {
     let size = file.size()?;
-    let mut want = (LINE_MAX as u64 * 2).min(size);
+    let mut want = TAIL.min(size);
     loop {
         let tail = file.read_range(size - want, usize::try_from(want).unwrap_or(usize::MAX))?;
         let torn = !tail.is_empty() && tail.last() != Some(&b'\n');
