@@ -1,0 +1,39 @@
+//! What the lock costs: against the bare system calls that it cannot avoid,
+//! against the start of a program that does nothing, against what one would use
+//! instead, and on JuiceFS, operation by operation.
+//!
+//! `scripts/bench lock` builds everything and runs this in a namespace of its
+//! own; the figures and what they mean are in `README.md`.
+
+mod accesslog;
+mod bare;
+mod juicefs;
+mod processes;
+mod race;
+mod session;
+mod within;
+
+use crate::race::say;
+use jvs_kit::live::juicefs::Engine;
+
+fn main() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let filesystem = filesystem(dir.path());
+    say(&format!("filesystem: {filesystem}"));
+    within::acquire_and_release(dir.path());
+    within::renewal(dir.path());
+    processes::on(dir.path(), &filesystem, 400, Some(processes::LOCAL));
+    for engine in Engine::ALL {
+        juicefs::on(engine);
+    }
+}
+
+fn filesystem(dir: &std::path::Path) -> String {
+    match rustix::fs::statfs(dir).expect("a directory has a filesystem").f_type {
+        0xEF53 => "ext4".to_owned(),
+        0x0102_1994 => "tmpfs".to_owned(),
+        0x5846_5342 => "xfs".to_owned(),
+        0x9123_683E => "btrfs".to_owned(),
+        other => format!("filesystem {other:#x}"),
+    }
+}
