@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use jvs_kit::live::home::Home;
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::{DEADLINE, eventually};
+use jvs_repo::store::{PosixStore, RepoPath, Store};
 use serde_json::Value;
 
 /// The names of the worktrees, as `jvs worktree list` gives them.
@@ -122,4 +123,56 @@ fn a_lock_taken_on_one_host_is_held_on_the_other_on_sqlite() {
 #[test]
 fn a_lock_taken_on_one_host_is_held_on_the_other_on_redis() {
     a_lock_taken_on_one_host_is_held_on_the_other(Engine::Redis);
+}
+
+/// How a register looks to those who move it through two mounts at once: each
+/// look at the first batch of a fresh descriptor shows one name, and of two who
+/// move it from the same name one succeeds. All of the lock stands on this.
+fn a_register_moved_from_two_hosts_always_shows_one_name(engine: Engine) {
+    const MOVES: u64 = 1500;
+    let Some(volume) = Volume::mounted(engine, 2) else { return };
+    let dir = RepoPath::root().child("register").expect("a plain name");
+    let name = |moved: u64, by: usize| {
+        let filling = "f".repeat(140);
+        dir.child(&format!("{moved}.{by}.{filling}")).expect("a plain name")
+    };
+    let store = |host: usize| PosixStore::open(volume.host(host)).expect("a mount");
+    store(0).make_dir(&dir).expect("a directory");
+    store(0).create_new(&name(0, 0)).expect("the one entry");
+
+    let move_it = |host: usize| {
+        let store = store(host);
+        let mut won = 0;
+        for _ in 0..100 * MOVES {
+            let seen = store.first_batch(&dir).expect("a look");
+            assert_eq!(seen.len(), 1, "host {host} sees {seen:?}");
+            let seen = seen[0].to_str().expect("text");
+            let moved: u64 = seen.split('.').next().and_then(|n| n.parse().ok()).expect("a number");
+            if moved >= MOVES {
+                return won;
+            }
+            let from = dir.child(seen).expect("a plain name");
+            match store.rename(&from, &name(moved + 1, host)) {
+                Ok(()) => won += 1,
+                Err(lost) => assert_eq!(lost.kind(), std::io::ErrorKind::NotFound, "{lost}"),
+            }
+        }
+        panic!("host {host} sees a name that is not there to be moved");
+    };
+    let won: Vec<u64> = std::thread::scope(|scope| {
+        let both = [0, 1].map(|host| scope.spawn(move || move_it(host)));
+        both.map(|host| host.join().expect("a host that saw what it should")).to_vec()
+    });
+    assert_eq!(won.iter().sum::<u64>(), MOVES, "each move was won once: {won:?}");
+    assert!(won.iter().all(|won| *won > 0), "both hosts took part: {won:?}");
+}
+
+#[test]
+fn a_register_moved_from_two_hosts_always_shows_one_name_on_sqlite() {
+    a_register_moved_from_two_hosts_always_shows_one_name(Engine::Sqlite);
+}
+
+#[test]
+fn a_register_moved_from_two_hosts_always_shows_one_name_on_redis() {
+    a_register_moved_from_two_hosts_always_shows_one_name(Engine::Redis);
 }
