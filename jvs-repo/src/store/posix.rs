@@ -14,6 +14,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
@@ -29,7 +30,11 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 /// A repository's root, held open.
 #[derive(Debug)]
 pub struct PosixStore {
+    /// Only a place to start from (`O_PATH`): not opened for reading, which on a
+    /// network filesystem would be two requests that no command needs.
     root: OwnedFd,
+    /// What the claim on the root hangs on, if there is one.
+    claim: OnceLock<OwnedFd>,
     root_path: PathBuf,
     /// Kernels before 5.6 and some sandboxes have no `openat2`.
     no_openat2: AtomicBool,
@@ -54,9 +59,14 @@ impl PosixStore {
     /// Opens the repository at `root`. The path up to it may contain symlinks:
     /// it is the user's own word; nothing below it is.
     pub fn open(root: &Path) -> io::Result<Self> {
-        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
+        let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
         let fd = fs::open(root, flags, Mode::empty())?;
-        Ok(PosixStore { root: fd, root_path: root.to_owned(), no_openat2: AtomicBool::new(false) })
+        Ok(PosixStore {
+            root: fd,
+            claim: OnceLock::new(),
+            root_path: root.to_owned(),
+            no_openat2: AtomicBool::new(false),
+        })
     }
 
     /// Makes the directory that is to be a repository's root, and nothing
@@ -136,8 +146,16 @@ impl PosixStore {
     /// store has. A hint between well-meaning processes and nothing more: where
     /// the filesystem has no such claims, everybody gets one.
     pub(crate) fn claim_root(&self) -> io::Result<bool> {
-        match fs::flock(&self.root, fs::FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOLCK) => Ok(true),
+        if self.claim.get().is_some() {
+            return Ok(true);
+        }
+        let root = self.open_dir(&RepoPath::root())?;
+        match fs::flock(&root, fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOLCK) => {
+                // Closing the descriptor would end the claim.
+                let _ = self.claim.set(root);
+                Ok(true)
+            }
             Err(Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         }
