@@ -12,6 +12,10 @@ test:
 demo:
     scripts/demo
 
+# Measure: lock, contention or capture
+bench NAME="lock":
+    scripts/bench {{NAME}}
+
 fmt:
     cargo fmt --all
 
