@@ -142,7 +142,10 @@ impl State {
         let wanted = now.plus(lease_ms);
         let expires =
             if Rule::RenewalNeverShortens.holds() { old.expires.max(wanted) } else { wanted };
-        let lease_ms = lease_ms.max(expires.since(now)).min(LEASE_MAX_MS);
+        // What was promised before is over after the old length at the latest,
+        // whatever the wall clock says: one that was set back adds nothing.
+        let promised_ms = expires.since(now).min(old.lease_ms);
+        let lease_ms = lease_ms.max(promised_ms).min(LEASE_MAX_MS);
         let claim = Claim { holder: old.holder, lease_ms, expires };
         self.followed_by(State { hold: Hold::Held(claim), op, ..*self })
     }
@@ -406,6 +409,17 @@ mod tests {
         };
         assert_eq!(claim.expires, WallMs(130_000));
         assert_eq!(claim.lease_ms, 29_000, "whoever watches the name waits long enough");
+    }
+
+    #[test]
+    fn a_wall_clock_that_was_set_back_does_not_make_a_lease_longer() {
+        let op = OpNonce([2; 8]);
+        let held = born().granted(ME, 30_000, WallMs(100_000_000), op);
+        let Hold::Held(claim) = held.extended(30_000, WallMs(1_000_000), op).hold else {
+            panic!("held")
+        };
+        assert_eq!(claim.lease_ms, 30_000, "whoever watches the name waits for one lease");
+        assert_eq!(claim.expires, WallMs(100_030_000), "and what was written down stays");
     }
 
     #[test]
