@@ -2,9 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use jvs_lock::decide::is_skewed;
 use jvs_lock::judge::Watch;
 use jvs_lock::span::Span;
-use jvs_lock::{Locks, Want};
+use jvs_lock::{LockError, Locks, Want};
+use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
 
 use super::{keep, lockable, reasoned, want};
@@ -24,8 +26,24 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
     let watch = if args.observe { observe(context, &locks, worktree)? } else { None };
     let wanted = want(&args.lease, &args.keep, &config, &acting)?;
     let wanted = Want { reason: Some(&args.reason), watch: watch.as_ref(), ..wanted };
-    let lease = locks.acquire(worktree, wanted)?;
+    let lease = locks.acquire(worktree, wanted).map_err(|error| match args.observe {
+        true => error,
+        false => or_in_doubt(error, &config.lock),
+    })?;
     keep::leave(context, &here, &config, &acting, lease, &args.keep)
+}
+
+/// A lease that runs by clocks which are proven to disagree may be over long
+/// since: whoever wants to steal is told so, and how to find out without them.
+fn or_in_doubt(error: LockError, policy: &LockPolicy) -> LockError {
+    match error {
+        LockError::Conflict(view)
+            if view.judgement.as_ref().is_some_and(|judged| is_skewed(judged, policy)) =>
+        {
+            LockError::ClockSkew { view, max_clock_skew_ms: policy.max_clock_skew_ms }
+        }
+        error => error,
+    }
 }
 
 /// Watches until the holder is proven idle, or is seen to be alive.
