@@ -73,7 +73,8 @@ fn a_shell_under_the_lock_is_a_shell() {
     let mut terminal = shell(&world, Some("ann"));
     terminal.types("SHELL=/bin/sh PS1='loc''ked> ' jvs shell\n");
     terminal.sees("locked> ", PATIENCE);
-    terminal.types("sleep 1000\n");
+    terminal.types("sh -c 'echo asl''eep; exec sleep 1000'\n");
+    terminal.sees("asleep", PATIENCE);
     terminal.types(CTRL_C);
     terminal.sees("locked> ", PATIENCE);
     terminal.types("echo token $JVS_FENCING_TOKEN\n");
