@@ -35,6 +35,15 @@ struct Bounds {
     time: Duration,
 }
 
+impl Bounds {
+    /// So many grants or seconds; `JVS_LONG=N` makes it N times as many, for
+    /// whoever has the time.
+    fn of(grants: u64, seconds: u64) -> Self {
+        let times = std::env::var("JVS_LONG").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+        Bounds { grants: grants * times, time: Duration::from_secs(seconds * times) }
+    }
+}
+
 /// A hold as its session saw it, in boot time: from when it was told until it
 /// let go, but no longer than its lease.
 struct Held {
@@ -364,14 +373,14 @@ fn thirty_two_at_once(what: &str, roots: &[PathBuf], may_stumble: bool, bounds: 
 #[test]
 fn thirty_two_at_once_on_a_local_filesystem() {
     let dir = tempfile::tempdir().expect("a directory");
-    let bounds = Bounds { grants: 500, time: Duration::from_secs(11) };
+    let bounds = Bounds::of(500, 11);
     thirty_two_at_once("local", &[dir.path().join("repository")], false, bounds);
 }
 
 fn thirty_two_at_once_on_two_mounts(engine: Engine) {
     let Some(volume) = Volume::mounted(engine, 2) else { return };
     let roots = [0, 1].map(|host| volume.host(host).join("repository"));
-    let bounds = Bounds { grants: 500, time: Duration::from_secs(15) };
+    let bounds = Bounds::of(500, 15);
     thirty_two_at_once(&format!("{engine:?}"), &roots, true, bounds);
 }
 
