@@ -1,11 +1,15 @@
 //! The fence registers: exactly one entry, a state, and one that follows from
 //! the history.
 
-use jvs_lock::history;
+use std::collections::BTreeMap;
+
+use jvs_lock::{State, history};
 use jvs_repo::audit::Phase;
-use jvs_repo::id::Seq;
+use jvs_repo::id::{Epoch, Seq};
 use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
 use jvs_repo::store::Kind;
+use jvs_snapshot::Descriptor;
 
 use crate::finding::{Check, Depth, Report};
 use crate::rebuild;
@@ -101,26 +105,23 @@ pub(super) fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
 
 /// A register that is older than what was committed through it.
 pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
+    let newest = newest_commits(survey);
+    let reached = newest_states(survey);
     for (worktree, read) in &survey.registers {
         let Ok(seen) = read else { continue };
         // READ again, after everything that it is compared with was read: what
         // was committed meanwhile is no fault.
         let Ok(state) = survey.read_again(worktree) else { continue };
-        let key = (state.epoch.counter, state.generation.0);
-        let ahead = survey.snapshots.values().filter(|snap| snap.ready);
-        let ahead = ahead
-            .filter_map(|snap| snap.described())
-            .filter(|d| d.worktree_id == *worktree && (d.epoch.counter, d.commit_seq.0) > key);
-        let ahead = ahead.max_by_key(|d| (d.epoch.counter, d.commit_seq));
-        let behind_log = survey.logs.events.iter().filter_map(|logged| {
-            let event = &logged.event;
-            let mine = event.worktree.as_ref() == Some(worktree) && event.phase == Phase::Done;
-            let to: jvs_lock::State = event.to.as_deref().filter(|_| mine)?.parse().ok()?;
-            let newer = (to.epoch.counter, to.seq) > (state.epoch.counter, state.seq);
-            newer.then_some((logged.place, to))
+        // Two lives of one number are those of two worktrees of that name, one of
+        // which is gone: nothing follows from one for the other.
+        let comparable = |epoch: Epoch| epoch == state.epoch || epoch.counter > state.epoch.counter;
+        let key = (state.epoch.counter, state.generation);
+        let ahead = newest
+            .get(worktree)
+            .filter(|d| comparable(d.epoch) && (d.epoch.counter, d.commit_seq) > key);
+        let behind_log = reached.get(worktree).filter(|(_, to)| {
+            comparable(to.epoch) && (to.epoch.counter, to.seq) > (state.epoch.counter, state.seq)
         });
-        let behind_log: Option<(history::Place, _)> =
-            behind_log.max_by_key(|(_, to)| (to.epoch.counter, to.seq));
         let message = match (ahead, behind_log) {
             (Some(d), _) => format!(
                 "the register has {} commits of life {}, but {} is commit {} of life {}: it was \
@@ -142,4 +143,36 @@ pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
         let path = layout::register(worktree);
         told(report.add(Check::RegisterRegressed, path, message).of(worktree), Some(plan));
     }
+}
+
+/// The newest visible snapshot of each worktree.
+fn newest_commits<'s>(survey: &'s Survey<'_, '_>) -> BTreeMap<&'s WorktreeName, &'s Descriptor> {
+    let mut newest: BTreeMap<&WorktreeName, &Descriptor> = BTreeMap::new();
+    let key = |d: &Descriptor| (d.epoch.counter, d.commit_seq);
+    let visible = survey.snapshots.values().filter(|snap| snap.ready);
+    for descriptor in visible.filter_map(|snap| snap.described()) {
+        let known = newest.entry(&descriptor.worktree_id).or_insert(descriptor);
+        if key(descriptor) > key(known) {
+            *known = descriptor;
+        }
+    }
+    newest
+}
+
+/// The newest state that each worktree's register is said to have reached.
+fn newest_states<'s>(
+    survey: &'s Survey<'_, '_>,
+) -> BTreeMap<&'s WorktreeName, (history::Place, State)> {
+    let mut newest: BTreeMap<&WorktreeName, (history::Place, State)> = BTreeMap::new();
+    let key = |state: &State| (state.epoch.counter, state.seq);
+    for logged in survey.logs.events.iter().filter(|l| l.event.phase == Phase::Done) {
+        let Some(worktree) = &logged.event.worktree else { continue };
+        let to = logged.event.to.as_deref().and_then(|to| to.parse::<State>().ok());
+        let Some(to) = to else { continue };
+        let known = newest.entry(worktree).or_insert((logged.place, to));
+        if key(&to) > key(&known.1) {
+            *known = (logged.place, to);
+        }
+    }
+    newest
 }

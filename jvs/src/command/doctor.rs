@@ -1,6 +1,6 @@
 //! `jvs doctor`: looks, mends what it may, and says what is left.
 
-mod probe;
+pub(super) mod probe;
 mod prometheus;
 mod report;
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::doctor::probe;
 use super::snapshots::{counted, data, find, size, tags};
 use crate::args::InfoArgs;
 use crate::context::Context;
@@ -47,8 +48,15 @@ pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failur
     }
     let path = here.repo.store().absolute(&jvs_repo::layout::snapshot_payload(&ready.dir()));
     line("files at", &path.to_string_lossy());
+    let probed = probe::kept(here.repo.store());
+    if let Some(verdict) = &probed {
+        line("filesystem", &verdict.sentence());
+    }
     let mut data = data(d, &names, true);
     data["path"] = crate::render::shown(&path).into();
+    if let Some(verdict) = &probed {
+        data["probe"] = serde_json::json!(verdict);
+    }
     data["descriptor_checksum"] = ready.descriptor_checksum().to_string().into();
     Ok(Done::new(data).with_text(text))
 }
