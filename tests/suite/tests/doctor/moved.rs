@@ -112,3 +112,29 @@ fn a_dry_run_changes_nothing() {
         assert_eq!(tree(&clinic), before, "{args:?}");
     }
 }
+
+#[test]
+fn doctors_that_repair_at_once_leave_one_register_with_one_entry() {
+    for ruin in ["missing", "two", "back"] {
+        let clinic = Clinic::new();
+        let newest = clinic.state(&main());
+        match ruin {
+            "missing" => clinic.remove(&layout::register(&main())),
+            "two" => clinic.add_state(&main(), &clinic.earlier()),
+            _ => clinic.set_state(&main(), &clinic.earlier()),
+        }
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let clinic = &clinic;
+                scope.spawn(move || {
+                    let session = format!("doctor-{number}");
+                    let doctor = clinic.home.jvs(["doctor", "--repair"]);
+                    let seen = doctor.cwd(clinic.root.join("main")).session(&session).run();
+                    assert!([0, 12].contains(&seen.code()), "{seen}");
+                });
+            }
+        });
+        clinic.jvs(&["doctor", "--strict"]).ok();
+        assert_eq!(clinic.state(&main()).head, newest.head, "{ruin}");
+    }
+}
