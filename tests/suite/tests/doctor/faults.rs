@@ -81,6 +81,14 @@ fn garbled(clinic: &Clinic, path: &jvs_repo::store::RepoPath) {
     clinic.write(path, bytes);
 }
 
+/// Another session in a file that has a checksum.
+fn claimed(clinic: &Clinic, path: &jvs_repo::store::RepoPath) {
+    let text = std::fs::read_to_string(clinic.at(path)).expect("text");
+    let other = text.replace("\"test\"", "\"evil\"");
+    assert_ne!(text, other, "{path}");
+    clinic.write(path, other);
+}
+
 fn lines(clinic: &Clinic, change: impl Fn(&mut Vec<String>)) {
     let log = clinic.logs().remove(0);
     let text = std::fs::read_to_string(clinic.at(&log)).expect("read");
@@ -374,7 +382,7 @@ faults! {
     };
     #[test]
     fn descriptor_corrupt shows DescriptorCorrupt: |c: &Clinic| {
-        garbled(c, &layout::descriptor(&layout::snapshot(c.head())));
+        claimed(c, &layout::descriptor(&layout::snapshot(c.head())));
     };
     #[test]
     fn manifest_corrupt shows ManifestCorrupt: |c: &Clinic| {
@@ -393,7 +401,7 @@ faults! {
     #[test]
     fn tag_dangling shows TagDangling: |c: &Clinic| c.remove(&layout::snapshot(c.first()));
     #[test]
-    fn tag_invalid shows TagInvalid: |c: &Clinic| garbled(c, &layout::tag(&"v1".parse().expect("a tag")));
+    fn tag_invalid shows TagInvalid: |c: &Clinic| claimed(c, &layout::tag(&"v1".parse().expect("a tag")));
     #[test]
     fn worktree_no_record shows WorktreeNoRecord: |c: &Clinic| c.remove(&layout::worktree_record(&main()));
     #[test]
