@@ -10,7 +10,7 @@ use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Secret, Session, State};
 use jvs_repo::clock::{Clock as _, Reading, SystemClock, WallMs};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::{Epoch, FencingToken, Generation, HolderNonce, SnapshotId};
+use jvs_repo::id::{FencingToken, Generation, HolderNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
@@ -472,11 +472,4 @@ faults! {
         });
         c.write(&layout::probe_verdict(), verdict.to_string());
     };
-}
-
-#[test]
-fn an_epoch_is_never_taken_for_a_token() {
-    // The marks of temporary files: <counter>-<salt>-<token>-<op>.
-    let epoch = Epoch { counter: 3, salt: 0x12ab };
-    assert_eq!(format!("{epoch}-7-{OP}").split('-').count(), 4);
 }
