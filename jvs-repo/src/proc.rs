@@ -7,7 +7,10 @@
     reason = "/proc is not the control plane and has no symlinks to escape through"
 )]
 
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 /// The random id that the kernel drew at boot.
 pub fn boot_id() -> Option<String> {
@@ -51,6 +54,26 @@ pub fn mountinfo() -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// A path in the kernel's list of mounts, which writes space, tab, newline and
+/// backslash as `\` and three octal digits.
+pub fn mount_field(field: &[u8]) -> PathBuf {
+    let mut plain = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let [first, tail @ ..] = rest {
+        match tail {
+            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
+                plain.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
+                rest = after;
+            }
+            _ => {
+                plain.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    OsString::from_vec(plain).into()
+}
+
 /// This host's name.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -72,5 +95,11 @@ mod tests {
     #[test]
     fn a_pid_that_cannot_exist_is_not_found() {
         assert_eq!(process_stat(u32::MAX), None);
+    }
+
+    #[test]
+    fn the_kernel_s_escapes_are_undone() {
+        assert_eq!(mount_field(br"/a\040b\134c"), PathBuf::from(r"/a b\c"));
+        assert_eq!(mount_field(br"/ends\04"), PathBuf::from(r"/ends\04"));
     }
 }

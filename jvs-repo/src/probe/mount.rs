@@ -1,9 +1,7 @@
 //! What kind of filesystem it is and how it is mounted, as far as the kernel
 //! and, on JuiceFS, the mount itself tell.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -176,7 +174,7 @@ fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {
         let (Some(point), Some(kind)) = (before.split(' ').nth(4), after.split(' ').next()) else {
             continue;
         };
-        let point = unescape(point);
+        let point = proc::mount_field(point.as_bytes());
         let nearer = best
             .as_ref()
             .is_none_or(|(best, _)| point.components().count() >= best.components().count());
@@ -185,22 +183,6 @@ fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {
         }
     }
     best
-}
-
-/// Undoes the kernel's `\040` for characters that would break the line.
-fn unescape(text: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let octal = (*first == b'\\')
-            .then(|| tail.get(..3))
-            .flatten()
-            .and_then(|digits| std::str::from_utf8(digits).ok())
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        bytes.push(octal.unwrap_or(*first));
-        rest = if octal.is_some() { &tail[3..] } else { tail };
-    }
-    OsString::from_vec(bytes).into()
 }
 
 fn version_of(text: &str) -> Option<[u64; 3]> {

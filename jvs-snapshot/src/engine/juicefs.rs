@@ -12,7 +12,6 @@ mod inspect;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -58,28 +57,8 @@ fn find(table: &[u8], filesystem: u64) -> Option<PathBuf> {
         let (root, point) = (fields.next()?, fields.next()?);
         let kind = fields.skip_while(|&field| field != b"-").nth(1)?;
         let found = device == number.as_bytes() && root == b"/" && kind == b"fuse.juicefs";
-        found.then(|| PathBuf::from(std::ffi::OsString::from_vec(unescape(point))))
+        found.then(|| jvs_repo::proc::mount_field(point))
     })
-}
-
-/// The kernel writes space, tab, newline and backslash as `\` and three octal
-/// digits.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        match tail {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
-                plain.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
-                rest = after;
-            }
-            _ => {
-                plain.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    plain
 }
 
 pub(super) struct JuiceFs {

@@ -1,6 +1,5 @@
 //! A mount point that is undone on drop.
 
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::mount::{UnmountFlags, unmount};
@@ -57,39 +56,14 @@ pub fn mounts_below(path: &Path) -> Vec<PathBuf> {
     let list = std::fs::read("/proc/self/mountinfo").expect("the kernel lists the mounts");
     list.split(|&byte| byte == b'\n')
         .filter_map(|line| line.split(|&byte| byte == b' ').nth(4))
-        .map(|field| PathBuf::from(std::ffi::OsStr::from_bytes(&unescape(field))))
+        .map(jvs_repo::proc::mount_field)
         .filter(|mounted| mounted.starts_with(path))
         .collect()
-}
-
-/// The kernel writes space, tab, newline and backslash as `\` and three octal digits.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let [first, tail @ ..] = rest {
-        match tail {
-            [a @ b'0'..=b'3', b @ b'0'..=b'7', c @ b'0'..=b'7', after @ ..] if *first == b'\\' => {
-                plain.push((a - b'0') * 64 + (b - b'0') * 8 + (c - b'0'));
-                rest = after;
-            }
-            _ => {
-                plain.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_kernel_s_escapes_are_undone() {
-        assert_eq!(unescape(br"/a\040b\134c"), br"/a b\c");
-        assert_eq!(unescape(br"/ends\04"), br"/ends\04");
-    }
 
     #[test]
     fn the_root_is_mounted_and_a_plain_directory_is_not() {
