@@ -152,7 +152,13 @@ impl Clock for SystemClock {
     }
 
     fn discipline(&self) -> Discipline {
-        crate::adjtimex::discipline()
+        match jvs_kernel::clock::steered() {
+            Some(steered) if steered.synchronised => {
+                Discipline::Synchronised { max_error_ms: steered.max_error_us / 1000 }
+            }
+            Some(_) => Discipline::Unsynchronised,
+            None => Discipline::Unknown,
+        }
     }
 
     fn sleep_ms(&self, ms: u64) {

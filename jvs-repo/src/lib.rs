@@ -15,7 +15,6 @@
 //! The probe catches a filesystem that lies here and now; it cannot prove that
 //! one never will.
 
-mod adjtimex;
 pub mod audit;
 pub mod clock;
 pub mod code;

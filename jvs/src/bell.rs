@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
+use jvs_kernel::signals::Signals;
 use jvs_lock::queue::{Bell, Rung, Waiting};
 use jvs_lock::span::Span;
 use jvs_lock::view::Word;
@@ -16,7 +17,6 @@ use rustix::process::Signal;
 use crate::alarm::Alarm;
 use crate::fail::{Failure, Stuck};
 use crate::render::Progress;
-use crate::signals::Signals;
 
 /// The signals that end a wait.
 pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];

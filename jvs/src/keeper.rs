@@ -16,4 +16,4 @@ pub(crate) use group::stop_group;
 pub(crate) use heart::run;
 pub(crate) use note::{take as take_note, waiting as notes_waiting};
 pub(crate) use start::{Attached, Order, Started, follow, running, stand_down, start};
-pub(crate) use wire::{Said, Tell, say_own_group};
+pub(crate) use wire::{GROUP, Said, Tell};

@@ -22,7 +22,6 @@ mod keeper;
 mod local_time;
 mod render;
 mod session;
-mod signals;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -46,7 +45,7 @@ fn run(words: Vec<OsString>, env: Env<'_>) -> ExitCode {
                 Err(failure) => {
                     let status = output.failed(name, &failure);
                     if let Some(signal) = failure.dies_of() {
-                        signals::die_of(signal);
+                        jvs_kernel::signals::die_of(signal);
                     }
                     status
                 }

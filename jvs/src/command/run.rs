@@ -9,6 +9,7 @@ mod terminal;
 
 use std::ffi::OsString;
 
+use jvs_kernel::signals::Signals;
 use jvs_lock::{How, Want};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -26,7 +27,6 @@ use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::keeper::{self, Attached, Order, Said, Started, Tell};
 use crate::render::Done;
-use crate::signals::Signals;
 
 /// Passed on to the child's process group.
 const FORWARDED: [Signal; 7] = [

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
+use jvs_kernel::signals::Signals;
 use jvs_lock::record::Keeper;
 use jvs_lock::span::Span;
 use jvs_lock::{Belief, Ticket, retry};
@@ -21,7 +22,6 @@ use crate::args::{KeeperArgs, OnLoss};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
-use crate::signals::Signals;
 
 /// How long the group may take to end by itself when nothing presses.
 const GRACE_MS: u64 = 5_000;

@@ -66,10 +66,13 @@ pub(crate) enum Tell {
     StandDown,
 }
 
+/// The word before the group in [`Tell::Group`], which a child says for itself.
+pub(crate) const GROUP: &str = "group";
+
 impl fmt::Display for Tell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Tell::Group(group) => write!(f, "group {group}"),
+            Tell::Group(group) => write!(f, "{GROUP} {group}"),
             Tell::Release => write!(f, "release"),
             Tell::StandDown => write!(f, "stand-down"),
         }
@@ -81,7 +84,7 @@ impl FromStr for Tell {
 
     fn from_str(line: &str) -> Result<Self, ()> {
         Ok(match line.split_once(' ') {
-            Some(("group", group)) => Tell::Group(group.parse().map_err(|_| ())?),
+            Some((GROUP, group)) => Tell::Group(group.parse().map_err(|_| ())?),
             None if line == "release" => Tell::Release,
             None if line == "stand-down" => Tell::StandDown,
             _ => return Err(()),
@@ -118,18 +121,6 @@ impl Lines {
     }
 }
 
-/// Says which group this process leads, as [`Tell::Group`] would. Allocates
-/// nothing: for the moment between fork and exec.
-pub(crate) fn say_own_group(to: impl AsFd) -> rustix::io::Result<()> {
-    let mut line = *b"group 0000000000\n";
-    let mut pid = rustix::process::getpid().as_raw_nonzero().get().unsigned_abs();
-    for digit in line[6..16].iter_mut().rev() {
-        *digit = b'0' + u8::try_from(pid % 10).unwrap_or(0);
-        pid /= 10;
-    }
-    rustix::io::write(to, &line).map(|_| ())
-}
-
 /// Says one line; nobody listening is fine.
 pub(crate) fn say(to: impl AsFd, word: &impl fmt::Display) {
     let line = format!("{word}\n");
@@ -161,12 +152,15 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_told_without_allocating_as_it_is_told_with() {
+    fn a_child_tells_its_group_as_a_keeper_understands_it() {
         let (read, write) = rustix::pipe::pipe().expect("a pipe");
-        say_own_group(&write).expect("said");
+        let mut command = std::process::Command::new("true");
+        jvs_kernel::child::say_pid_before_exec(&mut command, write, GROUP);
+        let mut child = command.spawn().expect("started");
+        child.wait().expect("ended");
         let (lines, _) = Lines::default().read(&read);
-        let own = rustix::process::getpid().as_raw_nonzero().get();
-        assert_eq!(lines[0].parse(), Ok(Tell::Group(own)));
+        let pid = i32::try_from(child.id()).expect("a pid");
+        assert_eq!(lines[0].parse(), Ok(Tell::Group(pid)));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Taking a lock in one's turn: at once, or after waiting in line.
 
+use jvs_kernel::signals::Signals;
 use jvs_lock::{Lease, LockError, Locks, Want, retry};
 use jvs_repo::duration::Span;
 use jvs_repo::proc;
@@ -8,7 +9,6 @@ use super::or_no_such_worktree;
 use crate::bell::{Doorbell, ENDING};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
-use crate::signals::Signals;
 
 /// Takes the lock; `wait` says for how long one may stand in line.
 pub(crate) fn take<'r>(

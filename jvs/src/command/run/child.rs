@@ -1,19 +1,18 @@
 //! The child of `jvs run`: a process group of its own, in the foreground of the
 //! terminal if this process is.
 
-#![allow(unsafe_code, reason = "code between fork and exec has no safe wrapper")]
-
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
+use jvs_kernel::child::say_pid_before_exec;
+use jvs_kernel::signals;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 
 use super::terminal::Terminal;
-use crate::keeper::say_own_group;
-use crate::signals;
+use crate::keeper::GROUP;
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,11 +60,7 @@ impl Child {
             command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         }
         prepare(&mut command);
-        // SAFETY: between fork and exec it only asks for its pid and writes a
-        // line from its stack; both are allowed there.
-        unsafe {
-            command.pre_exec(move || Ok(say_own_group(&keeper)?));
-        }
+        say_pid_before_exec(&mut command, keeper, GROUP);
         let terminal = Terminal::of_foreground();
         let pid = Pid::from_child(&command.spawn()?);
         // From here on we hand the terminal about also from its background.

@@ -6,7 +6,8 @@ use jvs_repo::layout::CONTROL_DIR;
 use crate::source::{Source, files, root, sources};
 
 /// The crates that ship, each knowing only those before it.
-const CRATES: [&str; 5] = ["jvs-repo", "jvs-lock", "jvs-snapshot", "jvs-doctor", "jvs"];
+const CRATES: [&str; 6] =
+    ["jvs-kernel", "jvs-repo", "jvs-lock", "jvs-snapshot", "jvs-doctor", "jvs"];
 
 /// Modules that touch the filesystem other than through the store, and why.
 const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
@@ -142,7 +143,7 @@ fn dependencies_between_crates_run_one_way() {
         for dependency in own_dependencies(name) {
             // The kit knows only the first crate, so all after it may be tested
             // with it: no crate meets another build of itself.
-            let kit = dependency == "jvs-kit" && place > 0;
+            let kit = dependency == "jvs-kit" && place > 1;
             assert!(
                 kit || CRATES[..place].contains(&dependency.as_str()),
                 "{name} must not depend on {dependency}: the order is {}",

@@ -3,8 +3,6 @@
 //! Handlers rather than a blocked mask: a program that is started afterwards
 //! begins with the usual dispositions, which a mask would not give it.
 
-#![allow(unsafe_code, reason = "installing a handler has no safe wrapper among our dependencies")]
-
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -28,13 +26,13 @@ extern "C" fn ring(signal: libc::c_int) {
 }
 
 /// The signals that this process catches.
-pub(crate) struct Signals {
+pub struct Signals {
     pipe: OwnedFd,
 }
 
 impl Signals {
     /// Catches these from now on, for the rest of the process's life. Once.
-    pub(crate) fn catch(signals: &[Signal]) -> io::Result<Self> {
+    pub fn catch(signals: &[Signal]) -> io::Result<Self> {
         let (pipe, door) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         DOOR.store(door.as_raw_fd(), Ordering::Relaxed);
         // It stays open for as long as a handler may run.
@@ -47,12 +45,12 @@ impl Signals {
     }
 
     /// Readable when a signal has come.
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    pub fn fd(&self) -> BorrowedFd<'_> {
         self.pipe.as_fd()
     }
 
     /// The next signal that has come, if one has.
-    pub(crate) fn next(&self) -> Option<Signal> {
+    pub fn next(&self) -> Option<Signal> {
         let mut byte = [0];
         match rustix::io::read(&self.pipe, &mut byte) {
             Ok(1) => Signal::from_named_raw(i32::from(byte[0])),
@@ -63,13 +61,13 @@ impl Signals {
 
 /// From now on this process does not notice `signal`. Not before a program is
 /// started: it would not notice either.
-pub(crate) fn ignore(signal: Signal) -> io::Result<()> {
+pub fn ignore(signal: Signal) -> io::Result<()> {
     set(signal, libc::SIG_IGN)
 }
 
 /// Ends this process as `signal` would have, had it not been caught: whoever
 /// waits for it sees that.
-pub(crate) fn die_of(signal: Signal) {
+pub fn die_of(signal: Signal) {
     if set(signal, libc::SIG_DFL).is_ok() {
         let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
     }
