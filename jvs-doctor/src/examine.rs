@@ -59,6 +59,8 @@ pub struct Examination {
     pub findings: Vec<Finding>,
     /// What was removed because it was proven dead.
     pub cleaned: Vec<Finding>,
+    /// Every remedy that was applied, in that order.
+    pub applied: Vec<Finding>,
     /// The clocks.
     pub clocks: Clocks,
     /// Numbers.

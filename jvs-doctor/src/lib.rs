@@ -9,7 +9,8 @@
 //! # How it is used
 //! [`examine()`] looks and changes nothing; [`treat()`] applies remedies in a safe
 //! order, one at a time, each with its event in the audit log, and looks again
-//! until nothing changes any more.
+//! until nothing changes any more. On a [`Rehearsal`] it does the same without
+//! touching the repository: that is what a dry run shows.
 //!
 //! # Limitations
 //! The content of snapshots' files is not read: that is what verifying them is
@@ -22,6 +23,7 @@ pub mod finding;
 pub mod patient;
 pub mod proof;
 mod rebuild;
+mod rehearsal;
 pub mod remedy;
 mod survey;
 mod treat;
@@ -30,5 +32,6 @@ pub use examine::{Clocks, Examination, Vitals, examine};
 pub use finding::{Check, Depth, Finding, Outcome, Severity};
 pub use patient::{Patient, Payloads, Surroundings};
 pub use rebuild::Rebuild;
+pub use rehearsal::Rehearsal;
 pub use remedy::Remedy;
 pub use treat::{Care, treat};

@@ -112,7 +112,7 @@ fn settle(
         let key = (finding.check.as_str().to_owned(), finding.path.clone());
         finding.outcome = refused.remove(&key).map(Outcome::Refused);
     }
-    for mut finding in applied {
+    for mut finding in applied.clone() {
         let same = |f: &Finding| f.check == finding.check && f.path == finding.path;
         if last.findings.iter().any(same) {
             continue;
@@ -126,6 +126,7 @@ fn settle(
             last.findings.push(finding);
         }
     }
+    last.applied = applied;
     last.took_ms = took_ms;
     last.sort();
     last

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use jvs_lock::session::{Purpose, SessionId};
-use jvs_lock::{Locks, Seams};
-use jvs_repo::audit::{Log, WriterId};
+use jvs_lock::{Locks, Seams, Session};
+use jvs_repo::audit::{Alone, Log, Turn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::discover::{Located, discover, discover_here};
@@ -14,7 +14,7 @@ use jvs_repo::entropy::{Entropy, SystemEntropy};
 use jvs_repo::id::{FencingToken, HolderNonce, strict_decimal};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::repo::Repo;
-use jvs_repo::store::{PosixStore, RepoPath, Store};
+use jvs_repo::store::{RepoPath, Store};
 use serde_json::Value;
 
 use crate::args::Global;
@@ -202,7 +202,7 @@ impl<'a> Context<'a> {
     }
 
     /// The world as the lock sees it, on the filesystem `store`.
-    pub(crate) fn seams<'r>(&'r self, store: &'r PosixStore) -> Seams<'r> {
+    pub(crate) fn seams<'r>(&'r self, store: &'r dyn Store) -> Seams<'r> {
         Seams { store, clock: &self.clock, entropy: &self.entropy }
     }
 
@@ -227,16 +227,37 @@ impl<'a> Context<'a> {
     /// it does in its own log.
     pub(crate) fn locks<'r>(
         &'r self,
-        store: &'r PosixStore,
+        store: &'r dyn Store,
         policy: LockPolicy,
         acting: &'r Acting,
+    ) -> Result<Locks<'r>, Failure> {
+        self.locks_of(store, policy, &acting.session, &acting.turns)
+    }
+
+    /// The same for a rehearsal on `store`, which is no repository: nothing is
+    /// made, not even the session's secret.
+    pub(crate) fn locks_to_rehearse<'r>(
+        &'r self,
+        store: &'r dyn Store,
+        policy: LockPolicy,
+    ) -> Result<Locks<'r>, Failure> {
+        let id = session::id(self.global.session.as_deref(), self.env)?;
+        let session = session::imagine(id, self.env)?;
+        self.locks_of(store, policy, &session, &Alone)
+    }
+
+    fn locks_of<'r>(
+        &'r self,
+        store: &'r dyn Store,
+        policy: LockPolicy,
+        session: &Session,
+        turn: &'r dyn Turn,
     ) -> Result<Locks<'r>, Failure> {
         let root = store
             .stat(&RepoPath::root())
             .map_err(|error| Stuck::new("look at the repository", error))?;
-        let session = &acting.session;
         let writer = WriterId::derive(session.nonce().to_string().as_bytes(), root.device);
-        let log = Log::new(store, &acting.turns, writer);
+        let log = Log::new(store, turn, writer);
         Ok(Locks::new(self.seams(store), session.clone(), policy, log))
     }
 }

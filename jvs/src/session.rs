@@ -9,7 +9,7 @@ mod terminal;
 
 use std::path::PathBuf;
 
-use jvs_lock::session::{Identity, Purpose, Session, SessionId};
+use jvs_lock::session::{Identity, Purpose, Secret, Session, SessionId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::Entropy;
@@ -48,6 +48,13 @@ pub(crate) fn act(
     let (secret, turns) = secret::of(&id, env, entropy)?;
     let identity = identity(purpose, env)?;
     Ok(Acting { session: Session::new(id, &secret, identity), turns })
+}
+
+/// The session as it would act, with a made-up secret if it has none. Makes
+/// nothing.
+pub(crate) fn imagine(id: SessionId, env: Env<'_>) -> Result<Session, Failure> {
+    let secret = secret::peek(&id, env)?.unwrap_or(Secret([0; 32]));
+    Ok(Session::new(id, &secret, identity(None, env)?))
 }
 
 /// The session's public nonce, if it has a secret here. Makes nothing.

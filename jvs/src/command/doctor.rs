@@ -7,7 +7,9 @@ mod report;
 use std::fmt;
 
 use jvs_doctor::examine::finding;
-use jvs_doctor::{Care, Check, Depth, Examination, Finding, Patient, Surroundings, examine, treat};
+use jvs_doctor::{
+    Care, Check, Depth, Examination, Finding, Patient, Rehearsal, Surroundings, examine, treat,
+};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
@@ -51,19 +53,24 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
         .findings
         .iter()
         .any(|f| full && f.remedy.as_ref().is_some_and(|remedy| care.allows(remedy)));
-    if planned && !args.dry_run {
+    let mut foreseen = None;
+    if planned && args.dry_run {
+        foreseen = Some(rehearse(context, &patient, care, &examination)?);
+    } else if planned {
         examination = mend(context, &store, &patient, care, examination)?;
     }
-    examination.add(verdict.iter().flat_map(probe::Verdict::findings));
-    if full {
-        examination.add(notes(context));
+    for told in [Some(&mut examination), foreseen.as_mut()].into_iter().flatten() {
+        told.add(verdict.iter().flat_map(probe::Verdict::findings));
+        if full {
+            told.add(notes(context));
+        }
     }
-    let plan = args.dry_run.then_some(care);
     let say = report::Saying {
         examination: &examination,
         filesystem: &patient.surroundings.filesystem,
         verdict: verdict.as_ref(),
-        plan: plan.filter(|_| full),
+        foreseen: foreseen.as_ref(),
+        dry_run: args.dry_run && full,
         full,
     };
     let done = match args.format {
@@ -92,6 +99,21 @@ fn mend(
     let acting = context.session(None)?;
     let locks = context.locks(store, policy, &acting)?;
     Ok(treat(patient, &locks, care, first))
+}
+
+/// What [`mend`] would do: the same code on a repository whose changes stay in
+/// memory.
+fn rehearse(
+    context: &Context<'_>,
+    patient: &Patient<'_>,
+    care: Care,
+    first: &Examination,
+) -> Result<Examination, Failure> {
+    let store = Rehearsal::new(patient.seams.store, patient.payloads);
+    let policy = Config::read(&store).map(|config| config.lock).unwrap_or_default();
+    let locks = context.locks_to_rehearse(&store, policy)?;
+    let patient = Patient { seams: context.seams(&store), payloads: &store, ..patient.clone() };
+    Ok(treat(&patient, &locks, care, first.clone()))
 }
 
 /// Words to sessions of this user that lost their lock and did not come back.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use jvs_doctor::{Care, Examination, Finding, Outcome, Severity};
+use jvs_doctor::{Examination, Finding, Outcome, Severity};
 use jvs_repo::probe::{Filesystem, JuiceFs};
 use serde_json::{Value, json};
 
@@ -15,15 +15,45 @@ pub(super) struct Saying<'s> {
     pub(super) examination: &'s Examination,
     pub(super) filesystem: &'s Filesystem,
     pub(super) verdict: Option<&'s Verdict>,
-    /// What would be applied, if nothing is to be.
-    pub(super) plan: Option<Care>,
+    /// What a repair would come to, if none was to be made.
+    pub(super) foreseen: Option<&'s Examination>,
+    pub(super) dry_run: bool,
     pub(super) full: bool,
 }
 
 impl Saying<'_> {
-    fn would(&self, finding: &Finding) -> bool {
-        let allowed = |care: Care| finding.remedy.as_ref().is_some_and(|r| care.allows(r));
-        self.plan.is_some_and(allowed)
+    /// What would be done about a finding.
+    fn would(&self, finding: &Finding) -> Option<String> {
+        let applied = &self.foreseen?.applied;
+        applied.iter().find(|planned| is_same(planned, finding)).map(does)
+    }
+
+    /// Why it would not.
+    fn would_refuse(&self, finding: &Finding) -> Option<&str> {
+        let left = &self.foreseen?.findings;
+        match &left.iter().find(|left| is_same(left, finding))?.outcome {
+            Some(Outcome::Refused(why)) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// What only comes to light, or becomes possible, once the first is mended.
+    fn then(&self) -> Vec<&Finding> {
+        let told = &self.examination.findings;
+        let mut then: Vec<&Finding> = Vec::new();
+        for planned in self.foreseen.iter().flat_map(|foreseen| &foreseen.applied) {
+            let known = |f: &Finding| is_same(f, planned);
+            if !told.iter().any(known) && !then.iter().any(|f| known(f)) {
+                then.push(planned);
+            }
+        }
+        then
+    }
+
+    /// What would still count after it.
+    fn left(&self) -> Vec<&Finding> {
+        let last = self.foreseen.unwrap_or(self.examination);
+        last.findings.iter().filter(|finding| finding.counts()).collect()
     }
 
     pub(super) fn data(&self) -> Value {
@@ -40,13 +70,18 @@ impl Saying<'_> {
             "vitals": examination.vitals,
             "took_ms": examination.took_ms,
         });
-        if self.plan.is_some() {
-            let planned = examination.findings.iter().filter(|f| self.would(f));
-            let planned = planned.map(|f| {
-                let does = f.remedy.as_ref().map(ToString::to_string);
-                json!({ "code": f.check.as_str(), "path": f.path, "does": does })
-            });
-            data["planned"] = planned.collect();
+        let steps = |applied: &[Finding]| -> Value {
+            let step =
+                |f: &Finding| json!({ "code": f.check.as_str(), "path": f.path, "does": does(f) });
+            applied.iter().map(step).collect()
+        };
+        if self.dry_run {
+            data["planned"] = steps(self.foreseen.map_or(&[], |foreseen| &foreseen.applied));
+            let left = self.left();
+            data["would_remain"] =
+                left.iter().map(|f| json!({ "code": f.check.as_str(), "path": f.path })).collect();
+        } else if self.full {
+            data["done"] = steps(&examination.applied);
         }
         data
     }
@@ -92,6 +127,13 @@ impl Saying<'_> {
         for finding in &self.examination.findings {
             self.told(finding, paint, &mut text);
         }
+        let then = self.then();
+        if !then.is_empty() {
+            let _ = writeln!(text, "after that:");
+        }
+        for finding in then {
+            self.told(finding, paint, &mut text);
+        }
         for finding in &self.examination.cleaned {
             let path = on_one_line(&finding.path);
             let _ = writeln!(text, "{} {path}: {}", paint.bold("removed"), finding.check);
@@ -109,6 +151,7 @@ impl Saying<'_> {
                 write!(text, ", {repaired} repaired, {} removed", self.examination.cleaned.len());
         }
         let _ = writeln!(text, " ({depth})");
+        self.foretold(&mut text);
         if let Some(verdict) = self.verdict {
             let _ = writeln!(text, "probe: {}", on_one_line(&verdict.sentence()));
         }
@@ -130,13 +173,38 @@ impl Saying<'_> {
             Some(Outcome::Refused(why)) => {
                 let _ = writeln!(text, "  not repaired: {}", on_one_line(why));
             }
-            None if self.would(finding) => {
-                let does = finding.remedy.as_ref().map(ToString::to_string).unwrap_or_default();
-                let _ = writeln!(text, "  would be done: {}", on_one_line(&does));
-            }
             None => {
-                let _ = writeln!(text, "  remedy: {}", on_one_line(&finding.remedy_text()));
+                let line = match (self.would(finding), self.would_refuse(finding)) {
+                    (Some(does), _) => format!("would be done: {does}"),
+                    (None, Some(why)) => format!("would not be repaired: {why}"),
+                    (None, None) => format!("remedy: {}", finding.remedy_text()),
+                };
+                let _ = writeln!(text, "  {}", on_one_line(&line));
             }
         }
     }
+
+    /// How it would end.
+    fn foretold(&self, text: &mut String) {
+        let Some(foreseen) = self.foreseen else { return };
+        let number = counted(foreseen.applied.len() as u64, "repair");
+        let left = self.left();
+        let _ = match left.as_slice() {
+            [] => writeln!(text, "after {number}: healthy"),
+            left => {
+                let codes: std::collections::BTreeSet<_> =
+                    left.iter().map(|f| f.check.as_str()).collect();
+                let codes: Vec<_> = codes.into_iter().collect();
+                writeln!(text, "after {number}: not healthy ({})", codes.join(", "))
+            }
+        };
+    }
+}
+
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    one.check == other.check && one.path == other.path
+}
+
+fn does(finding: &Finding) -> String {
+    finding.remedy.as_ref().map(ToString::to_string).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jvs_doctor::{Care, Depth, Examination, Patient, Surroundings, examine, treat};
+use jvs_doctor::{Care, Depth, Examination, Patient, Rehearsal, Surroundings, examine, treat};
 use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Locks, Seams, Secret, Session};
 use jvs_repo::audit::{Alone, Log, WriterId};
@@ -22,7 +22,7 @@ use jvs_repo::proc;
 use jvs_repo::store::PosixStore;
 use jvs_snapshot::{Catalog, verify};
 
-use crate::clinic::{Clinic, directory};
+use crate::clinic::{Clinic, directory, readable};
 
 const ACCIDENTS: u64 = 200;
 
@@ -203,6 +203,25 @@ fn verified(root: &Path) -> Vec<SnapshotId> {
     listing.snapshots.into_iter().filter(whole).collect()
 }
 
+/// What a repair that nobody sees comes to.
+fn rehearsed(patient: &Patient<'_>, locks: &Locks<'_>, first: &Examination) -> Vec<String> {
+    let store = Rehearsal::new(patient.seams.store, patient.payloads);
+    let seams = Seams { store: &store, ..patient.seams };
+    let log = Log::new(&store, &Alone, WriterId::derive(b"doctor", 0));
+    let locks = Locks::new(seams, locks.session().clone(), LockPolicy::default(), log);
+    let patient = Patient { seams, payloads: &store, ..patient.clone() };
+    steps(&treat(&patient, &locks, Care::Repair, first.clone()))
+}
+
+/// The remedies that were applied, without what differs from run to run.
+fn steps(examination: &Examination) -> Vec<String> {
+    let step = |f: &jvs_doctor::Finding| {
+        let does = f.remedy.as_ref().map(ToString::to_string).unwrap_or_default();
+        readable(&format!("{} {}: {does}", f.check, f.path))
+    };
+    examination.applied.iter().map(step).collect()
+}
+
 fn told(examination: &Examination) -> Vec<String> {
     let tell = |f: &jvs_doctor::Finding| {
         format!("{} {}: {} ({:?})", f.check, f.path, f.message, f.outcome)
@@ -239,11 +258,13 @@ fn no_accident_makes_doctor_panic_hang_or_cost_a_snapshot() {
         found += u64::from(sees);
 
         let before = verified(&root);
+        let planned = on(&root, |patient, locks| rehearsed(patient, locks, &first));
         let after = on(&root, |patient, locks| treat(patient, locks, Care::Repair, first));
         for finding in after.findings.iter().filter(|f| f.counts()) {
             let says = finding.advice.is_some() || finding.outcome.is_some();
             assert!(says, "{context}: {} stays, and nothing is said", finding.check);
         }
+        assert_eq!(planned, steps(&after), "{context}");
         mended += u64::from(after.is_healthy());
         let still = verified(&root);
         let kept = quarantined(&root);

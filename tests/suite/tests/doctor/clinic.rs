@@ -193,6 +193,24 @@ impl Clinic {
         story
     }
 
+    /// Repairs a copy of the repository after it was told what would be done.
+    #[track_caller]
+    pub(crate) fn assert_a_repair_does_what_its_dry_run_said(&self) {
+        let copy = self.root.with_file_name("copy");
+        let copied = std::process::Command::new("cp").arg("-a").args([&self.root, &copy]).status();
+        assert!(copied.expect("cp runs").success());
+        let doctor = |more: Option<&str>| {
+            let args = ["doctor", "--repair", "--json"].into_iter().chain(more);
+            self.home.jvs(args).cwd("/").arg("--repo").arg(&copy).run().json()
+        };
+        let steps = |of: serde_json::Value| readable(&format!("{of:#}"));
+        let (dry, done) = (doctor(Some("--dry-run")), doctor(None));
+        assert_eq!(steps(dry["data"]["planned"].clone()), steps(done["data"]["done"].clone()));
+        let left = dry["data"]["would_remain"].as_array().map(Vec::len);
+        assert_eq!(left == Some(0), done["data"]["healthy"], "{dry:#}\n{done:#}");
+        std::fs::remove_dir_all(copy).expect("removed");
+    }
+
     pub(crate) fn readable(&self, text: &str) -> String {
         let root = self.root.to_string_lossy();
         let run = self.home.runtime_dir();

@@ -35,6 +35,7 @@ macro_rules! faults {
 fn shows(check: Check, name: &str, damage: impl FnOnce(&Clinic)) {
     let clinic = Clinic::new();
     damage(&clinic);
+    clinic.assert_a_repair_does_what_its_dry_run_said();
     let story = clinic.story();
     assert!(story.contains(&format!("[{check}]")), "{check} is not found:\n{story}");
     compare(name, &story);
