@@ -17,6 +17,9 @@ pub trait Payloads: Trees {
 
     /// Sets the permissions of a file or directory; no symlink is followed.
     fn set_mode(&self, path: &RepoPath, mode: u32) -> io::Result<()>;
+
+    /// Gives the directory `to` the owner and mode of the directory `from`.
+    fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()>;
 }
 
 impl Payloads for PosixStore {
@@ -26,6 +29,10 @@ impl Payloads for PosixStore {
 
     fn set_mode(&self, path: &RepoPath, mode: u32) -> io::Result<()> {
         PosixStore::set_mode(self, path, mode)
+    }
+
+    fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        PosixStore::copy_access(self, from, to)
     }
 }
 

@@ -444,6 +444,11 @@ impl Payloads for Rehearsal<'_> {
         stage.nodes[at].mode = Some(mode);
         Ok(())
     }
+
+    fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        // Whatever is made here belongs to the owner of the root.
+        self.set_mode(to, self.stat(from)?.mode)
+    }
 }
 
 impl Content {

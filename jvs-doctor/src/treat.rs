@@ -216,10 +216,19 @@ impl Hand<'_, '_, '_> {
     fn make_dir(&self, path: &RepoPath) -> io::Result<()> {
         let parent = path.parent();
         if parent != RepoPath::root() && parent != layout::control_dir() {
-            ignore(self.store().make_dir(&parent), io::ErrorKind::AlreadyExists)?;
+            self.make_one(&parent)?;
         }
-        ignore(self.store().make_dir(path), io::ErrorKind::AlreadyExists)?;
+        self.make_one(path)?;
         self.store().sync_dir(&parent)
+    }
+
+    /// A directory that its users can use, also if it is root who repairs.
+    fn make_one(&self, path: &RepoPath) -> io::Result<()> {
+        match self.store().make_dir(path) {
+            Ok(()) => self.patient.payloads.copy_access(&layout::control_dir(), path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     fn unlink(&self, path: &RepoPath) -> io::Result<()> {

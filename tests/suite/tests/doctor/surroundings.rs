@@ -186,6 +186,22 @@ fn owner() {
     compare("owner", &text);
 }
 
+#[test]
+fn what_root_mends_belongs_to_whom_the_repository_does() {
+    use std::os::unix::fs::MetadataExt as _;
+    if !jvs_kit::live::capability::granted(&[jvs_kit::live::capability::Capability::Root]) {
+        return;
+    }
+    let clinic = Clinic::new();
+    let given = std::process::Command::new("chown").args(["-R", "1234"]).arg(&clinic.root).status();
+    assert!(given.expect("chown runs").success());
+    clinic.remove(&jvs_repo::layout::staging());
+    clinic.assert_a_repair_does_what_its_dry_run_said();
+    clinic.jvs(&["doctor", "--repair"]).ok();
+    let made = std::fs::metadata(clinic.at(&jvs_repo::layout::staging())).expect("made");
+    assert_eq!(made.uid(), 1234);
+}
+
 /// A filesystem that does not answer is played too: a name that is too deep in a
 /// file is one that no directory shows.
 #[test]
