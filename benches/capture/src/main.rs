@@ -1,7 +1,7 @@
-//! How long a capture takes, beside the floor and beside other tools, in one run.
+//! How long a snapshot takes, the command from start to end, beside the floor and beside other tools, in one run.
 //!
 //! ```text
-//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many|memory]…
+//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many|history|memory]…
 //! ```
 //! Without a word: all of them. Each figure is the median of several rounds that
 //! take turns with what they are compared with, so that a busy machine disturbs
@@ -9,6 +9,7 @@
 #![expect(clippy::disallowed_methods, reason = "makes trees and times them")]
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
+mod repository;
 mod rival;
 mod scenario;
 mod table;

@@ -22,9 +22,10 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
 }
 
-/// Makes `files` files of `size` bytes, a hundred a directory.
+/// Makes `files` files of `size` bytes, a hundred a directory, in a directory that
+/// may be there.
 pub(crate) fn make_tree(root: &Path, files: usize, size: usize) {
-    std::fs::create_dir(root).expect("the tree");
+    std::fs::create_dir_all(root).expect("the tree");
     let mut content = vec![0; size];
     for n in 0..files {
         let dir = root.join(format!("{:04}", n / 100));
@@ -67,6 +68,78 @@ pub(crate) fn git_commit(root: &Path) {
     let who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
     let commit = ["commit", "-q", "--allow-empty", "-m", "round"];
     run("git", &[&who[..], &commit[..]].concat(), root);
+}
+
+/// A restic repository beside `root` with everything in `root` backed up.
+pub(crate) struct Restic {
+    store: PathBuf,
+    password: PathBuf,
+}
+
+impl Restic {
+    /// `None` if there is no restic.
+    pub(crate) fn of(place: &Path, root: &Path) -> Option<Self> {
+        find("restic")?;
+        let restic =
+            Restic { store: place.join("restic"), password: place.join("restic-password") };
+        std::fs::write(&restic.password, "bench").expect("a file");
+        restic.run(&["init"], root);
+        restic.backup(root);
+        Some(restic)
+    }
+
+    pub(crate) fn backup(&self, root: &Path) {
+        self.run(&["backup", "."], root);
+    }
+
+    fn run(&self, words: &[&str], root: &Path) {
+        let place = ["-r", text(&self.store), "--password-file", text(&self.password)];
+        run("restic", &[words, &place].concat(), root);
+    }
+}
+
+/// A clone by the mount's control file: the bare system calls, no program.
+pub(crate) fn bare_clone(mount: &Path, source: &Path, parent: &Path, name: &str) {
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::fs::MetadataExt as _;
+    let inode = |path: &Path| std::fs::symlink_metadata(path).expect("a directory").ino();
+    let mut body = Vec::new();
+    for inode in [inode(source), inode(source.parent().expect("below the mount")), inode(parent)] {
+        body.extend_from_slice(&inode.to_be_bytes());
+    }
+    body.push(u8::try_from(name.len()).expect("a short name"));
+    body.extend_from_slice(name.as_bytes());
+    body.extend_from_slice(&[0, 0o22, 2, 4]);
+    let mut message = 1006_u32.to_be_bytes().to_vec();
+    message.extend_from_slice(&u32::try_from(body.len()).expect("short").to_be_bytes());
+    message.extend_from_slice(&body);
+    let mut control = std::fs::OpenOptions::new();
+    let control = control.read(true).write(true).open(mount.join(".control"));
+    let mut control = control.expect("the control file");
+    control.write_all(&message).expect("asked");
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let read = control.read(&mut buffer).expect("an answer");
+        answer.extend_from_slice(&buffer[..read]);
+        // Frames of progress have 17 bytes; what is not one is the verdict.
+        let frames = answer.chunks(17).take_while(|frame| frame[0] == 0xfe).count();
+        if let Some(verdict) = answer.get(frames * 17) {
+            return assert_eq!(*verdict, 0, "the clone failed");
+        }
+        if read == 0 {
+            std::thread::sleep(std::time::Duration::from_micros(500));
+        }
+    }
+}
+
+/// A program on the search path.
+pub(crate) fn find(program: &str) -> Option<String> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(program))
+        .find(|path| path.is_file())
+        .map(|path| text(&path).to_owned())
 }
 
 /// The `juicefs` program that the kit found.

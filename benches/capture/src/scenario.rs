@@ -1,17 +1,17 @@
 //! What is measured, where, and beside what.
 
-use std::cell::{Cell, RefCell};
-use std::path::{Path, PathBuf};
+use std::cell::Cell;
+use std::path::Path;
 
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_kit::live::loopfs::{Kind, SmallFs};
-use jvs_repo::clock::SystemClock;
-use jvs_repo::config::Engine;
 use jvs_snapshot::hash;
-use jvs_snapshot::progress::Silent;
-use jvs_snapshot::stage::{Captured, Options, Parent, capture};
 
-use super::rival::{change_one_percent, git_commit, git_init, juicefs, make_tree, run, text};
+use super::repository::Repository;
+use super::rival::{
+    Restic, bare_clone, change_one_percent, find, git_commit, git_init, juicefs, make_tree, run,
+    text,
+};
 use super::table::Table;
 
 /// Name and measurement.
@@ -22,68 +22,12 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("juicefs", juicefs_volume),
     ("large", large),
     ("many", many),
+    ("history", history),
     ("memory", memory),
 ];
 
 const ROUNDS: usize = 5;
 const GIB: u64 = 1 << 30;
-
-/// A source tree and a row of snapshots of it.
-struct Line {
-    source: PathBuf,
-    snapshots: PathBuf,
-    options: Options,
-    count: Cell<usize>,
-    head: RefCell<Option<(PathBuf, Captured)>>,
-}
-
-impl Line {
-    fn new(place: &Path, name: &str) -> Self {
-        let snapshots = place.join(format!("{name}-snapshots"));
-        std::fs::create_dir(&snapshots).expect("a directory");
-        Line {
-            source: place.join(name),
-            snapshots,
-            options: Options { juicefs_program: Some(juicefs()), ..Options::default() },
-            count: Cell::new(0),
-            head: RefCell::default(),
-        }
-    }
-
-    /// Takes the next snapshot, with or without its parent.
-    fn capture(&self, incremental: bool) {
-        self.count.set(self.count.get() + 1);
-        let staging = self.snapshots.join(self.count.get().to_string());
-        std::fs::create_dir(&staging).expect("staging");
-        let head = self.head.borrow();
-        let parent = head.as_ref().filter(|_| incremental).map(|(directory, captured)| Parent {
-            directory: directory.clone(),
-            manifest_hash: captured.manifest_hash,
-        });
-        let options = &self.options;
-        let taken =
-            capture(&self.source, &staging, parent.as_ref(), options, &SystemClock, &Silent)
-                .expect("captured");
-        drop(head);
-        *self.head.borrow_mut() = Some((staging, taken));
-    }
-
-    fn say(&self, what: &str) {
-        if let Some((_, captured)) = &*self.head.borrow() {
-            let phases: Vec<_> = captured
-                .phases
-                .iter()
-                .map(|(phase, ms)| format!("{} {ms}", phase.as_str()))
-                .collect();
-            let reused = format!("{} of {} files reused", captured.reused, captured.totals.files);
-            println!(
-                "  phases of {what} in ms: {} ({}, {reused})",
-                phases.join(", "),
-                captured.engine
-            );
-        }
-    }
-}
 
 fn settle(place: &Path) {
     run("sync", &["-f", text(place)], place);
@@ -92,25 +36,27 @@ fn settle(place: &Path) {
 /// A tree on a filesystem that copies.
 fn on_ext4(place: &Path, files: usize, size: usize, rounds: usize) {
     let title = format!("ext4, {files} x {size} B");
-    let tree = Line::new(place, "tree");
-    make_tree(&tree.source, files, size);
+    let repository = Repository::new(place, "copy");
+    let tree = repository.files();
+    make_tree(&tree, files, size);
     let git = place.join("git");
-    run("cp", &["-a", "tree", "git"], place);
+    run("cp", &["-a", text(&tree), "git"], place);
     // A tree of its own: a hard link changes its original's change time.
     let linked = place.join("linked");
-    run("cp", &["-a", "tree", "linked"], place);
+    run("cp", &["-a", text(&tree), "linked"], place);
     settle(place);
     let mut table = Table::new(format!("{title}: first snapshot"));
     table.row("cp -a + sync -f", |round| {
-        run("cp", &["-a", "tree", &format!("cp-{round}")], place);
+        run("cp", &["-a", text(&tree), &format!("cp-{round}")], place);
         settle(place);
     });
-    table.row("first snapshot", |_| tree.capture(false));
+    table.row("jvs snapshot", |_| repository.first_snapshot());
     table.run(rounds, |_| settle(place));
-    tree.say("the first");
+    repository.say_phases();
 
     git_init(&git);
-    tree.capture(true);
+    let restic = Restic::of(place, &git);
+    repository.snapshot();
     let again = Cell::new(0);
     let mut table = Table::new(format!("{title}: second snapshot, 1 % changed"));
     table.row("git add -A && git commit", |_| git_commit(&git));
@@ -123,16 +69,24 @@ fn on_ext4(place: &Path, files: usize, size: usize, rounds: usize) {
         run("cp", &["-al", "linked", &format!("al-{}", again.get())], place);
         settle(place);
     });
-    table.row("second snapshot", |_| tree.capture(true));
+    if let Some(restic) = &restic {
+        table.row("restic backup", |_| restic.backup(&git));
+    }
+    table.row("jvs snapshot", |_| repository.snapshot());
     let changes = Cell::new(0);
     table.run(rounds, |_| {
         changes.set(changes.get() + 1);
-        change_one_percent(&tree.source, files, size, changes.get());
+        change_one_percent(&tree, files, size, changes.get());
         change_one_percent(&git, files, size, changes.get());
         change_one_percent(&linked, files, size, changes.get());
         settle(place);
     });
-    tree.say("the second");
+    repository.say_phases();
+
+    let mut table = Table::new(format!("{title}: status, 1 % changed"));
+    table.row("git status", |_| run("git", &["status", "--short"], &git));
+    table.row("jvs status", |_| drop(repository.jvs(&["status"])));
+    table.run(2 * rounds, |_| {});
 }
 
 fn ext4() {
@@ -140,111 +94,137 @@ fn ext4() {
     on_ext4(dir.path(), 10_000, 4096, ROUNDS);
 }
 
+/// Ten times the files, and a tenth of them in the same run, so that the two are
+/// measured at the same load.
 fn many() {
-    let dir = tempfile::tempdir().expect("a directory");
-    on_ext4(dir.path(), 100_000, 100, 3);
+    for files in [10_000, 100_000] {
+        let dir = tempfile::tempdir().expect("a directory");
+        on_ext4(dir.path(), files, 100, 3);
+    }
 }
 
-/// How much a capture of many files keeps in memory.
+/// Whether the newest are found without reading the rest.
+fn history() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let repository = Repository::new(dir.path(), "copy");
+    let git = dir.path().join("git");
+    std::fs::create_dir(&git).expect("a directory");
+    git_init(&git);
+    let mut taken = 0;
+    for count in [20, 1_000, 10_000] {
+        for n in taken..count {
+            for tree in [&repository.files(), &git] {
+                std::fs::write(tree.join("file"), n.to_string()).expect("a file");
+            }
+            repository.snapshot();
+            git_commit(&git);
+        }
+        taken = count;
+        let mut table = Table::new(format!("the newest 20 of {count}"));
+        table.row("git log -n 20", |_| run("git", &["log", "-n", "20"], &git));
+        table.row("jvs history -n 20", |_| drop(repository.jvs(&["history", "-n", "20"])));
+        table.run(21, |_| {});
+    }
+}
+
+/// How much a snapshot of many files keeps in memory.
 fn memory() {
     let dir = tempfile::tempdir().expect("a directory");
-    let tree = Line::new(dir.path(), "tree");
-    make_tree(&tree.source, 100_000, 100);
-    for (which, incremental) in [("the first", false), ("the second", true)] {
-        tree.capture(incremental);
-        tree.say(which);
+    let repository = Repository::new(dir.path(), "copy");
+    make_tree(&repository.files(), 100_000, 100);
+    println!();
+    for which in ["first", "second"] {
+        let kb = repository.peak_memory_kb(&["snapshot"]);
+        println!("100,000 files, {which} snapshot: {} MB at its peak", kb / 1000);
     }
-    println!("  peak memory with 100,000 files: {} MB", peak_memory_mb());
-}
-
-fn peak_memory_mb() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("our own status");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
-    let kb: u64 = line.split_whitespace().nth(1).and_then(|kb| kb.parse().ok()).unwrap_or(0);
-    kb / 1000
 }
 
 fn reflink(kind: Kind) {
     let Some(small) = SmallFs::on_loop_of(kind, 4 * GIB) else { return };
     let place = small.path();
     let (files, size) = (10_000, 4096);
-    let tree = Line::new(place, "tree");
-    make_tree(&tree.source, files, size);
+    let repository = Repository::new(place, "reflink");
+    let tree = repository.files();
+    make_tree(&tree, files, size);
     settle(place);
+    let clone = |name: &str| {
+        run("cp", &["-a", "--reflink=always", text(&tree), name], place);
+    };
     let title = format!("{kind:?}, {files} x {size} B");
     let mut table = Table::new(format!("{title}: first snapshot"));
-    table.row("cp -a --reflink=always", |round| {
-        run("cp", &["-a", "--reflink=always", "tree", &format!("cp-{round}")], place);
-    });
+    table.row("cp -a --reflink=always", |round| clone(&format!("cp-{round}")));
     table.row("cp -a --reflink=always + sync -f", |round| {
-        run("cp", &["-a", "--reflink=always", "tree", &format!("cps-{round}")], place);
+        clone(&format!("cps-{round}"));
         settle(place);
     });
-    table.row("first snapshot", |_| tree.capture(false));
+    table.row("jvs snapshot", |_| repository.first_snapshot());
     table.run(ROUNDS, |_| settle(place));
-    tree.say("the first");
-    tree.capture(true);
+    repository.say_phases();
+    repository.snapshot();
     let mut table = Table::new(format!("{title}: second snapshot, 1 % changed"));
     let again = Cell::new(0);
     table.row("cp -a --reflink=always + sync -f", |_| {
         again.set(again.get() + 1);
-        let name = format!("again-{}", again.get());
-        run("cp", &["-a", "--reflink=always", "tree", &name], place);
+        clone(&format!("again-{}", again.get()));
         settle(place);
     });
-    table.row("second snapshot", |_| tree.capture(true));
+    table.row("jvs snapshot", |_| repository.snapshot());
     let changes = Cell::new(0);
     table.run(ROUNDS, |_| {
         changes.set(changes.get() + 1);
-        change_one_percent(&tree.source, files, size, changes.get());
+        change_one_percent(&tree, files, size, changes.get());
         settle(place);
     });
-    tree.say("the second");
+    repository.say_phases();
 }
 
 fn juicefs_volume() {
-    for (files, rounds) in [(1_000, 9), (10_000, 3)] {
+    for (files, rounds) in [(1_000, 9), (10_000, 5)] {
         let Some(volume) = Volume::mounted(Metadata::Redis, 1) else { return };
         let (place, size) = (volume.host(0), 4096);
-        let tree = Line::new(place, "tree");
-        make_tree(&tree.source, files, size);
+        let repository = Repository::new(place, "juicefs");
+        let tree = repository.files();
+        make_tree(&tree, files, size);
         let title = format!("JuiceFS on Redis, {files} x {size} B");
         let program = juicefs();
+        let clone = |name: &str| run(text(&program), &["clone", "-p", text(&tree), name], place);
         let mut table = Table::new(format!("{title}: first snapshot"));
-        table.row("juicefs clone", |round| {
-            run(text(&program), &["clone", "-p", "tree", &format!("first-{round}")], place);
-        });
+        table.row("juicefs clone", |round| clone(&format!("first-{round}")));
         // What a first snapshot cannot avoid: every file of a fresh clone, once.
         table.row("8 x cat of a fresh clone", |round| {
             let read = "find first-$0 -type f -print0 | xargs -0 -P 8 -n 64 cat > /dev/null";
             run("sh", &["-c", read, &round.to_string()], place);
         });
-        table.row("first snapshot", |_| tree.capture(false));
+        table.row("jvs snapshot", |_| repository.first_snapshot());
         table.run(rounds.min(3), |_| {});
-        tree.say("the first");
-        tree.capture(true);
+        repository.say_phases();
+        repository.snapshot();
         let mut table = Table::new(format!("{title}: second snapshot, 1 % changed"));
         let again = Cell::new(0);
+        table.row("clone by the control file", |_| {
+            again.set(again.get() + 1);
+            bare_clone(place, &tree, place, &format!("b-{}", again.get()));
+        });
         table.row("juicefs clone", |_| {
             again.set(again.get() + 1);
-            run(text(&program), &["clone", "-p", "tree", &format!("c-{}", again.get())], place);
+            clone(&format!("c-{}", again.get()));
         });
-        table.row("second snapshot", |_| tree.capture(true));
+        table.row("jvs snapshot", |_| repository.snapshot());
         let changes = Cell::new(0);
         table.run(rounds, |_| {
             changes.set(changes.get() + 1);
-            change_one_percent(&tree.source, files, size, changes.get());
+            change_one_percent(&tree, files, size, changes.get());
         });
-        tree.say("the second");
+        repository.say_phases();
     }
 }
 
 fn large() {
     let dir = tempfile::tempdir().expect("a directory");
     let place = dir.path();
-    let mut tree = Line::new(place, "tree");
-    std::fs::create_dir(&tree.source).expect("the tree");
-    let file = tree.source.join("large");
+    let repository = Repository::new(place, "copy");
+    let tree = repository.files();
+    let file = tree.join("large");
     let mut content = Vec::with_capacity(GIB as usize);
     for n in 0..GIB / 8 {
         content.extend_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
@@ -269,26 +249,17 @@ fn large() {
     });
     table.run(ROUNDS, |_| {});
 
-    tree.options.engine = Engine::Copy;
     let mut table = Table::new("ext4, one file of 1 GiB: snapshots");
     table.row("cp -a + sync -f", |round| {
-        run("cp", &["-a", "tree", &format!("cp-{round}")], place);
+        run("cp", &["-a", text(&tree), &format!("cp-{round}")], place);
         settle(place);
         std::fs::remove_dir_all(place.join(format!("cp-{round}"))).expect("removed");
     });
-    table.row("first snapshot", |_| tree.capture(false));
+    table.row("jvs snapshot", |_| repository.first_snapshot());
     table.run(3, |_| settle(place));
-    tree.say("the first");
+    repository.say_phases();
     let mut table = Table::new("ext4, one file of 1 GiB: second snapshot, unchanged");
-    table.row("second snapshot", |_| tree.capture(true));
+    table.row("jvs snapshot", |_| repository.snapshot());
     table.run(ROUNDS, |_| {});
-    tree.say("the second");
-}
-
-fn find(program: &str) -> Option<String> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|dir| dir.join(program))
-        .find(|path| path.is_file())
-        .map(|path| text(&path).to_owned())
+    repository.say_phases();
 }
