@@ -81,6 +81,11 @@ fn columns(logged: &Logged) -> [String; 5] {
         (Some(from), Some(to)) if from.token != to.token => {
             format!("token {} to {}", from.token, to.token)
         }
+        (Some(State { head: before, .. }), Some(State { token, head: Some(head), .. }))
+            if before != Some(head) =>
+        {
+            format!("token {token}, head {head}")
+        }
         (_, Some(to)) => format!("token {}", to.token),
         _ => String::new(),
     };

@@ -52,7 +52,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         (Some(head), Some(changes)) => {
             let tags = tags(&here)?;
             let remark = remark(head.descriptor(), &tags.of(head.id()), &[]);
-            let _ = writeln!(text, "head {} {}", head.id(), on_one_line(&remark));
+            let line = format!("head {} {}", head.id(), on_one_line(&remark));
+            let _ = writeln!(text, "{}", line.trim_end());
             match changes.is_empty() {
                 true => text += "nothing changed since\n",
                 false => {
