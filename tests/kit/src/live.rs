@@ -17,6 +17,7 @@
 )]
 
 pub mod binary;
+pub mod calls;
 pub mod capability;
 pub mod home;
 pub mod juicefs;
