@@ -7,6 +7,7 @@ use jvs_repo::layout;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::verify::{Verdict, verify, verify_tags};
 use jvs_snapshot::{Ready, tags};
+use rustix::fs::XattrFlags;
 
 use crate::world::World;
 
@@ -56,8 +57,7 @@ fn a_change_of_any_byte_of_descriptor_manifest_or_ready_is_found_and_named() {
     ] {
         let path = world.store.absolute(&file);
         let good = bytes(&path);
-        // Every third byte: each kind of field is met, in a third of the time.
-        for at in (0..good.len()).step_by(3) {
+        for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x04;
             std::fs::write(&path, &bad).expect("written");
@@ -139,12 +139,97 @@ fn a_change_of_anything_in_the_payload_is_found_and_named() {
 }
 
 #[test]
+fn a_change_of_any_byte_of_a_file_in_the_payload_is_found_and_named() {
+    let world = World::new();
+    let good: Vec<u8> = (0..=255).collect();
+    std::fs::write(world.file("bytes"), &good).expect("written");
+    let ready = one_of_everything(&world);
+    let path = world.kept(&ready, "bytes");
+    let meta = std::fs::metadata(&path).expect("stat");
+    let put = |bytes: &[u8]| {
+        // In place, and with the time it had: only the content tells.
+        let file = std::fs::File::options().write(true).open(&path).expect("opened");
+        std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).expect("written");
+        file.set_modified(meta.modified().expect("a time")).expect("set");
+    };
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        put(&bad);
+        let verdict = verdict(&world, &ready);
+        let [mismatch] = &verdict.mismatches[..] else { panic!("byte {at}: {verdict:?}") };
+        assert!(mismatch.path.ends_with("payload/bytes"), "{mismatch}");
+        assert_eq!(mismatch.what, "differs: content");
+    }
+    put(&good);
+    assert!(verdict(&world, &ready).is_valid(), "as it was");
+}
+
+#[test]
+fn an_extended_attribute_that_was_changed_added_or_removed_is_found_and_named() {
+    let world = World::new();
+    world.write("with", "attributes");
+    world.write("without", "attributes");
+    std::fs::create_dir(world.file("dir")).expect("made");
+    let set = |path: &Path, value: &str| {
+        rustix::fs::setxattr(path, "user.note", value.as_bytes(), XattrFlags::empty())
+    };
+    if set(&world.file("with"), "one").is_err() {
+        return; // No filesystem that has them.
+    }
+    set(&world.file("dir"), "one").expect("set");
+    let ready = world.snapshot(&mut world.lease());
+    let only = |path: &str| {
+        let verdict = verdict(&world, &ready);
+        let [mismatch] = &verdict.mismatches[..] else { panic!("{path}: {verdict:?}") };
+        assert!(mismatch.path.ends_with(path), "{mismatch}");
+        assert_eq!(mismatch.what, "differs: xattrs");
+    };
+    for name in ["with", "dir"] {
+        let (path, shown) = (world.kept(&ready, name), format!("payload/{name}"));
+        set(&path, "two").expect("changed");
+        only(&shown);
+        rustix::fs::removexattr(&path, "user.note").expect("removed");
+        only(&shown);
+        set(&path, "one").expect("as it was");
+        assert!(verdict(&world, &ready).is_valid());
+    }
+    let path = world.kept(&ready, "without");
+    set(&path, "").expect("added");
+    only("payload/without");
+    rustix::fs::removexattr(&path, "user.note").expect("removed");
+    assert!(verdict(&world, &ready).is_valid());
+}
+
+#[test]
 fn what_was_added_beside_the_payload_is_found_too() {
     let world = World::new();
     let ready = one_of_everything(&world);
     let beside = world.store.absolute(&ready.dir()).join("notes");
     std::fs::write(&beside, "x").expect("written");
     found(&world, &ready, "notes", "added");
+}
+
+#[test]
+fn a_change_of_any_byte_of_a_tag_is_found_and_named() {
+    let world = World::new();
+    let ready = one_of_everything(&world);
+    let name = "v1".parse().expect("valid");
+    tags::create(world.seams(), &name, &ready, "s").expect("tagged");
+    let path = world.store.absolute(&layout::tag(&name));
+    let good = bytes(&path);
+    for at in 0..good.len() {
+        for bit in [0x01, 0x04, 0x20] {
+            let mut bad = good.clone();
+            bad[at] ^= bit;
+            std::fs::write(&path, &bad).expect("written");
+            let found = verify_tags(&world.store).expect("read");
+            let [mismatch] = &found[..] else { panic!("byte {at}, bit {bit}: {found:?}") };
+            assert!(mismatch.path.ends_with("v1.json"), "{mismatch}");
+        }
+    }
+    std::fs::write(&path, &good).expect("written");
+    assert_eq!(verify_tags(&world.store).expect("read"), []);
 }
 
 #[test]
