@@ -1,148 +1,266 @@
-//! A process that is killed at any moment leaves the old history or the old and
-//! exactly its own snapshot; whatever is left is cleaned up by the next `gc`.
+//! A process that dies at any of its calls leaves the old history or the old and
+//! exactly its own snapshot, all old files or all new ones, and nothing that is
+//! kept is lost; whatever else is left is known to be garbage, by `gc` and by
+//! `doctor`, and goes.
 
-use std::time::Duration;
-
-use jvs_kit::live::juicefs::{Engine, Volume};
-use jvs_kit::live::process::DEADLINE;
+use jvs_kit::live::calls;
+use jvs_kit::live::juicefs::Engine;
+use jvs_kit::live::loopfs::Kind;
+use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::layout;
-use rustix::process::Signal;
+use jvs_repo::name::WorktreeName;
+use jvs_snapshot::staging_name::{Bound, StagingName};
 
+use crate::places::Place;
+use crate::strikes::{Extent, dead_at_each_call};
 use crate::user::User;
 
-/// Kills `words` after more and more time, until it ends by itself. Each time
-/// `change` is made before, and `check` holds after.
-fn killed_ever_later(
-    user: &User,
-    words: &str,
-    step: Duration,
-    most: u32,
-    mut change: impl FnMut(u32),
-    mut check: impl FnMut(u32),
-) {
-    for n in 0..most {
-        change(n);
-        let mut running = user.home.jvs(words.split(' ')).cwd(user.main()).start();
-        let ended = running.ends_within(step * n);
-        if !ended {
-            running.signal(Signal::KILL);
-            assert!(running.ends_within(DEADLINE), "a killed process ends");
-        }
-        // An operator need not wait for the dead one's lease to expire, and
-        // fences whatever it had begun.
-        user.jvs("lock freeze --for 1m --force --reason test").ok();
-        user.jvs("lock unfreeze --reason test").ok();
-        check(n);
-        if ended {
-            return;
-        }
-    }
+/// Keeps few, so that a long sweep stays quick.
+const GC: &str = "gc --keep-last 2 --keep-within 0s";
+
+/// An operator need not wait for the dead one's lease to expire, and fences
+/// whatever it had begun.
+fn fence(user: &User) {
+    user.jvs("lock freeze --for 1m --force --reason test").ok();
+    user.jvs("lock unfreeze --reason test").ok();
 }
 
-fn snapshots_killed_at_any_moment(user: &User, step: Duration, most: u32) {
-    for n in 0..60 {
-        user.write(&format!("d{}/f{n}", n % 7), &format!("text {n}"));
+/// Whatever the dead one left is told from work by either of the two who may
+/// remove it; what is visible stays.
+fn nothing_is_left(user: &User, n: usize, what: &str) {
+    let visible = user.history();
+    let head = user.state().head.map(|head| head.to_string());
+    // Committed, but not shown yet: nobody's garbage, and anybody may show it.
+    let hidden: Vec<String> = head.into_iter().filter(|head| !visible.contains(head)).collect();
+    if n.is_multiple_of(2) {
+        user.jvs("gc --keep-last 1000").ok();
+    } else {
+        // Files that a restore replaced may be all that somebody has: doctor
+        // sets those aside, and only if it is asked to.
+        user.jvs("doctor --strict --repair").ok();
     }
-    let mut known = vec![user.snapshot()];
-    killed_ever_later(
-        user,
+    assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
+    assert_eq!(user.snapshot_dirs().len(), visible.len() + hidden.len(), "{what}");
+    let with_head = [&hidden[..], &visible[..]].concat();
+    let now = user.history();
+    assert!(now == visible || now == with_head, "{what}: {visible:?} became {now:?}");
+    assert_eq!(user.data("verify --all")["tamper_detected"], false, "{what}");
+}
+
+fn snapshots(place: Option<Place>, extent: Extent) {
+    let Some(place) = place.filter(|_| calls::can_be_aimed_at()) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    for n in 0..6 {
+        user.write(&format!("same/{n}"), "unchanged");
+    }
+    let mut known: Vec<String> = Vec::new();
+    dead_at_each_call(
+        &user,
         "snapshot",
-        step,
-        most,
-        |n| user.write("changing", &n.to_string()),
+        extent,
         |n| {
-            // A committed snapshot that nobody had shown is shown by the next.
+            for file in 0..6 {
+                user.write(&format!("changing/{file}"), &n.to_string());
+            }
+            user.note("changing/0", &n.to_string());
+        },
+        |n, what| {
+            fence(&user);
+            nothing_is_left(&user, n, what);
             let seen = user.history();
+            // A committed snapshot that nobody had shown is shown by the next.
             let after = user.snapshot();
             let now = user.history();
-            assert_eq!(now[0], after, "kill {n}");
             let added = now.len() - known.len();
-            assert!((1..=2).contains(&added) && now[added..] == known, "{known:?} -> {now:?}");
-            assert!(now[1..].ends_with(&seen[seen.len().saturating_sub(known.len())..]));
-            known = now;
+            assert_eq!(now[0], after, "{what}");
+            assert!(
+                (1..=2).contains(&added) && now[added..] == known,
+                "{what}: {known:?}, {now:?}"
+            );
+            assert!(now[1..].ends_with(&seen), "{what}: {seen:?} were visible");
+            let files = (now.iter().take(added)).map(|id| user.read_in(id, "changing/5"));
+            assert!(files.into_iter().all(|text| text == n.to_string()), "{what}");
+            user.jvs(GC).ok();
+            known = now[..2.min(now.len())].to_vec();
         },
     );
-    assert_eq!(user.data("verify --all")["tamper_detected"], false, "READY means verifiable");
-    user.data("gc");
-    assert_eq!(user.names(&layout::staging()), [""; 0], "garbage was told from work");
-    assert_eq!(user.names(&layout::snapshots()).len(), known.len());
-    assert_eq!(user.history(), known, "and nothing visible was lost");
-    assert!(user.data("audit --verify")["verified"] == true);
+    assert_eq!(user.data("verify --all")["tamper_detected"], false);
+    assert_eq!(user.data("audit --verify")["verified"], true);
 }
 
-#[test]
-fn a_snapshot_killed_at_any_moment_is_visible_and_whole_or_garbage() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let user = User::with_new_repository(&dir.path().join("r"));
-    snapshots_killed_at_any_moment(&user, Duration::from_micros(1_500), 30);
-}
-
-#[test]
-fn a_snapshot_killed_at_any_moment_on_juicefs_is_visible_and_whole_or_garbage() {
-    let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
-    let user = User::with_new_repository(&volume.host(0).join("r"));
-    snapshots_killed_at_any_moment(&user, Duration::from_millis(6), 12);
-}
-
-#[test]
-fn a_restore_in_place_killed_at_any_moment_leaves_all_old_or_all_new_files() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let user = User::with_new_repository(&dir.path().join("r"));
-    let fill = |text: &str| {
-        for n in 0..40 {
-            user.write(&format!("f{n}"), text);
-        }
-    };
-    fill("old");
+fn restores(place: Option<Place>, extent: Extent) {
+    let Some(place) = place.filter(|_| calls::can_be_aimed_at()) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    // Many more than what they replace, so that most calls can be aimed at.
+    let files: Vec<String> = (0..16).map(|n| format!("d{}/f{n}", n % 2)).collect();
+    let few = &files[..4];
+    files.iter().for_each(|file| user.write(file, "old"));
     let old = user.snapshot();
-    killed_ever_later(
+    user.data("tag @ old");
+    let (mut seen_old, mut seen_new) = (0, 0);
+    dead_at_each_call(
         &user,
-        &format!("restore {old} --in-place --reason test"),
-        Duration::from_millis(2),
-        25,
-        |n| fill(&format!("new {n}")),
+        "restore old --in-place --reason test",
+        extent,
         |n| {
-            let first = user.read("f0");
-            assert!(first == "old" || first == format!("new {n}"), "{first}");
-            for file in 1..40 {
-                assert_eq!(user.read(&format!("f{file}")), first, "kill {n}: a mixture");
+            files.iter().for_each(|file| user.remove(file));
+            few.iter().for_each(|file| user.write(file, &format!("new {n}")));
+        },
+        |n, what| {
+            fence(&user);
+            nothing_is_left(&user, n, what);
+            let visible = user.history();
+            assert!(visible.contains(&old), "{what}: {visible:?}");
+            let texts: Vec<String> = files.iter().filter_map(|file| user.find(file)).collect();
+            let new = format!("new {n}");
+            if texts == ["old"; 16] {
+                // What was replaced is a snapshot, and stays one.
+                let kept = few.iter().map(|file| user.read_in(&visible[0], file));
+                assert!(kept.into_iter().all(|text| text == new), "{what}: lost");
+                seen_old += 1;
+            } else {
+                assert_eq!(texts, vec![new; few.len()], "{what}: a mixture");
+                seen_new += 1;
+            }
+            if n.is_multiple_of(8) {
+                user.jvs(GC).ok();
             }
         },
     );
-    assert_eq!(user.data("verify --all")["tamper_detected"], false);
-    user.data("gc");
-    assert_eq!(user.names(&layout::staging()), [""; 0]);
+    assert!(seen_old > 1 && seen_new > 1, "deaths before and after the exchange");
+    assert_eq!(user.data("audit --verify")["verified"], true);
+}
+
+fn collections(place: Option<Place>, extent: Extent) {
+    let Some(place) = place.filter(|_| calls::can_be_aimed_at()) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    user.write("dir/a", "tagged");
+    let tagged = user.snapshot();
+    user.data("tag @ kept");
+    let mut kept = Vec::new();
+    let expected = std::cell::RefCell::new(Vec::new());
+    dead_at_each_call(
+        &user,
+        GC,
+        extent,
+        |n| {
+            for more in ["one", "two"] {
+                user.write("dir/a", &format!("{n} {more}"));
+                user.snapshot();
+            }
+            let mut newest = user.history();
+            newest.truncate(2);
+            newest.push(tagged.clone());
+            *expected.borrow_mut() = newest;
+            leave_a_dead_draft(&user);
+        },
+        |n, what| {
+            kept.clone_from(&expected.borrow());
+            let seen = user.history();
+            assert!(kept.iter().all(|id| seen.contains(id)), "{what}: {kept:?}, {seen:?}");
+            assert_eq!(user.data("verify --all")["tamper_detected"], false, "{what}");
+            if n.is_multiple_of(2) {
+                // Doctor ends what was begun, and collects nothing itself.
+                user.jvs("doctor --strict --repair").ok();
+                assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
+                assert_eq!(user.history(), seen, "{what}");
+            }
+            user.jvs(GC).ok();
+            assert_eq!(user.history(), kept, "{what}");
+            assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
+            assert_eq!(user.snapshot_dirs().len(), kept.len(), "{what}");
+        },
+    );
+    assert_eq!(user.data("audit --verify")["verified"], true);
+}
+
+/// A snapshot that was begun under a token that is over.
+fn leave_a_dead_draft(user: &User) {
+    let state = user.state();
+    let bound = Bound {
+        worktree: WorktreeName::main(),
+        epoch: state.epoch,
+        token: FencingToken(state.token.0 - 1),
+        parent: state.head,
+        generation: state.generation,
+        id: SnapshotId { created_ms: 1_700_000_000_000, random: 7 },
+    };
+    let dir = user.root.join(StagingName::Snapshot(bound).path().as_str());
+    std::fs::create_dir_all(dir.join("payload")).expect("made");
+    std::fs::write(dir.join("payload/a"), "never finished").expect("written");
 }
 
 #[test]
-fn a_collection_killed_at_any_moment_loses_nothing_that_is_kept() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let user = User::with_new_repository(&dir.path().join("r"));
-    for n in 0..30 {
-        user.write("a", &n.to_string());
-        user.snapshot();
-    }
-    user.data("tag @------- kept");
-    let words = "gc --keep-last 3 --keep-within 0s";
-    let plan = user.data(&format!("{words} --dry-run"));
-    let kept = plan["keep"].as_array().expect("a list").clone();
-    assert_eq!(kept.len(), 4, "{plan}");
-    killed_ever_later(
-        &user,
-        words,
-        Duration::from_millis(3),
-        20,
-        |_| {},
-        |n| {
-            let seen = user.history();
-            for snapshot in &kept {
-                let id = snapshot["snapshot_id"].as_str().expect("an id");
-                assert!(seen.iter().any(|seen| seen == id), "kill {n}: {id} is gone");
-            }
-        },
-    );
-    user.data(words);
-    assert_eq!(user.history().len(), kept.len());
-    assert_eq!(user.data("verify --all")["tamper_detected"], false);
-    assert_eq!(user.names(&layout::staging()), [""; 0]);
+fn a_snapshot_dead_at_any_call_on_ext4_is_visible_and_whole_or_garbage() {
+    snapshots(Place::on(Kind::Ext4), Extent::All);
+}
+
+#[test]
+fn a_snapshot_dead_at_any_call_on_xfs_is_visible_and_whole_or_garbage() {
+    snapshots(Place::on(Kind::Xfs), Extent::Spread);
+}
+
+#[test]
+fn a_snapshot_dead_at_any_call_on_btrfs_is_visible_and_whole_or_garbage() {
+    snapshots(Place::on(Kind::Btrfs), Extent::Spread);
+}
+
+#[test]
+fn a_snapshot_dead_at_any_call_on_juicefs_with_sqlite_is_visible_and_whole_or_garbage() {
+    snapshots(Place::on_juicefs(Engine::Sqlite), Extent::Spread);
+}
+
+#[test]
+fn a_snapshot_dead_at_any_call_on_juicefs_with_redis_is_visible_and_whole_or_garbage() {
+    snapshots(Place::on_juicefs(Engine::Redis), Extent::Spread);
+}
+
+#[test]
+fn a_restore_in_place_dead_at_any_call_on_ext4_leaves_all_old_or_all_new_files() {
+    restores(Place::on(Kind::Ext4), Extent::All);
+}
+
+#[test]
+fn a_restore_in_place_dead_at_any_call_on_xfs_leaves_all_old_or_all_new_files() {
+    restores(Place::on(Kind::Xfs), Extent::Spread);
+}
+
+#[test]
+fn a_restore_in_place_dead_at_any_call_on_btrfs_leaves_all_old_or_all_new_files() {
+    restores(Place::on(Kind::Btrfs), Extent::Spread);
+}
+
+#[test]
+fn a_restore_in_place_dead_at_any_call_on_juicefs_with_sqlite_leaves_all_old_or_all_new_files() {
+    restores(Place::on_juicefs(Engine::Sqlite), Extent::Spread);
+}
+
+#[test]
+fn a_restore_in_place_dead_at_any_call_on_juicefs_with_redis_leaves_all_old_or_all_new_files() {
+    restores(Place::on_juicefs(Engine::Redis), Extent::Spread);
+}
+
+#[test]
+fn a_collection_dead_at_any_call_on_ext4_loses_nothing_that_is_kept() {
+    collections(Place::on(Kind::Ext4), Extent::All);
+}
+
+#[test]
+fn a_collection_dead_at_any_call_on_xfs_loses_nothing_that_is_kept() {
+    collections(Place::on(Kind::Xfs), Extent::Spread);
+}
+
+#[test]
+fn a_collection_dead_at_any_call_on_btrfs_loses_nothing_that_is_kept() {
+    collections(Place::on(Kind::Btrfs), Extent::Spread);
+}
+
+#[test]
+fn a_collection_dead_at_any_call_on_juicefs_with_sqlite_loses_nothing_that_is_kept() {
+    collections(Place::on_juicefs(Engine::Sqlite), Extent::Spread);
+}
+
+#[test]
+fn a_collection_dead_at_any_call_on_juicefs_with_redis_loses_nothing_that_is_kept() {
+    collections(Place::on_juicefs(Engine::Redis), Extent::Spread);
 }

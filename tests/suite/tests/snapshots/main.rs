@@ -1,6 +1,9 @@
 //! Snapshots through the real command, on real filesystems, with real deaths.
 #![allow(clippy::disallowed_methods, reason = "plays the user, who has real files")]
+#![allow(clippy::print_stderr, reason = "how often somebody died is worth seeing")]
 
 mod deaths;
+mod places;
+mod strikes;
 mod two_hosts;
 mod user;

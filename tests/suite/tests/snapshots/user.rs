@@ -2,8 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use jvs_kit::live::home::Home;
+use jvs_kit::live::home::{Home, Jvs};
 use jvs_kit::live::process::Outcome;
+use jvs_lock::State;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
 use serde_json::Value;
 
 pub(crate) struct User {
@@ -38,9 +41,44 @@ impl User {
         std::fs::read_to_string(self.main().join(name)).expect("a file")
     }
 
+    /// What is in a file that may not be there.
+    pub(crate) fn find(&self, name: &str) -> Option<String> {
+        std::fs::read_to_string(self.main().join(name)).ok()
+    }
+
+    /// Removes a file that may not be there.
+    pub(crate) fn remove(&self, name: &str) {
+        match std::fs::remove_file(self.main().join(name)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{name}: {error}"),
+            _ => {}
+        }
+    }
+
+    /// Gives a file an extended attribute, where there are any.
+    pub(crate) fn note(&self, name: &str, text: &str) {
+        let path = self.main().join(name);
+        let flags = rustix::fs::XattrFlags::empty();
+        match rustix::fs::setxattr(path, "user.note", text.as_bytes(), flags) {
+            Ok(()) | Err(rustix::io::Errno::OPNOTSUPP) => {}
+            Err(error) => panic!("an attribute: {error}"),
+        }
+    }
+
+    /// A file as a snapshot has it.
+    pub(crate) fn read_in(&self, id: &str, name: &str) -> String {
+        let dir = layout::snapshot(id.parse().expect("an id"));
+        let payload = self.root.join(layout::snapshot_payload(&dir).as_str());
+        std::fs::read_to_string(payload.join(name)).expect("a file")
+    }
+
+    /// A run of the command, to be started.
+    pub(crate) fn command(&self, words: &str) -> Jvs {
+        self.home.jvs(words.split(' ')).cwd(self.main())
+    }
+
     #[track_caller]
     pub(crate) fn jvs(&self, words: &str) -> Outcome {
-        self.home.jvs(words.split(' ')).cwd(self.main()).run()
+        self.command(words).run()
     }
 
     /// The data of a command that succeeds.
@@ -62,6 +100,20 @@ impl User {
         let snapshots = data["snapshots"].as_array().expect("a list").clone();
         let id = |snapshot: Value| snapshot["snapshot_id"].as_str().expect("an id").to_owned();
         snapshots.into_iter().map(id).collect()
+    }
+
+    /// The register of `main`.
+    pub(crate) fn state(&self) -> State {
+        let names = self.names(&layout::register(&WorktreeName::main()));
+        assert_eq!(names.len(), 1, "{names:?}");
+        names[0].parse().expect("a state")
+    }
+
+    /// Directories of snapshots, visible or not.
+    pub(crate) fn snapshot_dirs(&self) -> Vec<String> {
+        let mut names = self.names(&layout::snapshots());
+        names.retain(|name| layout::id_of_snapshot(name).is_some());
+        names
     }
 
     /// Names in a directory of the control plane.
