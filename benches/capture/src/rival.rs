@@ -60,6 +60,8 @@ fn fill(content: &mut [u8], seed: usize) {
 /// A git repository with everything in `root` committed.
 pub(crate) fn git_init(root: &Path) {
     run("git", &["init", "-q"], root);
+    // No housekeeping in the background while something else is timed.
+    run("git", &["config", "gc.auto", "0"], root);
     git_commit(root);
 }
 

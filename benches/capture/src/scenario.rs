@@ -44,6 +44,8 @@ fn on_ext4(place: &Path, files: usize, size: usize, rounds: usize) {
     // A tree of its own: a hard link changes its original's change time.
     let linked = place.join("linked");
     run("cp", &["-a", text(&tree), "linked"], place);
+    let backed_up = place.join("backed-up");
+    run("cp", &["-a", text(&tree), "backed-up"], place);
     settle(place);
     let mut table = Table::new(format!("{title}: first snapshot"));
     table.row("cp -a + sync -f", |round| {
@@ -51,11 +53,11 @@ fn on_ext4(place: &Path, files: usize, size: usize, rounds: usize) {
         settle(place);
     });
     table.row("jvs snapshot", |_| repository.first_snapshot());
-    table.run(rounds, |_| settle(place));
+    table.run(rounds, |_| {}, || settle(place));
     repository.say_phases();
 
     git_init(&git);
-    let restic = Restic::of(place, &git);
+    let restic = Restic::of(place, &backed_up);
     repository.snapshot();
     let again = Cell::new(0);
     let mut table = Table::new(format!("{title}: second snapshot, 1 % changed"));
@@ -70,23 +72,21 @@ fn on_ext4(place: &Path, files: usize, size: usize, rounds: usize) {
         settle(place);
     });
     if let Some(restic) = &restic {
-        table.row("restic backup", |_| restic.backup(&git));
+        table.row("restic backup", |_| restic.backup(&backed_up));
     }
     table.row("jvs snapshot", |_| repository.snapshot());
-    let changes = Cell::new(0);
-    table.run(rounds, |_| {
-        changes.set(changes.get() + 1);
-        change_one_percent(&tree, files, size, changes.get());
-        change_one_percent(&git, files, size, changes.get());
-        change_one_percent(&linked, files, size, changes.get());
-        settle(place);
-    });
+    let change = |round| {
+        for tree in [&tree, &git, &linked, &backed_up] {
+            change_one_percent(tree, files, size, round);
+        }
+    };
+    table.run(rounds, change, || settle(place));
     repository.say_phases();
 
     let mut table = Table::new(format!("{title}: status, 1 % changed"));
     table.row("git status", |_| run("git", &["status", "--short"], &git));
     table.row("jvs status", |_| drop(repository.jvs(&["status"])));
-    table.run(2 * rounds, |_| {});
+    table.run(2 * rounds, |_| {}, || {});
 }
 
 fn ext4() {
@@ -123,7 +123,7 @@ fn history() {
         let mut table = Table::new(format!("the newest 20 of {count}"));
         table.row("git log -n 20", |_| run("git", &["log", "-n", "20"], &git));
         table.row("jvs history -n 20", |_| drop(repository.jvs(&["history", "-n", "20"])));
-        table.run(21, |_| {});
+        table.run(21, |_| {}, || {});
     }
 }
 
@@ -158,7 +158,7 @@ fn reflink(kind: Kind) {
         settle(place);
     });
     table.row("jvs snapshot", |_| repository.first_snapshot());
-    table.run(ROUNDS, |_| settle(place));
+    table.run(ROUNDS, |_| {}, || settle(place));
     repository.say_phases();
     repository.snapshot();
     let mut table = Table::new(format!("{title}: second snapshot, 1 % changed"));
@@ -169,12 +169,8 @@ fn reflink(kind: Kind) {
         settle(place);
     });
     table.row("jvs snapshot", |_| repository.snapshot());
-    let changes = Cell::new(0);
-    table.run(ROUNDS, |_| {
-        changes.set(changes.get() + 1);
-        change_one_percent(&tree, files, size, changes.get());
-        settle(place);
-    });
+    let change = |round| change_one_percent(&tree, files, size, round);
+    table.run(ROUNDS, change, || settle(place));
     repository.say_phases();
 }
 
@@ -196,7 +192,7 @@ fn juicefs_volume() {
             run("sh", &["-c", read, &round.to_string()], place);
         });
         table.row("jvs snapshot", |_| repository.first_snapshot());
-        table.run(rounds.min(3), |_| {});
+        table.run(rounds.min(3), |_| {}, || {});
         repository.say_phases();
         repository.snapshot();
         let mut table = Table::new(format!("{title}: second snapshot, 1 % changed"));
@@ -210,11 +206,7 @@ fn juicefs_volume() {
             clone(&format!("c-{}", again.get()));
         });
         table.row("jvs snapshot", |_| repository.snapshot());
-        let changes = Cell::new(0);
-        table.run(rounds, |_| {
-            changes.set(changes.get() + 1);
-            change_one_percent(&tree, files, size, changes.get());
-        });
+        table.run(rounds, |round| change_one_percent(&tree, files, size, round), || {});
         repository.say_phases();
     }
 }
@@ -247,7 +239,7 @@ fn large() {
     table.row("hash of the file", |_| {
         hash::of_file(&open, GIB, threads).expect("hashed");
     });
-    table.run(ROUNDS, |_| {});
+    table.run(ROUNDS, |_| {}, || {});
 
     let mut table = Table::new("ext4, one file of 1 GiB: snapshots");
     table.row("cp -a + sync -f", |round| {
@@ -256,10 +248,10 @@ fn large() {
         std::fs::remove_dir_all(place.join(format!("cp-{round}"))).expect("removed");
     });
     table.row("jvs snapshot", |_| repository.first_snapshot());
-    table.run(3, |_| settle(place));
+    table.run(3, |_| {}, || settle(place));
     repository.say_phases();
     let mut table = Table::new("ext4, one file of 1 GiB: second snapshot, unchanged");
     table.row("jvs snapshot", |_| repository.snapshot());
-    table.run(ROUNDS, |_| {});
+    table.run(ROUNDS, |_| {}, || {});
     repository.say_phases();
 }

@@ -25,11 +25,18 @@ impl<'r> Table<'r> {
         self.rows.push(Row { name: name.into(), work: Box::new(work), took: Vec::new() });
     }
 
-    /// Runs all rows in turns, `before` untimed ahead of each, and prints.
-    pub(crate) fn run(mut self, rounds: usize, mut before: impl FnMut(usize)) {
+    /// Runs all rows in turns and prints. Untimed are `each_round` ahead of a
+    /// round, with its number from 1, and `each_row` ahead of a row.
+    pub(crate) fn run(
+        mut self,
+        rounds: usize,
+        mut each_round: impl FnMut(usize),
+        mut each_row: impl FnMut(),
+    ) {
         for round in 0..rounds {
+            each_round(round + 1);
             for row in &mut self.rows {
-                before(round);
+                each_row();
                 let begin = Instant::now();
                 (row.work)(round);
                 row.took.push(begin.elapsed());
