@@ -20,6 +20,7 @@
 mod check;
 pub mod examine;
 pub mod finding;
+pub mod mutation;
 pub mod patient;
 pub mod proof;
 mod rebuild;

@@ -12,6 +12,8 @@ use jvs_repo::id::{Epoch, FencingToken};
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::garbage::{self, Candidate, Verdict, Why};
 
+use crate::mutation::Rule;
+
 /// The reason for which nobody can still need something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proof(String);
@@ -44,6 +46,7 @@ impl Proof {
             Verdict::Garbage(Why::HeadMoved) => Some(Proof(
                 "the head has moved on from the snapshot that it was taken on top of".to_owned(),
             )),
+            Verdict::Work if !Rule::ProvenDead.holds() => Some(Proof("nobody looked".to_owned())),
             Verdict::Work | Verdict::Committed => None,
         }
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::io;
 
 use jvs_lock::State;
 use jvs_repo::audit::Phase;
@@ -10,9 +11,11 @@ use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::store::RepoPath;
 use jvs_snapshot::staging_name::StagingName;
 
-use crate::survey::{Fault, Survey};
+use crate::mutation::Rule;
+use crate::survey::{Fault, Survey, is_absent, is_symlink};
 
 /// What stands where the register should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,8 +97,13 @@ impl Memory {
         }
     }
 
-    /// All that remembers `worktree`, but what its register itself shows.
-    fn of(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Self {
+    /// All that remembers `worktree`, but what its register itself shows. None if
+    /// something that may remember more was not shown: a head or a token that is
+    /// too low would cost what was committed, or let a dead session publish.
+    fn of(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<Self, String> {
+        if let Some(unseen) = survey.unseen.first().filter(|_| Rule::UnseenIsNotGone.holds()) {
+            return Err(unanswered(unseen));
+        }
         let mut memory = Memory::default();
         // Lives that ended with the removal of a worktree of that name.
         let mut over = 0;
@@ -127,9 +135,14 @@ impl Memory {
                 _ => {}
             }
         }
-        let record = jvs_lock::record::read(survey.store(), worktree);
-        if let Ok(jvs_lock::record::Found::Record(record)) = record {
-            memory.token(record.epoch, record.fencing_token);
+        match jvs_lock::record::read(survey.store(), worktree) {
+            Ok(jvs_lock::record::Found::Record(record)) => {
+                memory.token(record.epoch, record.fencing_token);
+            }
+            Err(error) if !is_absent(&error) && !is_symlink(&error) => {
+                return Err(unanswered(&error.to_string()));
+            }
+            _ => {}
         }
         let mut last: Option<State> = None;
         for logged in &survey.logs.events {
@@ -156,7 +169,9 @@ impl Memory {
         if let Some(last) = last.filter(|last| last.epoch.counter > over) {
             memory.state(survey, &last);
         }
-        for state in quarantined(survey, worktree) {
+        let aside =
+            quarantined(survey, worktree).map_err(|error| unanswered(&error.to_string()))?;
+        for state in aside {
             memory.token(state.epoch, state.token);
         }
         if memory.heads.is_empty() {
@@ -171,7 +186,7 @@ impl Memory {
                 memory.heads.insert(((0, descriptor.commit_seq.0), Some(base)));
             }
         }
-        memory
+        Ok(memory)
     }
 
     fn next(
@@ -193,17 +208,25 @@ impl Memory {
 }
 
 /// Entries of registers that an earlier repair set aside.
-fn quarantined(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Vec<State> {
-    let store = survey.store();
-    let Ok(repairs) = store.list(&layout::quarantine()) else { return Vec::new() };
+fn quarantined(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<Vec<State>> {
+    let list = |dir: &RepoPath| match survey.store().list(dir) {
+        Err(error) if is_absent(&error) || is_symlink(&error) => Ok(Vec::new()),
+        listed => listed,
+    };
     let register = layout::register(worktree);
-    let inside = repairs.iter().filter_map(|repair| {
-        let op: OpNonce = repair.name.to_str()?.parse().ok()?;
-        let aside = layout::quarantined(op).child(register.split().1).ok()?;
-        store.list(&aside).ok()
-    });
-    let entries = inside.flatten();
-    entries.filter_map(|entry| entry.name.to_str()?.parse().ok()).collect()
+    let mut states = Vec::new();
+    for repair in list(&layout::quarantine())? {
+        let op = repair.name.to_str().and_then(|name| name.parse::<OpNonce>().ok());
+        let Some(op) = op else { continue };
+        let aside = layout::quarantined(op).child(register.split().1)?;
+        let entries = list(&aside)?;
+        states.extend(entries.iter().filter_map(|e| e.name.to_str()?.parse::<State>().ok()));
+    }
+    Ok(states)
+}
+
+fn unanswered(what: &str) -> String {
+    format!("first make the filesystem answer: {what}")
 }
 
 /// How to rebuild the register of `worktree`, or what a person must decide.
@@ -212,14 +235,14 @@ pub(crate) fn plan(
     worktree: &WorktreeName,
     fault: &Fault,
 ) -> Result<Rebuild, String> {
-    let mut memory = Memory::of(survey, worktree);
+    let mut memory = Memory::of(survey, worktree)?;
     let ruin = match fault {
         Fault::Missing | Fault::Empty => Ruin::Nothing,
         Fault::Unparsable(entries) => Ruin::Garbled(entries.clone()),
         Fault::NotADirectory(_) => Ruin::NotADirectory,
         Fault::Several(states) => return of_several(survey, worktree, memory, states),
         Fault::Newer(_) => return Err("use the version of jvs that wrote it".into()),
-        Fault::Io(error) => return Err(format!("first make the filesystem answer: {error}")),
+        Fault::Io(error) => return Err(unanswered(error)),
     };
     let newest = memory.heads.last().map(|(key, _)| *key);
     let mut candidates: Vec<Option<SnapshotId>> =

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 
 use jvs_lock::history::{self, Logs};
@@ -74,6 +75,8 @@ pub(crate) struct Survey<'p, 'r> {
     pub(crate) tombstones: BTreeMap<SnapshotId, Result<Descriptor, String>>,
     pub(crate) snapshot_names: Vec<OsString>,
     pub(crate) logs: Logs,
+    /// What the filesystem refused to show: nothing follows from its absence.
+    pub(crate) unseen: Vec<String>,
 }
 
 impl<'p, 'r> Survey<'p, 'r> {
@@ -99,18 +102,19 @@ impl<'p, 'r> Survey<'p, 'r> {
             tombstones: BTreeMap::new(),
             snapshot_names: Vec::new(),
             logs: Logs::default(),
+            unseen: Vec::new(),
         };
         survey.read_registers(report);
         survey.look_at_locks(report);
         if depth == Depth::Full {
-            survey.staging = names(store, &layout::staging(), report);
-            survey.snapshot_names = names(store, &layout::snapshots(), report);
+            survey.staging = survey.names(&layout::staging(), report);
+            survey.snapshot_names = survey.names(&layout::snapshots(), report);
             survey.read_snapshots();
             match history::read_logs(store) {
                 Ok(logs) => survey.logs = logs,
                 // A directory that is missing is another check's.
                 Err(error) if is_absent(&error) => {}
-                Err(error) => report.unreadable(&layout::audit(), &error),
+                Err(error) => survey.refused(&layout::audit(), &error, report),
             }
         }
         survey
@@ -155,12 +159,13 @@ impl<'p, 'r> Survey<'p, 'r> {
             Ok(listing) => listing,
             Err(error) => {
                 if !self.is_missing(&layout::worktree_records()) {
-                    report.unreadable(&layout::worktree_records(), &error);
+                    self.refused(&layout::worktree_records(), &error, report);
                 }
                 Listing::default()
             }
         };
-        self.locks = names(store, &layout::locks(), report)
+        self.locks = self
+            .names(&layout::locks(), report)
             .into_iter()
             .filter_map(|name| name.into_string().ok())
             .collect();
@@ -178,13 +183,19 @@ impl<'p, 'r> Survey<'p, 'r> {
                 self.registers.insert(worktree, seen);
             }
         }
-        for (worktree, epoch) in self.locks.iter().filter_map(|f| layout::worktree_of_buried(f)) {
+        let graves: Vec<_> =
+            self.locks.iter().filter_map(|file| layout::worktree_of_buried(file)).collect();
+        for (worktree, epoch) in graves {
             let state = match self.depth {
                 Depth::Quick => None,
                 Depth::Full => {
                     let grave = layout::buried_register(&worktree, epoch);
                     let clock = self.patient.seams.clock;
-                    Register::at(store, clock, worktree.clone(), grave).read().ok()
+                    let read = Register::at(store, clock, worktree.clone(), grave.clone()).read();
+                    if let Err(ReadError::Io { source, .. }) = &read {
+                        self.refused(&grave, source, report);
+                    }
+                    read.ok()
                 }
             };
             self.buried.entry(worktree).or_default().push((epoch, state));
@@ -195,6 +206,7 @@ impl<'p, 'r> Survey<'p, 'r> {
         let seams = self.patient.seams;
         let boot_id = seams.clock.boot_id();
         let discipline = seams.clock.discipline();
+        let mut refused = Vec::new();
         for (worktree, state) in &self.registers {
             let Ok(state) = state else { continue };
             let name = layout::lock_record(worktree);
@@ -205,7 +217,7 @@ impl<'p, 'r> Survey<'p, 'r> {
                 Ok(found) => found,
                 Err(error) => {
                     if !is_symlink(&error) {
-                        report.unreadable(&name, &error);
+                        refused.push((name, error));
                     }
                     continue;
                 }
@@ -232,20 +244,41 @@ impl<'p, 'r> Survey<'p, 'r> {
             };
             self.views.insert(worktree.clone(), view);
         }
+        for (name, error) in refused {
+            self.refused(&name, &error, report);
+        }
     }
 
     fn read_snapshots(&mut self) {
         let store = self.store();
+        let unseen = std::cell::RefCell::new(Vec::new());
+        // What cannot be looked at may be there.
+        let there = |path: RepoPath| match store.stat(&path) {
+            Ok(_) => true,
+            Err(error) if is_absent(&error) => false,
+            Err(error) => {
+                unseen.borrow_mut().push(format!("{path}: {error}"));
+                true
+            }
+        };
+        let describe = |path: RepoPath, id| {
+            describe(store, &path, id).map_err(|why| match why {
+                Why::Refused(why) => {
+                    unseen.borrow_mut().push(format!("{path}: {why}"));
+                    why
+                }
+                Why::Wrong(why) => why,
+            })
+        };
         for name in &self.snapshot_names {
             let Some(name) = name.to_str() else { continue };
             if let Some(id) = layout::id_of_snapshot(name) {
                 let dir = layout::snapshot(id);
-                let there = |path: RepoPath| store.stat(&path).is_ok();
                 let snap = Snap {
                     ready: there(layout::ready(&dir)),
                     staged: there(layout::ready_staged(&dir)),
                     payload: there(layout::snapshot_payload(&dir)),
-                    descriptor: describe(store, &layout::descriptor(&dir), id),
+                    descriptor: describe(layout::descriptor(&dir), id),
                 };
                 // Collected while it was looked at.
                 if snap.descriptor.is_err() && !there(dir) {
@@ -253,8 +286,32 @@ impl<'p, 'r> Survey<'p, 'r> {
                 }
                 self.snapshots.insert(id, snap);
             } else if let Some(id) = layout::id_of_tombstone(name) {
-                let read = describe(store, &layout::tombstone(id), id);
+                let read = describe(layout::tombstone(id), id);
                 self.tombstones.insert(id, read.map(|(descriptor, _)| descriptor));
+            }
+        }
+        self.unseen.extend(unseen.into_inner());
+    }
+
+    /// The filesystem refused to show something.
+    fn refused(&mut self, path: &RepoPath, error: &dyn fmt::Display, report: &mut Report) {
+        self.unseen.push(format!("{path}: {error}"));
+        report.unreadable(path, error);
+    }
+
+    fn names(&mut self, dir: &RepoPath, report: &mut Report) -> Vec<OsString> {
+        match self.store().list(dir) {
+            Ok(entries) => {
+                let mut names: Vec<OsString> =
+                    entries.into_iter().map(|entry| entry.name).collect();
+                names.sort();
+                names
+            }
+            // Missing, or a symlink or file in its place: the skeleton's check tells.
+            Err(error) if is_absent(&error) || is_symlink(&error) => Vec::new(),
+            Err(error) => {
+                self.refused(dir, &error, report);
+                Vec::new()
             }
         }
     }
@@ -336,35 +393,30 @@ fn classify(store: &dyn Store, dir: &RepoPath) -> io::Result<Option<Fault>> {
     })
 }
 
+/// Why a descriptor cannot be used.
+enum Why {
+    /// It is not what was written.
+    Wrong(String),
+    /// The filesystem did not show it.
+    Refused(String),
+}
+
 fn describe(
     store: &dyn Store,
     path: &RepoPath,
     id: SnapshotId,
-) -> Result<(Descriptor, Digest), String> {
-    let bytes = store.read(path, descriptor::LIMITS.size).map_err(|error| {
-        if is_absent(&error) { "it is missing".to_owned() } else { error.to_string() }
+) -> Result<(Descriptor, Digest), Why> {
+    let bytes = store.read(path, descriptor::LIMITS.size).map_err(|error| match error.kind() {
+        _ if is_absent(&error) => Why::Wrong("it is missing".to_owned()),
+        io::ErrorKind::InvalidData => Why::Wrong(error.to_string()),
+        _ if is_symlink(&error) => Why::Wrong(error.to_string()),
+        _ => Why::Refused(error.to_string()),
     })?;
-    let read = Descriptor::parse(&bytes)?;
+    let read = Descriptor::parse(&bytes).map_err(Why::Wrong)?;
     if read.0.snapshot_id != id {
-        return Err(format!("it describes {}", read.0.snapshot_id));
+        return Err(Why::Wrong(format!("it describes {}", read.0.snapshot_id)));
     }
     Ok(read)
-}
-
-fn names(store: &dyn Store, dir: &RepoPath, report: &mut Report) -> Vec<OsString> {
-    match store.list(dir) {
-        Ok(entries) => {
-            let mut names: Vec<OsString> = entries.into_iter().map(|entry| entry.name).collect();
-            names.sort();
-            names
-        }
-        // Missing, or a symlink or file in its place: the skeleton's check tells.
-        Err(error) if is_absent(&error) || is_symlink(&error) => Vec::new(),
-        Err(error) => {
-            report.unreadable(dir, &error);
-            Vec::new()
-        }
-    }
 }
 
 pub(crate) fn is_absent(error: &io::Error) -> bool {

@@ -21,6 +21,7 @@ use serde_json::json;
 
 use crate::examine::{Examination, examine};
 use crate::finding::{Depth, Finding, Outcome};
+use crate::mutation::Rule;
 use crate::patient::Patient;
 use crate::rebuild::{Rebuild, Ruin};
 use crate::remedy::Remedy;
@@ -365,7 +366,9 @@ impl Hand<'_, '_, '_> {
             other => other?,
         }
         let bytes = self.store().read(&tmp, 64 * 1024).unwrap_or_default();
-        if let jvs_lock::record::Found::Record(record) = jvs_lock::record::parse(&bytes, worktree)
+        if Rule::PutsBack.holds()
+            && let jvs_lock::record::Found::Record(record) =
+                jvs_lock::record::parse(&bytes, worktree)
             && let Ok(state) = read_register(self.patient, worktree)
             && record.is_of(&state)
             && self.store().rename_new(&tmp, &path).is_ok()

@@ -179,8 +179,8 @@ struct Lineages {
 
 impl Lineages {
     fn walk(survey: &Survey<'_, '_>, report: &mut Report) -> Self {
-        let mut lineages =
-            Lineages { reached: BTreeSet::new(), lives: BTreeMap::new(), whole: true };
+        let whole = survey.unseen.is_empty();
+        let mut lineages = Lineages { reached: BTreeSet::new(), lives: BTreeMap::new(), whole };
         for (worktree, read) in &survey.registers {
             match read {
                 Ok(state) => {

@@ -44,9 +44,12 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                     let collected = survey.tombstones.contains_key(&id);
                     let what = if collected { "was collected" } else { "is not there" };
                     let message = format!("tag '{name}' stands for {id}, which {what}");
+                    // It may be among what the filesystem did not show.
+                    let certain = survey.unseen.is_empty();
                     report
                         .add(Check::TagDangling, &path, message)
-                        .remedy(Remedy::Quarantine { path: path.clone() });
+                        .advice("first make the filesystem answer")
+                        .maybe(certain.then(|| Remedy::Quarantine { path: path.clone() }));
                 }
             }
         }

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::io;
 
 use jvs_lock::Hold;
+use jvs_repo::json::{Reason, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{Kind, RepoPath};
 
 use crate::finding::{Check, Report};
 use crate::remedy::Remedy;
-use crate::survey::{Survey, is_absent};
+use crate::survey::{Survey, is_absent, is_symlink};
 
 enum Files {
     There,
@@ -37,7 +38,12 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     for (worktree, record) in &survey.worktrees.worktrees {
         let path = layout::worktree_record(worktree);
         let alive = survey.state(worktree).is_some_and(|state| state.hold != Hold::Retired);
-        if let Err(error) = record {
+        if let Err(RecordError { reason: Reason::Io(error), .. }) = record
+            && !is_symlink(error)
+        {
+            // What is there may be whole: nothing is put in its place.
+            report.unreadable(&path, error);
+        } else if let Err(error) = record {
             let symlink = survey.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::Symlink);
             let remedy = alive
                 .then(|| Remedy::WriteWorktreeRecord { worktree: worktree.clone(), replace: true });

@@ -1,0 +1,206 @@
+//! Doctors beside each other and beside sessions that take, lose and use the
+//! lock: every order of events with so many preemptions of the real code.
+#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
+
+use jvs_doctor::mutation::{self, Rule};
+use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Value, View};
+use jvs_lock::record::{self, Found};
+use jvs_lock::{Seams, Want};
+use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
+use jvs_repo::store::RepoPath;
+use jvs_snapshot::{PublishError, Snapshots};
+
+use crate::ruins::RUINS;
+use crate::ward::*;
+
+fn seams_in(ctx: &Ctx) -> Seams<'_> {
+    Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() }
+}
+
+/// One who repairs, in a world where `off` does not hold.
+pub(crate) fn doctor_named(name: &'static str, off: Option<Rule>) -> Process {
+    Process::new(name, move |ctx| {
+        let repair = || drop(doctor(seams_in(ctx), ctx.store(), name));
+        match off {
+            Some(rule) => mutation::without(rule, repair),
+            None => repair(),
+        }
+    })
+}
+
+/// Takes the lock, or steals it if it may, and publishes so many snapshots;
+/// keeps the lock if it is to.
+fn work(ctx: &Ctx, id: &str, snapshots: usize, keeps: bool) -> Option<()> {
+    let seams = seams_in(ctx);
+    let trees = SimTrees(ctx.store());
+    let at = Snapshots::new(seams, &trees);
+    let locks = locks_of(seams, id);
+    let mut lease = locks.acquire(&main(), Want::lease(LEASE_MS)).ok()?;
+    if keeps {
+        ctx.claim("keeps", lease.token().0);
+    }
+    for n in 0..snapshots {
+        let staged = stage(seams, &at, &mut lease, &format!("{id} {n}"))?;
+        let new = staged.id().to_string();
+        match staged.publish(lease.fence().ok()?) {
+            Ok(_) => ctx.append("published", new),
+            Err(
+                PublishError::Fenced { staged, .. }
+                | PublishError::NotPublished { staged, .. }
+                | PublishError::HeadMoved { staged, .. },
+            ) => {
+                ctx.append("refused", new);
+                staged.discard().ok()?;
+                return None;
+            }
+            Err(error) => {
+                ctx.append("unsure", error.to_string());
+                return None;
+            }
+        }
+    }
+    if !keeps {
+        lease.release().ok()?;
+    }
+    Some(())
+}
+
+pub(crate) fn session(id: &'static str, snapshots: usize, keeps: bool) -> Process {
+    Process::new(id, move |ctx| {
+        let _ = work(ctx, id, snapshots, keeps);
+    })
+}
+
+/// Nobody decides by what is in a payload or in the log of another, and repairs
+/// decide by neither while the register can be read.
+fn is_nobodys_business(path: &RepoPath) -> bool {
+    let text = path.as_str();
+    text.starts_with(layout::audit().as_str())
+        || text.ends_with("/payload")
+        || text.contains("/payload/")
+        || text.ends_with("/manifest")
+        || *path == layout::format()
+        || *path == layout::config()
+        || text.starts_with(layout::tags().as_str())
+}
+
+pub(crate) fn world(ruin: &'static str) -> Explorer<'static> {
+    Explorer::new()
+        .setup(move |solo| broken(solo, ruin))
+        .private(is_nobodys_business)
+        .early_wakes(0)
+        .max_calls(5_000)
+        .at_end(the_next_repair_makes_it_whole)
+}
+
+/// A repository with history, ruined.
+fn broken(solo: &Solo, name: &str) {
+    let ward = Ward::in_world(solo);
+    let (_, ruin) = RUINS.iter().find(|(ruin, _)| *ruin == name).expect("there is such a ruin");
+    ruin(&ward);
+}
+
+fn told_of(view: &View<'_>, key: &'static str) -> Vec<SnapshotId> {
+    let lists = view.processes().filter_map(|process| process.get(key));
+    lists
+        .flat_map(|value| match value {
+            Value::List(items) => items.iter().map(ToString::to_string).collect(),
+            other => vec![other.to_string()],
+        })
+        .map(|text| text.trim_matches('"').parse().expect("an id"))
+        .collect()
+}
+
+/// Whatever was published, before or meanwhile, is there and stays; whoever holds
+/// the lock has its record; and one more repair finds nothing that it cannot mend.
+fn the_next_repair_makes_it_whole(view: &View<'_>) -> Result<(), String> {
+    let ward = Ward::at(view.live().clone());
+    let mut published = ward.ids.clone();
+    published.extend(told_of(view, "published"));
+    let state = ward.locks("reader").inspect(&main());
+    for process in view.processes().filter(|process| !process.crashed()) {
+        let (Some(token), Ok(seen)) = (process.get("keeps"), &state) else { continue };
+        let found = record::read(ward.store(), &main());
+        let is_its = matches!(&found, Ok(Found::Record(record)) if record.is_of(&seen.state));
+        if token.to_string() == seen.state.token.to_string() && !is_its {
+            return Err(format!("{} holds the lock and has no record", process.name()));
+        }
+    }
+    let after = ward.repair("last");
+    ward.check(&published)?;
+    for id in told_of(view, "refused") {
+        if jvs_snapshot::Catalog::new(ward.store()).is_ready(id).unwrap_or(true) {
+            return Err(format!("{id} was reported as not published"));
+        }
+    }
+    if !after.is_healthy() {
+        return Err(format!("it cannot be mended: {:#?}", told(&after)));
+    }
+    Ok(())
+}
+
+#[test]
+fn two_doctors_at_any_point_of_each_other() {
+    for ruin in [
+        "the register is gone",
+        "the register has two entries",
+        "the register's entry is garbled",
+        "the register is from a backup",
+        "a dead snapshot was made visible",
+        "the metadata is garbled",
+        "a record is stale",
+        "the head's READY is gone",
+    ] {
+        let report = world(ruin)
+            .process(doctor_named("d", None))
+            .process(doctor_named("e", None))
+            .preemptions(1)
+            .run();
+        eprintln!("{ruin}, two doctors: {report}");
+        report.holds();
+    }
+}
+
+#[test]
+fn a_doctor_beside_a_session_that_takes_the_lock_and_publishes() {
+    for ruin in ["a snapshot was never finished", "a record is stale"] {
+        let report = world(ruin)
+            .process(doctor_named("d", None))
+            .process(session("a", 2, true))
+            .preemptions(1)
+            .run();
+        eprintln!("{ruin}, a doctor and a session: {report}");
+        report.holds();
+    }
+}
+
+/// Whose lease is over for long enough is fenced by the doctor itself.
+#[test]
+fn a_doctor_beside_a_session_that_loses_its_lock_to_it() {
+    let report = world("temporary files were left")
+        .process(session("a", 1, false))
+        .process(doctor_named("d", None))
+        .time_jumps(1, [LONG_MS])
+        .preemptions(1)
+        .run();
+    eprintln!("a doctor and a session that is late: {report}");
+    report.holds();
+}
+
+/// A million states: with `JVS_LONG` all of them, else as many ways through them
+/// as take a few seconds.
+#[test]
+fn a_doctor_beside_a_session_that_loses_its_lock_to_another() {
+    let world = world("a snapshot was never finished")
+        .process(session("a", 1, false))
+        .process(session("b", 1, false))
+        .process(doctor_named("d", None))
+        .time_jumps(1, [LONG_MS]);
+    let report = match std::env::var_os("JVS_LONG") {
+        Some(_) => world.preemptions(1).run(),
+        None => world.preemptions(3).sample(11, 60),
+    };
+    eprintln!("a doctor, a session and a thief: {report}");
+    report.holds();
+}

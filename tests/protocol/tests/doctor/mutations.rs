@@ -1,0 +1,51 @@
+//! Each rule of repairs, switched off: the exploration must then find what the
+//! rule prevents.
+#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
+
+use jvs_doctor::mutation::{self, Rule};
+use jvs_kit::sim::{Errno, Explorer, Way};
+
+use crate::beside::{doctor_named, session, world};
+use crate::ruins::{RUINS, ruined};
+
+/// The world is broken without the rule, in the way named. That it holds with it
+/// is what the other tests show.
+#[track_caller]
+fn needed(rule: Rule, breaks: &str, world: Explorer<'static>) {
+    let world = world.process(doctor_named("d", Some(rule))).preemptions(1);
+    let violation = world.run().violation();
+    eprintln!("without {rule:?}, in {} steps: {}", violation.choices.len(), violation.message);
+    assert!(violation.message.contains(breaks), "{rule:?}: {violation}");
+}
+
+#[test]
+fn work_is_removed_only_if_it_is_proven_dead() {
+    let world = world("a snapshot was never finished").process(session("a", 2, true));
+    needed(Rule::ProvenDead, "is missing", world);
+}
+
+#[test]
+fn the_record_of_a_new_holder_is_put_back() {
+    let world = world("a record is stale").process(session("a", 0, true));
+    needed(Rule::PutsBack, "holds the lock and has no record", world);
+}
+
+#[test]
+fn nothing_follows_from_what_the_filesystem_did_not_show() {
+    let (_, ruin) = RUINS[0];
+    let lost = |off: Option<Rule>| {
+        (0..400).any(|call| {
+            let ward = ruined(ruin);
+            ward.solo.inject(call, Way::Fails(Errno::IO));
+            match off {
+                Some(rule) => drop(mutation::without(rule, || ward.repair("doctor"))),
+                None => drop(ward.repair("doctor")),
+            }
+            ward.solo.clear_injected();
+            ward.repair("next");
+            ward.check(&ward.ids).is_err()
+        })
+    };
+    assert!(!lost(None), "with the rule nothing is lost");
+    assert!(lost(Some(Rule::UnseenIsNotGone)), "without it a head is");
+}
