@@ -153,8 +153,12 @@ pub struct Stopped {
 impl Stopped {
     /// Lets it go on to its end.
     #[track_caller]
-    pub fn go_on(self) -> Outcome {
-        self.running.signal(rustix::process::Signal::CONT);
+    pub fn go_on(mut self) -> Outcome {
+        // Another thread that comes to the same number later stops once more.
+        eventually("the program goes on to its end", DEADLINE, || {
+            self.running.signal(rustix::process::Signal::CONT);
+            self.running.ended()
+        });
         self.running.wait(DEADLINE)
     }
 }

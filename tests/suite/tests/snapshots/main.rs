@@ -5,5 +5,6 @@
 mod deaths;
 mod places;
 mod strikes;
+mod thefts;
 mod two_hosts;
 mod user;

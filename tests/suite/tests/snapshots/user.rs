@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use jvs_kit::live::home::{Home, Jvs};
+use jvs_kit::live::home::{Home, Jvs, SESSION};
 use jvs_kit::live::process::Outcome;
 use jvs_lock::State;
 use jvs_repo::layout;
@@ -12,6 +12,7 @@ use serde_json::Value;
 pub(crate) struct User {
     pub(crate) home: Home,
     pub(crate) root: PathBuf,
+    session: String,
 }
 
 impl User {
@@ -24,7 +25,12 @@ impl User {
 
     /// Works in the repository at `root`.
     pub(crate) fn of(root: &Path) -> Self {
-        User { home: Home::new(), root: root.to_owned() }
+        User { home: Home::new(), root: root.to_owned(), session: SESSION.into() }
+    }
+
+    /// As this session.
+    pub(crate) fn session(self, id: &str) -> Self {
+        User { session: id.into(), ..self }
     }
 
     pub(crate) fn main(&self) -> PathBuf {
@@ -73,7 +79,7 @@ impl User {
 
     /// A run of the command, to be started.
     pub(crate) fn command(&self, words: &str) -> Jvs {
-        self.home.jvs(words.split(' ')).cwd(self.main())
+        self.home.jvs(words.split(' ')).session(&self.session).cwd(self.main())
     }
 
     #[track_caller]
