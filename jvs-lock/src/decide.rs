@@ -146,7 +146,8 @@ pub fn commit(
     head: SnapshotId,
     committed: bool,
 ) -> Result<Own, Refusal> {
-    commit_if(still_held(state, bound), state, parent, head, committed)
+    let stands = if Rule::CommitIsFenced.holds() { still_held(state, bound) } else { Ok(()) };
+    commit_if(stands, state, parent, head, committed)
 }
 
 /// As [`commit`], where `stands` says whether the right to commit still does.

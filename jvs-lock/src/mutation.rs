@@ -14,6 +14,8 @@ pub enum Rule {
     LostToSelfIsRetried,
     /// An operation is bound to the token it began under.
     BoundToToken,
+    /// The rename that moves the head is the one that proves the hold.
+    CommitIsFenced,
     /// A state older than one already seen is ignored.
     MonotoneReads,
     /// The margin before a steal includes the skew.
@@ -40,11 +42,12 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 15] = [
+    pub const ALL: [Rule; 16] = [
         Rule::EnoentIsUnknown,
         Rule::UnchangedIsNotFailed,
         Rule::LostToSelfIsRetried,
         Rule::BoundToToken,
+        Rule::CommitIsFenced,
         Rule::MonotoneReads,
         Rule::SkewInStealMargin,
         Rule::HeadMoveCopiesExpiry,

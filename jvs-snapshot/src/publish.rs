@@ -19,6 +19,7 @@ use crate::catalog::Catalog;
 use crate::descriptor::{About, Content, Descriptor};
 use crate::error::SnapshotError;
 use crate::hash::Digest;
+use crate::mutation::Rule;
 use crate::ready::{self, Ready};
 use crate::staging_name::{Bound, StagingName};
 use crate::trees::Trees;
@@ -61,7 +62,9 @@ impl<'r> Snapshots<'r> {
 
     fn bind(&self, fence: &Fence<'_, '_>) -> Result<Bound, SnapshotError> {
         let state = fence.read()?;
-        self.help(fence, &state)?;
+        if Rule::HeadShownFirst.holds() {
+            self.help(fence, &state)?;
+        }
         let now = self.seams.clock.now().wall;
         Ok(Bound {
             worktree: fence.worktree().clone(),
@@ -83,7 +86,9 @@ impl<'r> Snapshots<'r> {
         }
         // Its publisher may have died before this: READY must not survive a
         // power cut that the commit does not.
-        fence.sync()?;
+        if Rule::DurableBeforeHelped.holds() {
+            fence.sync()?;
+        }
         self.show(head).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => SnapshotError::Broken {
                 child: None,
@@ -156,7 +161,11 @@ impl<'r> Draft<'r> {
             [(layout::descriptor(&dir), &bytes), (layout::ready_staged(&dir), &ready)]
         {
             let tmp = layout::snapshot_tmp(&dir, OpNonce::random(seams.entropy));
-            seams.store.write_over(&tmp, &path, bytes)?;
+            if Rule::DurableBeforeCommitted.holds() {
+                seams.store.write_over(&tmp, &path, bytes)?;
+            } else {
+                seams.store.create_new(&path)?.write_at(0, bytes)?;
+            }
         }
         move_dir(seams, &dir, &layout::snapshot(self.bound.id))?;
         Ok(checksum)
@@ -324,12 +333,16 @@ impl<'r> Staged<'r> {
     /// ```
     pub fn publish(self, mut fence: Fence<'_, '_>) -> Result<Ready, PublishError<'r>> {
         let Bound { worktree, epoch, token, parent, id, .. } = self.bound();
-        if *fence.worktree() != worktree || fence.epoch() != epoch || fence.token() != token {
+        let same_hold = fence.epoch() == epoch && fence.token() == token;
+        if *fence.worktree() != worktree || (!same_hold && Rule::OneToken.holds()) {
             // Another hold than the one it was begun under, be it of the same
             // session: a steal and a release may lie between the two.
             let current = fence.token();
             let error = LockError::Fenced { worktree, token, current };
             return Err(PublishError::Fenced { staged: Box::new(self), error });
+        }
+        if !Rule::CommittedBeforeShown.holds() {
+            let _ = self.at.show(id);
         }
         let catalog = self.at.catalog();
         if let Err(error) = fence.commit(parent, id, &|| catalog.is_ready(id)) {
@@ -365,7 +378,8 @@ impl<'r> Staged<'r> {
             Ok(bound) => bound,
             Err(error) => return Err(RebaseError { staged: Some(Box::new(self)), error }),
         };
-        let draft = Draft { at: self.at, bound };
+        let id = if Rule::RebasedUnderANewId.holds() { bound.id } else { self.id() };
+        let draft = Draft { at: self.at, bound: Bound { id, ..bound } };
         let from = layout::snapshot(self.id());
         if let Err(source) = move_dir(self.at.seams, &from, &draft.dir()) {
             let error = SnapshotError::Io { doing: "put the snapshot on top".into(), source };

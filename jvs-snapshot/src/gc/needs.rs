@@ -9,9 +9,13 @@ use jvs_repo::layout;
 use crate::error::SnapshotError;
 use crate::garbage::{self, Candidate, Verdict};
 use crate::gc::{Keep, Registers};
+use crate::mutation::Rule;
 use crate::publish::Snapshots;
 use crate::staging_name::StagingName;
 use crate::tags;
+
+/// What those would take for old who believed that age proves something.
+const OLD_MS: u64 = 60_000;
 
 /// What is in `staging/`.
 #[derive(Debug, Default)]
@@ -54,7 +58,18 @@ pub(crate) fn verdict(
         Some(parent) => at.catalog().was_ready(parent).map_err(stuck())?,
         None => false,
     };
-    Ok(Some(garbage::removable(state, &Candidate::new(bound, ready, parent_ready))))
+    let candidate = Candidate::new(bound, ready, parent_ready);
+    if !Rule::ReadBeforeLooking.holds() {
+        let late = Registers::read(at.seams)?;
+        return Ok(late
+            .judging(&bound.worktree)
+            .map(|state| garbage::removable(state, &candidate)));
+    }
+    let age = || at.seams.clock.now().wall.0.saturating_sub(bound.id.created_ms);
+    if !Rule::AgeProvesNothing.holds() && age() > OLD_MS {
+        return Ok(Some(Verdict::Garbage(garbage::Why::Fenced)));
+    }
+    Ok(Some(garbage::removable(state, &candidate)))
 }
 
 /// Is a restore in `staging/` over for good?

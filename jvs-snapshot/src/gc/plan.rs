@@ -13,6 +13,7 @@ use crate::garbage::Verdict;
 use crate::gc::needs::{Staging, is_dead_restore, needs, verdict};
 use crate::gc::{Dead, Keep, Plan, Registers, Unneeded};
 use crate::lineage::Lineage;
+use crate::mutation::Rule;
 use crate::publish::Snapshots;
 use crate::staging_name::StagingName;
 
@@ -42,12 +43,13 @@ pub fn plan(at: &Snapshots<'_>, retention: Retention) -> Result<Plan, SnapshotEr
     let mut plan = Plan::default();
     plan_staging(at, &registers, &staging, &mut plan)?;
     let now = at.seams.clock.now().wall;
+    let was_visible = |id| visible_before.contains(&id) || !Rule::VisibleBeforeRead.holds();
     for id in listing.snapshots {
         let young = now.0.saturating_sub(id.created_ms) < retention.keep_within.as_ms();
         match at.catalog().look(id) {
             Ok(Presence::Ready(ready)) => match keep.remove(&id) {
                 Some(why) => plan.keep.push((id, why)),
-                None if young || !visible_before.contains(&id) => {
+                None if young || !was_visible(id) => {
                     plan.keep.push((id, Keep::Young));
                 }
                 None => plan.collect.push(Unneeded {

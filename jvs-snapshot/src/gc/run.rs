@@ -6,6 +6,7 @@ use jvs_lock::Locks;
 use jvs_repo::audit::{Kind, Phase};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
+use jvs_repo::store::RepoPath;
 use serde_json::json;
 
 use crate::aside::{doom, finish, move_dir};
@@ -13,6 +14,7 @@ use crate::descriptor::{self, Descriptor};
 use crate::error::SnapshotError;
 use crate::gc::needs::{Staging, needs};
 use crate::gc::{Dead, Plan, Registers};
+use crate::mutation::Rule;
 use crate::publish::Snapshots;
 use crate::staging_name::StagingName;
 
@@ -91,10 +93,18 @@ fn collect(at: &Snapshots<'_>, id: SnapshotId, freed: &mut Freed) -> Result<(), 
     let dir = layout::snapshot(id);
     let op = OpNonce::random(at.seams.entropy);
     // Its descendants must never find nothing: the tombstone is there first.
-    if !leave_tombstone(at, id, op)? {
+    if Rule::TombstoneFirst.holds() && !leave_tombstone(at, &dir, id, op)? {
         return Ok(());
     }
-    match move_dir(at.seams, &dir, &StagingName::Condemned { id, op }.path()) {
+    if !Rule::OutOfSightFirst.holds() {
+        return at.trees.remove(&dir).map_err(SnapshotError::io("remove it where it is"));
+    }
+    let condemned = StagingName::Condemned { id, op }.path();
+    match move_dir(at.seams, &dir, &condemned) {
+        Ok(()) if !Rule::TombstoneFirst.holds() => {
+            leave_tombstone(at, &condemned, id, op)?;
+            settle(at, id, op, freed)
+        }
         Ok(()) => settle(at, id, op, freed),
         // Another collection was faster.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -103,8 +113,13 @@ fn collect(at: &Snapshots<'_>, id: SnapshotId, freed: &mut Freed) -> Result<(), 
 }
 
 /// False if the snapshot is gone already.
-fn leave_tombstone(at: &Snapshots<'_>, id: SnapshotId, op: OpNonce) -> Result<bool, SnapshotError> {
-    let path = layout::descriptor(&layout::snapshot(id));
+fn leave_tombstone(
+    at: &Snapshots<'_>,
+    dir: &RepoPath,
+    id: SnapshotId,
+    op: OpNonce,
+) -> Result<bool, SnapshotError> {
+    let path = layout::descriptor(dir);
     let bytes = match at.seams.store.read(&path, descriptor::LIMITS.size) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -133,7 +148,7 @@ fn settle(
     let condemned = StagingName::Condemned { id, op }.path();
     let registers = Registers::read(at.seams)?;
     let staging = Staging::list(at)?;
-    let needed = needs(at, &registers, &staging)?.contains_key(&id);
+    let needed = needs(at, &registers, &staging)?.contains_key(&id) && Rule::NeedsReadAgain.holds();
     if needed {
         match move_dir(at.seams, &condemned, &layout::snapshot(id)) {
             Ok(()) => {

@@ -3,54 +3,10 @@
 //! anywhere.
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
-use jvs_kit::sim::{Ctx, Explorer, Image, Process, Value, View};
-use jvs_lock::Want;
-use jvs_repo::layout;
-use jvs_repo::store::RepoPath;
-use jvs_snapshot::gc;
-use jvs_snapshot::lineage::Lineage;
-use jvs_snapshot::{PublishError, Snapshots};
+use jvs_kit::sim::Process;
 
+use crate::actors::{collect, publish, world};
 use crate::world::*;
-
-/// Acquires, or steals what is over, and publishes one snapshot; says what it
-/// was told.
-fn publish(ctx: &Ctx, id: &str) -> Option<()> {
-    let seams = jvs_lock::Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-    let trees = SimTrees(ctx.store());
-    let at = Snapshots::new(seams, &trees);
-    let locks = locks_of(seams, ctx.store(), ctx.clock(), id);
-    let mut lease = locks.acquire(&main(), Want::lease(LEASE_MS)).ok()?;
-    let draft = at.begin(&lease.fence().ok()?).ok()?;
-    let content = fill(ctx.store(), &draft, id).ok()?;
-    let now = jvs_repo::clock::Clock::now(ctx.clock()).wall;
-    let staged = draft.seal(about(now), content).ok()?;
-    let new = staged.id().to_string();
-    match staged.publish(lease.fence().ok()?) {
-        Ok(_) => ctx.append("published", new),
-        Err(
-            PublishError::Fenced { staged, .. }
-            | PublishError::NotPublished { staged, .. }
-            | PublishError::HeadMoved { staged, .. },
-        ) => {
-            ctx.append("refused", new);
-            staged.discard().ok()?;
-        }
-        Err(PublishError::OutcomeUnknown { .. } | PublishError::NotYetVisible { .. }) => {}
-    }
-    Some(())
-}
-
-/// Collects by the strictest policy. What it may not do shows in the end.
-fn collect(ctx: &Ctx) -> Option<()> {
-    let seams = jvs_lock::Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-    let trees = SimTrees(ctx.store());
-    let at = Snapshots::new(seams, &trees);
-    let plan = gc::plan(&at, keep(100, 0)).ok()?;
-    let locks = locks_of(seams, ctx.store(), ctx.clock(), "gc");
-    gc::run(&at, &locks, &plan, &mut |_, _| {}).ok()?;
-    Some(())
-}
 
 fn publisher(id: &'static str) -> Process {
     Process::new(id, move |ctx| {
@@ -60,73 +16,8 @@ fn publisher(id: &'static str) -> Process {
 
 fn collector() -> Process {
     Process::new("gc", |ctx| {
-        let _ = collect(ctx);
+        let _ = collect(ctx, keep(100, 0));
     })
-}
-
-/// Nobody decides by the log, by the record or by what is in a payload.
-fn is_nobodys_business(path: &RepoPath) -> bool {
-    let record = layout::lock_record(&main());
-    let tmp = layout::lock_tmp(&main(), "");
-    let text = path.as_str();
-    *path == record
-        || text.starts_with(tmp.as_str())
-        || text.starts_with(layout::audit().as_str())
-        || text.ends_with("/payload")
-        || text.contains("/payload/")
-        || text.ends_with("/manifest")
-}
-
-fn world() -> Explorer<'static> {
-    Explorer::new()
-        .setup(furnish)
-        .private(is_nobodys_business)
-        .time_jumps(1, [LONG_MS])
-        .early_wakes(0)
-        .max_calls(2_000)
-        .at_end(everybody_was_told_the_truth)
-}
-
-fn told<'v>(view: &View<'v>, key: &'static str) -> Vec<String> {
-    let lists = view.processes().filter_map(|process| process.get(key));
-    lists
-        .flat_map(|value| match value {
-            Value::List(items) => items.iter().map(ToString::to_string).collect(),
-            other => vec![other.to_string()],
-        })
-        .map(|text| text.trim_matches('"').to_owned())
-        .collect()
-}
-
-/// Published is visible in the lineage, refused never is, and nothing is visible
-/// that was not committed.
-fn everybody_was_told_the_truth(view: &View<'_>) -> Result<(), String> {
-    let image: Image = view.live().clone();
-    let world = World::on(image);
-    let visible: Vec<String> = world.visible().iter().map(ToString::to_string).collect();
-    let lineage = Lineage::from_head(world.catalog(), world.head()).map_err(|e| e.to_string())?;
-    let mut history = Vec::new();
-    for step in lineage {
-        let step = step.map_err(|error| error.to_string())?;
-        history.push(step.descriptor().snapshot_id.to_string());
-    }
-    for id in told(view, "published") {
-        if !history.contains(&id) || !visible.contains(&id) {
-            return Err(format!("{id} was reported as published: {history:?}, {visible:?}"));
-        }
-    }
-    for id in told(view, "refused") {
-        if visible.contains(&id) || world.head().is_some_and(|head| head.to_string() == id) {
-            return Err(format!("{id} was reported as not published"));
-        }
-    }
-    match visible.iter().find(|id| !history.contains(id)) {
-        Some(stray) => Err(format!("{stray} is visible and was not committed: {history:?}")),
-        None => {
-            world.assert_all_visible_are_whole();
-            Ok(())
-        }
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Publishing and collecting in a world where every call can be the last.
 
+mod actors;
 mod collecting;
 mod interleaving;
 mod publishing;

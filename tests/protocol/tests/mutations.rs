@@ -73,6 +73,14 @@ fn operations_are_bound_to_their_token() {
 }
 
 #[test]
+fn the_rename_that_moves_the_head_proves_the_hold() {
+    needed(Rule::CommitIsFenced, "was applied under token", |off| {
+        let actors = [Actor::new("a", PUBLISH).on_host(0), Actor::new("b", TAKE).on_host(1)];
+        Stage::coarse(&actors, off).time_jumps(1, [LEASE_AND_MARGIN_MS])
+    });
+}
+
+#[test]
 fn the_margin_before_a_steal_includes_the_skew() {
     needed(Rule::SkewInStealMargin, "believes in token", |off| {
         let actors = [Actor::new("a", PUBLISH).on_host(0), Actor::new("b", TAKE).on_host(1)];

@@ -1,0 +1,83 @@
+//! The rules of publishing and collecting that can be switched off, one by one,
+//! to show that the exploration tests notice. Without the `mutations` feature
+//! every rule holds and the question compiles to nothing.
+
+/// A rule of publishing or collecting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A snapshot is committed under the token it was begun under.
+    OneToken,
+    /// A snapshot is shown after it was committed, never before.
+    CommittedBeforeShown,
+    /// What a snapshot promises is durable before it is committed.
+    DurableBeforeCommitted,
+    /// A commit is durable before somebody else shows what was committed.
+    DurableBeforeHelped,
+    /// The head is shown before another snapshot is begun on top of it.
+    HeadShownFirst,
+    /// A snapshot that is put on top of another head gets another id.
+    RebasedUnderANewId,
+    /// What was not committed is judged by a state that was READ before it was
+    /// looked at.
+    ReadBeforeLooking,
+    /// Nothing is garbage because of its age.
+    AgeProvesNothing,
+    /// Only what was visible before the registers were READ is collected.
+    VisibleBeforeRead,
+    /// What is collected leaves its tombstone before it goes.
+    TombstoneFirst,
+    /// What is collected goes out of sight whole before anything of it goes.
+    OutOfSightFirst,
+    /// What is needed is read again once a snapshot is out of sight.
+    NeedsReadAgain,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Rule; 12] = [
+        Rule::OneToken,
+        Rule::CommittedBeforeShown,
+        Rule::DurableBeforeCommitted,
+        Rule::DurableBeforeHelped,
+        Rule::HeadShownFirst,
+        Rule::RebasedUnderANewId,
+        Rule::ReadBeforeLooking,
+        Rule::AgeProvesNothing,
+        Rule::VisibleBeforeRead,
+        Rule::TombstoneFirst,
+        Rule::OutOfSightFirst,
+        Rule::NeedsReadAgain,
+    ];
+
+    /// Does the rule hold?
+    #[cfg(not(feature = "mutations"))]
+    #[inline(always)]
+    pub(crate) const fn holds(self) -> bool {
+        true
+    }
+
+    /// Does the rule hold?
+    #[cfg(feature = "mutations")]
+    pub(crate) fn holds(self) -> bool {
+        OFF.with(|off| off.get() != Some(self))
+    }
+}
+
+#[cfg(feature = "mutations")]
+thread_local! {
+    static OFF: std::cell::Cell<Option<Rule>> = const { std::cell::Cell::new(None) };
+}
+
+/// Runs `test` in a world where `rule` does not hold on this thread.
+#[cfg(feature = "mutations")]
+pub fn without<T>(rule: Rule, test: impl FnOnce() -> T) -> T {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OFF.with(|off| off.set(None));
+        }
+    }
+    OFF.with(|off| off.set(Some(rule)));
+    let _restore = Restore;
+    test()
+}
