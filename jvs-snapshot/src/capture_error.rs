@@ -110,6 +110,9 @@ impl Coded for CaptureError {
                 format!("unmount {path}, or move it out of the worktree")
             }
             Self::Walk(WalkError::TooDeep { .. }) => "move what is that deep upwards".to_owned(),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::QuotaExceeded => {
+                "free some space, for example with jvs gc, or have the quota raised".to_owned()
+            }
             Self::Io { source, .. } if crate::fidelity::is_full(source) => {
                 "free some space, for example with jvs gc".to_owned()
             }
