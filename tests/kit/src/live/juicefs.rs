@@ -104,6 +104,17 @@ impl Volume {
         path
     }
 
+    /// Lets a directory below the volume's root, which is made if it is not
+    /// there, have at most so many files. Mounts of later know it at once.
+    #[track_caller]
+    pub fn limit_files(&self, dir: &str, files: u64) {
+        let mut quota = Command::new(juicefs_program());
+        quota
+            .args(["quota", "set", &self.metadata, "--create", "--path", &format!("/{dir}")])
+            .args(["--inodes", &files.to_string()]);
+        run(quota, DEADLINE).ok();
+    }
+
     /// Where the `host`-th mount is, counted from 0.
     #[track_caller]
     pub fn host(&self, host: usize) -> &Path {

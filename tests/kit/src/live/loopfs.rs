@@ -112,6 +112,24 @@ impl SmallFs {
         self.point.path()
     }
 
+    /// A directory of a btrfs that may hold so many bytes, the administrator's
+    /// files included. Said again of the same name it changes the limit.
+    #[track_caller]
+    pub fn limited(&self, name: &str, bytes: u64) -> PathBuf {
+        let dir = self.path().join(name);
+        let btrfs = |words: &[&str], at: &Path| {
+            let mut command = admin("btrfs");
+            command.args(words).arg(at);
+            run(command, DEADLINE).ok();
+        };
+        if !dir.exists() {
+            btrfs(&["quota", "enable"], self.path());
+            btrfs(&["subvolume", "create"], &dir);
+        }
+        btrfs(&["qgroup", "limit", &bytes.to_string()], &dir);
+        dir
+    }
+
     #[track_caller]
     fn mounted(dir: TempDir, mount: impl FnOnce(&Path) -> Command) -> Self {
         let point = MountPoint::create(dir.path().join("mnt"));
@@ -163,6 +181,17 @@ mod tests {
     #[test]
     fn btrfs_is_made_mounted_and_removed() {
         let Some(fs) = SmallFs::on_loop(Kind::Btrfs) else { return };
+        works_and_goes_away(fs);
+    }
+
+    #[test]
+    fn a_limited_directory_is_full_until_the_limit_is_raised() {
+        let Some(fs) = SmallFs::on_loop(Kind::Btrfs) else { return };
+        let file = fs.limited("few", MIB).join("big");
+        let full = std::fs::write(&file, vec![1; 2 << 20]).expect_err("2 MiB");
+        assert_eq!(full.kind(), ErrorKind::QuotaExceeded);
+        fs.limited("few", 8 * MIB);
+        std::fs::write(&file, vec![1; 2 << 20]).expect("2 MiB of 8");
         works_and_goes_away(fs);
     }
 

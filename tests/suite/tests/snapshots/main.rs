@@ -4,6 +4,7 @@
 
 mod deaths;
 mod places;
+mod quotas;
 mod strikes;
 mod thefts;
 mod two_hosts;

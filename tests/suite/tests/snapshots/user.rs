@@ -28,6 +28,11 @@ impl User {
         User { home: Home::new(), root: root.to_owned(), session: SESSION.into() }
     }
 
+    /// In the same repository, seen at `root`.
+    pub(crate) fn at(self, root: &Path) -> Self {
+        User { root: root.to_owned(), ..self }
+    }
+
     /// As this session.
     pub(crate) fn session(self, id: &str) -> Self {
         User { session: id.into(), ..self }
