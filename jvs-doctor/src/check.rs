@@ -11,6 +11,7 @@ mod lock;
 mod queue;
 mod record;
 mod register;
+mod seal;
 mod snapshot;
 mod staging;
 mod tag;
@@ -54,5 +55,6 @@ pub(crate) const FAMILIES: &[Family] = &[
     full(tag::run),
     full(worktree::inside),
     full(audit::run),
+    full(seal::run),
     full(filesystem::trash),
 ];

@@ -150,6 +150,8 @@ checks! {
     FsFull "D_FS_FULL" Warning Quick "The filesystem is nearly full.";
     FsPromise "D_FS_PROMISE" Error Quick "The last probe found that the filesystem breaks a promise that locking needs.";
     SessionStale "D_SESSION_STALE" Notice Full "A session of this user on this host lost a lock and did not come back to hear of it.";
+    TagMissing "D_TAG_MISSING" Error Full "A tag was made and not deleted, and is not there.";
+    Altered "D_ALTERED" Warning Full "A control file does not match its checksum.";
 }
 
 impl fmt::Display for Check {

@@ -9,6 +9,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::gc::Dead;
 use jvs_snapshot::staging_name::StagingName;
+use jvs_snapshot::tags::Told;
 
 use crate::proof::Proof;
 use crate::rebuild::Rebuild;
@@ -61,6 +62,19 @@ pub enum Remedy {
         /// What is there cannot be read.
         replace: bool,
     },
+    /// Puts a file in the place of one that is not as it was written.
+    Replace {
+        /// Which.
+        path: RepoPath,
+        /// What it says now.
+        seen: Vec<u8>,
+        /// What it is to say.
+        bytes: Vec<u8>,
+        /// How it is known.
+        how: How,
+    },
+    /// Writes a tag anew that the audit log remembers.
+    RestoreTag(Told),
     /// Puts an empty file in the place of a register's entry that is none.
     ReplaceEntry(RepoPath),
     /// Gives a control file the permissions that it should have.
@@ -95,6 +109,17 @@ pub enum Remedy {
     FinishGc(StagingName),
 }
 
+/// How it is known what a file said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// One bit was flipped.
+    Flipped,
+    /// The audit log tells.
+    Remembered,
+    /// It is not: what it says now is taken for true.
+    Believed,
+}
+
 impl Remedy {
     /// May `--strict` do it without being asked to repair? Only what removes
     /// what is proven dead.
@@ -120,7 +145,9 @@ impl Remedy {
             Remedy::RemoveRecord { .. } => 6,
             Remedy::RestoreReady(_) => 7,
             Remedy::Show { .. } => 8,
-            Remedy::WriteWorktreeRecord { .. } => 9,
+            Remedy::WriteWorktreeRecord { .. } | Remedy::Replace { .. } | Remedy::RestoreTag(_) => {
+                9
+            }
             Remedy::Remove { .. } | Remedy::RemoveBirth { .. } => 10,
             Remedy::Collect { .. } => 11,
             Remedy::FinishGc(_) => 12,
@@ -161,6 +188,18 @@ impl fmt::Display for Remedy {
                 "{}writes metadata for worktree '{worktree}', with exclusive isolation",
                 if *replace { "sets it aside and " } else { "" }
             ),
+            Remedy::Replace { how: How::Flipped, .. } => {
+                write!(f, "sets it aside and puts the one bit right that was flipped in it")
+            }
+            Remedy::Replace { how: How::Remembered, .. } => {
+                write!(f, "sets it aside and writes it anew from the audit log")
+            }
+            Remedy::Replace { how: How::Believed, .. } => {
+                write!(f, "sets it aside and writes what it says anew, with a checksum")
+            }
+            Remedy::RestoreTag(told) => {
+                write!(f, "writes it anew from the audit log, for {}", told.snapshot_id)
+            }
             Remedy::ReplaceEntry(_) => write!(f, "puts an empty file of that name in its place"),
             Remedy::SetMode { path, mode } => write!(f, "gives {path} the mode {mode:04o}"),
             Remedy::Remove { proof, .. }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use jvs_lock::{Locks, Want, legacy, rebuild as reborn};
+use jvs_lock::{Locks, Want, history, legacy, rebuild as reborn};
 use jvs_repo::audit::{Kind as Event, Phase};
 use jvs_repo::clock::WallMs;
 use jvs_repo::id::{OpNonce, SnapshotId};
@@ -16,7 +16,7 @@ use jvs_repo::record::format::Format;
 use jvs_repo::record::worktree::{self, Isolation, WorktreeRecord};
 use jvs_repo::store::{Kind, RepoPath};
 use jvs_snapshot::gc::{self, Plan};
-use jvs_snapshot::{Catalog, Snapshots, ready};
+use jvs_snapshot::{Catalog, Snapshots, ready, tags};
 use serde_json::json;
 
 use crate::examine::{Examination, examine};
@@ -195,6 +195,21 @@ impl Hand<'_, '_, '_> {
             Remedy::WriteWorktreeRecord { worktree, replace } => {
                 self.write_worktree_record(worktree, *replace)
             }
+            Remedy::Replace { path, seen, bytes, .. } => {
+                self.replace(path, seen, bytes).map_err(text)
+            }
+            Remedy::RestoreTag(told) => {
+                // Read after the tag was found missing: who deletes says so first.
+                let logs = history::read_logs(self.store()).map_err(text)?;
+                let events = logs.events.iter().map(|logged| &logged.event);
+                if !tags::remembered(events).contains(told) {
+                    return Err("it was deleted meanwhile".to_owned());
+                }
+                let tmp = layout::tag_tmp(&told.tag, self.op);
+                let written =
+                    self.store().write_new(&tmp, &layout::tag(&told.tag), &told.to_bytes());
+                ignore(written, io::ErrorKind::AlreadyExists).map_err(text)
+            }
             Remedy::ReplaceEntry(entry) => self.replace_entry(entry).map_err(text),
             Remedy::SetMode { path, mode } => {
                 self.patient.payloads.set_mode(path, *mode).map_err(text)
@@ -274,13 +289,26 @@ impl Hand<'_, '_, '_> {
         self.store().sync_dir(&entry.parent())
     }
 
+    /// Puts a file in the place of another, which goes aside, in one step. What
+    /// is no longer what was seen is put back.
+    fn replace(&self, path: &RepoPath, seen: &[u8], bytes: &[u8]) -> io::Result<()> {
+        let aside = self.aside()?.child(path.split().1)?;
+        self.store().write_tmp(&aside, bytes)?;
+        self.store().exchange(&aside, path)?;
+        if self.store().read(&aside, json::Limits::RECORD.size)? != seen {
+            self.store().exchange(&aside, path)?;
+            return Err(io::Error::other("somebody else is mending it"));
+        }
+        self.store().sync_dir(&path.parent())
+    }
+
     fn rewrite_format(&self, replace: bool) -> io::Result<()> {
         if replace {
             self.quarantine_file(&layout::format())?;
         }
         let format = Format::fresh(self.patient.seams.entropy);
         let tmp = layout::format_tmp(self.op);
-        let bytes = json::canonical(&format);
+        let bytes = format.to_bytes();
         ignore(
             self.store().write_new(&tmp, &layout::format(), &bytes),
             io::ErrorKind::AlreadyExists,

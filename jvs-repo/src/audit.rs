@@ -82,6 +82,8 @@ pub enum Kind {
     Gc,
     Repair,
     Migrate,
+    Tag,
+    Untag,
 }
 
 impl fmt::Display for Kind {

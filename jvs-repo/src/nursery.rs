@@ -36,7 +36,6 @@ use crate::config;
 use crate::discover::has_control_dir;
 use crate::entropy::SystemEntropy;
 use crate::id::OpNonce;
-use crate::json;
 use crate::layout;
 use crate::name::WorktreeName;
 use crate::probe::{self, Filesystem, ProbeReport};
@@ -173,7 +172,7 @@ impl Unborn {
         }
         let config = config::INITIAL.as_bytes();
         self.store.write_new(&layout::config_tmp(op), &layout::config(), config)?;
-        let format = json::canonical(&Format::fresh(&SystemEntropy));
+        let format = Format::fresh(&SystemEntropy).to_bytes();
         self.store.write_new(&layout::format_tmp(op), &layout::format(), &format)?;
         self.store.sync_dir(&RepoPath::root())
     }

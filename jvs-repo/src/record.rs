@@ -4,4 +4,5 @@
 
 pub mod format;
 pub mod rfc3339;
+pub mod seal;
 pub mod worktree;

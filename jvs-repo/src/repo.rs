@@ -256,7 +256,6 @@ mod tests {
     use super::*;
     use crate::clock::WallMs;
     use crate::entropy::SystemEntropy;
-    use crate::json;
     use crate::record::worktree::Isolation;
     use crate::store::RepoPath;
 
@@ -269,7 +268,7 @@ mod tests {
         store.make_dir(&layout::control_dir()).expect("mkdir");
         store.make_dir(&layout::worktree_records()).expect("mkdir");
         store.make_dir(&layout::payload(&WorktreeName::main())).expect("mkdir");
-        write(&store, &layout::format(), &json::canonical(&Format::fresh(&SystemEntropy)));
+        write(&store, &layout::format(), &Format::fresh(&SystemEntropy).to_bytes());
         (dir, store)
     }
 

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 
-use jvs_lock::Seams;
+use jvs_lock::{Locks, Seams};
+use jvs_repo::audit::{Event, Kind, Phase};
 use jvs_repo::clock::WallMs;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::json::{self, RecordError};
@@ -153,6 +154,84 @@ pub fn create(
         return Err(SnapshotError::Collected { id: snapshot.id() });
     }
     Ok(tag)
+}
+
+/// [`create`] by a session that writes down what it does, so that a tag that gets
+/// lost is missed.
+pub fn make(locks: &Locks<'_>, name: &TagName, snapshot: &Ready) -> Result<Tag, SnapshotError> {
+    let seams = locks.seams();
+    let tag = create(seams, name, snapshot, locks.session().id().as_str())?;
+    // Best effort: the tag is there, and counts without it.
+    let _ = note(locks, Kind::Tag, Phase::Done, OpNonce::random(seams.entropy), &tag);
+    Ok(tag)
+}
+
+/// [`delete`] by a session that writes down what it does, before it does it.
+pub fn take_away(locks: &Locks<'_>, name: &TagName) -> Result<Option<Tag>, SnapshotError> {
+    let seams = locks.seams();
+    let Some(tag) = read(seams.store, name)? else { return Ok(None) };
+    let op = OpNonce::random(seams.entropy);
+    note(locks, Kind::Untag, Phase::Intent, op, &tag)
+        .map_err(SnapshotError::io("write the audit log"))?;
+    let deleted = delete(seams.store, name)?;
+    let _ = note(locks, Kind::Untag, Phase::Done, op, &tag);
+    Ok(deleted)
+}
+
+fn note(locks: &Locks<'_>, kind: Kind, phase: Phase, op: OpNonce, tag: &Tag) -> io::Result<()> {
+    let told = Told {
+        tag: tag.name.clone(),
+        snapshot_id: tag.snapshot_id,
+        created_at: tag.created_at,
+        session_id: tag.session_id.clone(),
+    };
+    locks.note(kind, phase, op, None, None, Some(serde_json::to_value(told)?))
+}
+
+/// What the audit log tells of one tag: all that there is to know of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Its name.
+    pub tag: TagName,
+    /// What it stands for.
+    pub snapshot_id: SnapshotId,
+    /// When it was made.
+    #[serde(with = "rfc3339")]
+    pub created_at: WallMs,
+    /// The session that made it.
+    pub session_id: String,
+}
+
+impl Told {
+    /// The tag's file, byte for byte.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let tag = Tag {
+            version: 1,
+            name: self.tag.clone(),
+            snapshot_id: self.snapshot_id,
+            created_at: self.created_at,
+            session_id: self.session_id.clone(),
+            checksum: None,
+        };
+        json::canonical(&tag.sealed())
+    }
+}
+
+/// The tags that were made and not deleted, by what `events` tell.
+pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
+    let (mut made, mut deleted) = (Vec::new(), Vec::new());
+    for event in events {
+        let list = match (event.kind, event.phase) {
+            (Kind::Tag, Phase::Done) => &mut made,
+            // About to be deleted is as good: it was meant to go.
+            (Kind::Untag, _) => &mut deleted,
+            _ => continue,
+        };
+        let told = event.details.clone().and_then(|told| serde_json::from_value::<Told>(told).ok());
+        list.extend(told);
+    }
+    made.retain(|tag| !deleted.contains(tag));
+    made
 }
 
 /// Can it be a tag, given that ids and tags are named in one place?

@@ -1,11 +1,12 @@
 //! The skeleton: format, configuration, directories.
 
 use jvs_repo::code::Coded;
-use jvs_repo::json::{Reason, RecordError};
+use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
 use jvs_repo::record::format::{Format, FormatError};
 use jvs_repo::store::Kind;
 
+use crate::check::seal;
 use crate::finding::{Check, Report};
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
@@ -43,10 +44,12 @@ pub(crate) fn format(
             }
         }
         Err(error) => {
+            let seen = survey.and_then(|s| s.store().read(&path, Limits::RECORD.size).ok());
+            let unflipped = seen.and_then(|seen| seal::unflipped(&path, &seen));
             report
                 .add(Check::FormatInvalid, &path, error.to_string())
                 .advice(advice)
-                .maybe(rewrite(true));
+                .maybe(unflipped.or_else(|| rewrite(true)));
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use jvs_repo::id::SnapshotId;
+use jvs_repo::json::Limits;
 use jvs_repo::layout;
+use jvs_repo::name::TagName;
 use jvs_snapshot::staging_name::StagingName;
-use jvs_snapshot::tags;
+use jvs_snapshot::tags::{self, Told};
 
 use crate::finding::{Check, Report};
-use crate::remedy::Remedy;
+use crate::remedy::{How, Remedy};
 use crate::survey::{Survey, is_symlink};
 
 pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
@@ -22,17 +24,29 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             _ => None,
         })
         .collect();
+    let told = tags::remembered(survey.logs.events.iter().map(|logged| &logged.event));
+    missing(survey, &told, report);
     for (name, tag) in all.tags {
         let path = layout::tag(&name);
         match tag {
             Err(error) => {
                 let link = matches!(&error.reason, jvs_repo::json::Reason::Io(e) if is_symlink(e));
                 if !link {
-                    // It protects whatever it stood for: a person must say what.
-                    report.add(Check::TagInvalid, &path, error.to_string()).advice(format!(
+                    // It protects whatever it stood for: the log or a person must
+                    // say what.
+                    let advice = format!(
                         "restore it from a backup, or remove it and tag the snapshot again; until \
                          then nothing is collected: rm {path}"
-                    ));
+                    );
+                    let seen = survey.store().read(&path, Limits::RECORD.size);
+                    let remedy = seen.ok().zip(only(&told, &name)).map(|(seen, told)| {
+                        let (path, bytes) = (path.clone(), told.to_bytes());
+                        Remedy::Replace { path, seen, bytes, how: How::Remembered }
+                    });
+                    report
+                        .add(Check::TagInvalid, &path, error.to_string())
+                        .advice(advice)
+                        .maybe(remedy);
                 }
             }
             Ok(tag) => {
@@ -54,4 +68,41 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             }
         }
     }
+}
+
+/// What a tag must have said, if the log leaves one possibility.
+fn only<'t>(told: &'t [Told], name: &TagName) -> Option<&'t Told> {
+    let mut of = told.iter().filter(|told| told.tag == *name);
+    of.next().filter(|_| of.next().is_none())
+}
+
+/// Tags that were made and not deleted, of snapshots that are still there.
+fn missing(survey: &Survey<'_, '_>, told: &[Told], report: &mut Report) {
+    for told in told {
+        let path = layout::tag(&told.tag);
+        // Asked after the log was read: what was deleted since then is no fault,
+        // and is told by the log of the next examination.
+        let there = survey.snapshots.get(&told.snapshot_id).is_some_and(|snap| snap.ready);
+        if !there || !survey.is_missing(&path) || deleted_since(survey, told) {
+            continue;
+        }
+        let message = format!(
+            "tag '{}' was made for {} and not deleted, and is not there",
+            told.tag, told.snapshot_id
+        );
+        report
+            .add(Check::TagMissing, &path, message)
+            .advice(format!("tag it again: jvs tag {} {}", told.snapshot_id, told.tag))
+            .maybe(
+                (survey.unseen.is_empty() && !survey.is_missing(&layout::tags()))
+                    .then(|| Remedy::RestoreTag(told.clone())),
+            );
+    }
+}
+
+fn deleted_since(survey: &Survey<'_, '_>, told: &Told) -> bool {
+    let logs = jvs_lock::history::read_logs(survey.store());
+    logs.map_or(true, |logs| {
+        !tags::remembered(logs.events.iter().map(|logged| &logged.event)).contains(told)
+    })
 }

@@ -1,8 +1,9 @@
 //! Temporary files: whose they are, and whether anybody can still need them.
 
+use jvs_lock::span::Span;
 use jvs_repo::id::{Epoch, FencingToken, OpNonce, strict_decimal};
 use jvs_repo::layout;
-use jvs_repo::store::RepoPath;
+use jvs_repo::store::{Kind, RepoPath};
 
 use crate::finding::{Check, Report};
 use crate::proof::Proof;
@@ -16,12 +17,12 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         let state = survey.state(&worktree);
         if let Some(op) = mark.strip_prefix("birth-").and_then(|op| op.parse::<OpNonce>().ok()) {
             let proof = state.filter(|state| state.op != op).map(Proof::born);
-            tell(report, path, proof.map(|p| (p, true)));
+            tell(survey, report, path, proof.map(|p| (p, true)));
         } else if let Some((epoch, token)) = token_of(mark) {
             let proof = state.and_then(|state| Proof::fenced(state, epoch, token));
-            tell(report, path, proof.map(|p| (p, false)));
+            tell(survey, report, path, proof.map(|p| (p, false)));
         } else {
-            tell(report, path, None);
+            tell(survey, report, path, None);
         }
     }
     for worktree in survey.registers.keys() {
@@ -45,7 +46,12 @@ fn token_of(mark: &str) -> Option<(Epoch, FencingToken)> {
     Some((epoch.parse().ok()?, FencingToken(strict_decimal(token)?)))
 }
 
-fn tell(report: &mut Report, path: RepoPath, proof: Option<(Proof, bool)>) {
+fn tell(
+    survey: &Survey<'_, '_>,
+    report: &mut Report,
+    path: RepoPath,
+    proof: Option<(Proof, bool)>,
+) {
     match proof {
         Some((proof, birth)) => {
             let message = format!("a temporary file that nobody can still need: {proof}");
@@ -56,9 +62,15 @@ fn tell(report: &mut Report, path: RepoPath, proof: Option<(Proof, bool)>) {
             report.add(Check::TmpDead, path, message).remedy(remedy);
         }
         None => {
-            report
-                .add(Check::TmpUnproven, path, "a temporary file that somebody may be writing")
-                .advice("if no jvs is running anywhere, remove it");
+            let Ok(stat) = survey.store().stat(&path) else { return };
+            // For people: nothing follows from it.
+            let written = u64::try_from(stat.mtime_ns / 1_000_000).unwrap_or(0);
+            let age = Span(survey.began.wall.0.saturating_sub(written));
+            let rm = if stat.kind == Kind::Directory { "rm -r" } else { "rm" };
+            let message =
+                format!("a temporary file that somebody may be writing, last written {age} ago");
+            let advice = format!("if no jvs is at work anywhere: {rm} {path}");
+            report.add(Check::TmpUnproven, path, message).advice(advice);
         }
     }
 }
@@ -71,7 +83,7 @@ fn dot_names(survey: &Survey<'_, '_>, register: &RepoPath, report: &mut Report) 
             continue;
         };
         if let Ok(path) = register.child(name) {
-            tell(report, path, Some((Proof::harmless(), false)));
+            tell(survey, report, path, Some((Proof::harmless(), false)));
         }
     }
 }
@@ -87,7 +99,7 @@ fn each(
         let Some(name) = entry.name.to_str() else { continue };
         let (Some(to), Ok(path)) = (becomes(name), dir.child(name)) else { continue };
         let proof = (!survey.is_missing(&to)).then(|| (Proof::taken(&to), false));
-        tell(report, path, proof);
+        tell(survey, report, path, proof);
     }
 }
 
@@ -108,7 +120,7 @@ fn control_dir(survey: &Survey<'_, '_>, report: &mut Report) {
         };
         let name = path.split().1;
         if name.contains(".tmp-") || name.starts_with(".probe-") {
-            tell(report, path, None);
+            tell(survey, report, path, None);
         } else {
             report
                 .add(Check::ForeignFile, &path, "JVS did not put it there")

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::io;
 
 use jvs_lock::Hold;
-use jvs_repo::json::{Reason, RecordError};
+use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{Kind, RepoPath};
 
+use crate::check::seal;
 use crate::finding::{Check, Report};
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
@@ -45,8 +46,11 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             report.unreadable(&path, error);
         } else if let Err(error) = record {
             let symlink = survey.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::Symlink);
-            let remedy = alive
-                .then(|| Remedy::WriteWorktreeRecord { worktree: worktree.clone(), replace: true });
+            let seen = survey.store().read(&path, Limits::RECORD.size).unwrap_or_default();
+            let remedy = seal::unflipped(&path, &seen).or_else(|| {
+                let worktree = worktree.clone();
+                alive.then_some(Remedy::WriteWorktreeRecord { worktree, replace: true })
+            });
             let check = if symlink { Check::Symlink } else { Check::WorktreeRecordInvalid };
             report
                 .add(check, &path, error.to_string())

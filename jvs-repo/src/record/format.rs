@@ -3,7 +3,8 @@
 //! Invariants: written once, last of all that makes a repository, and never
 //! changed; `format` is looked at before anything else is believed, so that a
 //! later layout may change every other shape; `repo_id` is a random UUID in
-//! its canonical spelling.
+//! its canonical spelling; sealed with a checksum, which formats of earlier
+//! versions lack.
 
 use std::fmt;
 
@@ -14,6 +15,7 @@ use crate::code::{Code, Coded};
 use crate::entropy::Entropy;
 use crate::json::{self, Limits, RecordError};
 use crate::layout;
+use crate::record::seal::seal;
 use crate::store::Store;
 
 /// The layout that this version of JVS reads and writes.
@@ -40,6 +42,11 @@ impl Format {
         entropy.fill(&mut random);
         let repo_id = uuid::Builder::from_random_bytes(random).into_uuid();
         Format { format: CURRENT, repo_id }
+    }
+
+    /// Its bytes on disk.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        seal(self)
     }
 
     /// Which repository this is.
@@ -162,7 +169,7 @@ mod tests {
     #[test]
     fn a_format_is_read_back() {
         let format = Format::fresh(&SystemEntropy);
-        assert_eq!(stored(&json::canonical(&format)).expect("valid"), Some(format));
+        assert_eq!(stored(&format.to_bytes()).expect("valid"), Some(format));
         assert_ne!(Format::fresh(&SystemEntropy).repo_id(), format.repo_id());
         assert_eq!(format.repo_id().get_version_num(), 4);
     }

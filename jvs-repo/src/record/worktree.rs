@@ -4,7 +4,7 @@
 //! repeats it; written whole when the worktree is made, never edited; `version`
 //! is 1; `created_at` is for people and decides nothing; `base` is the snapshot
 //! it was made from; `label` is one printable line of at most [`LABEL_MAX`]
-//! bytes. Who holds the worktree and what its head is, the register knows.
+//! bytes; sealed with a checksum, which records of earlier versions lack. Who holds the worktree and what its head is, the register knows.
 
 use std::ffi::OsString;
 use std::io;
@@ -16,6 +16,7 @@ use crate::id::{OpNonce, SnapshotId};
 use crate::json::{self, RecordError};
 use crate::layout;
 use crate::name::WorktreeName;
+use crate::record::seal::seal;
 use crate::store::{RepoPath, Store};
 
 /// Longest label, in bytes.
@@ -166,9 +167,7 @@ pub fn prepare(
     let path = layout::worktree_record(name);
     check_label(record.label.as_deref()).map_err(|reason| RecordError::invalid(&path, reason))?;
     let tmp = layout::worktree_record_tmp(name, op);
-    store
-        .write_tmp(&tmp, &json::canonical(record))
-        .map_err(|error| RecordError::io(&path, error))?;
+    store.write_tmp(&tmp, &seal(record)).map_err(|error| RecordError::io(&path, error))?;
     Ok(Prepared { tmp, path })
 }
 

@@ -113,8 +113,7 @@ pub(super) fn taken(
     drop(bar);
     let mut untagged = Vec::new();
     for name in wish.tags {
-        let made = tags::create(locks.seams(), name, &taken.ready, session.id().as_str());
-        if let Err(error) = made {
+        if let Err(error) = tags::make(locks, name, &taken.ready) {
             untagged.push(format!("the snapshot was published but not tagged '{name}': {error}"));
         }
     }

@@ -1,6 +1,7 @@
 //! `jvs tag`: names for snapshots that stay until they are deleted.
 
 use jvs_repo::code::Coded;
+use jvs_repo::config::LockPolicy;
 use jvs_repo::name::TagName;
 use jvs_snapshot::{SnapshotError, tags};
 use serde_json::{Value, json};
@@ -26,8 +27,8 @@ fn create(context: &Context<'_>, snapshot: &str, name: &TagName) -> Result<Done,
     let here = context.here()?;
     let ready = find(context, &here, snapshot)?;
     let acting = context.session(None)?;
-    let session = acting.session.id().as_str();
-    let tag = tags::create(context.seams(here.repo.store()), name, &ready, session)?;
+    let locks = context.locks(here.repo.store(), LockPolicy::default(), &acting)?;
+    let tag = tags::make(&locks, name, &ready)?;
     let id = tag.snapshot_id;
     let text = format!("Tagged {id} as {}\n", context.paint().bold(name.as_str()));
     let data = json!({ "tag": name, "snapshot_id": id, "created_at": tag.created_at.rfc3339() });
@@ -36,7 +37,9 @@ fn create(context: &Context<'_>, snapshot: &str, name: &TagName) -> Result<Done,
 
 fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
     let repo = context.repo()?;
-    match tags::delete(repo.store(), name)? {
+    let acting = context.session(None)?;
+    let locks = context.locks(repo.store(), LockPolicy::default(), &acting)?;
+    match tags::take_away(&locks, name)? {
         Some(tag) => {
             let id = tag.snapshot_id;
             let text = format!("Deleted tag {name}, which stood for {id}\n");

@@ -12,7 +12,6 @@ use jvs_lock::{Identity, Lease, Locks, Seams, Secret, Session, State, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::config::{Consistency, LockPolicy};
 use jvs_repo::id::{OpNonce, SnapshotId};
-use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::Filesystem;
@@ -293,7 +292,7 @@ pub(crate) fn furnish(solo: &Solo) -> (Vec<SnapshotId>, State) {
     for part in layout::skeleton() {
         store.make_dir(&part).expect("skeleton");
     }
-    let format = json::canonical(&Format::fresh(solo.entropy()));
+    let format = Format::fresh(solo.entropy()).to_bytes();
     store.write_new(&layout::format_tmp(OP), &layout::format(), &format).expect("format");
     let locks = locks_of(seams_of(solo), "maker");
     jvs_lock::worktrees::create(&locks, &main(), Isolation::Exclusive).expect("main");

@@ -291,9 +291,18 @@ pub(crate) fn readable(text: &str) -> String {
             at += c.len_utf8();
         }
     }
-    ["ended ", "ends in ", "expires in ", "process ", ", for ", "differ by ", "renewed "]
-        .iter()
-        .fold(out, |text, mark| spans(&text, mark))
+    [
+        "ended ",
+        "ends in ",
+        "expires in ",
+        "process ",
+        ", for ",
+        "differ by ",
+        "renewed ",
+        "written ",
+    ]
+    .iter()
+    .fold(out, |text, mark| spans(&text, mark))
 }
 
 /// Hides the number after `mark`.

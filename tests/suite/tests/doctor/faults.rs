@@ -404,6 +404,21 @@ faults! {
     #[test]
     fn tag_invalid shows TagInvalid: |c: &Clinic| claimed(c, &layout::tag(&"v1".parse().expect("a tag")));
     #[test]
+    fn tag_missing shows TagMissing: |c: &Clinic| c.remove(&layout::tag(&"v1".parse().expect("a tag")));
+    #[test]
+    fn altered shows Altered: |c: &Clinic| {
+        // A flipped bit, and a word that was changed.
+        let record = layout::worktree_record(&side());
+        let mut bytes = std::fs::read(c.at(&record)).expect("read");
+        let digit = bytes.windows(4).position(|four| four == b"\"202").expect("a year") + 4;
+        bytes[digit] ^= 1;
+        c.write(&record, bytes);
+        let format = std::fs::read_to_string(c.at(&layout::format())).expect("read");
+        let at = format.find("-4").expect("a version 4 UUID") - 4;
+        let other = if format[at..].starts_with("0000") { "ffff" } else { "0000" };
+        c.write(&layout::format(), format!("{}{other}{}", &format[..at], &format[at + 4..]));
+    };
+    #[test]
     fn worktree_no_record shows WorktreeNoRecord: |c: &Clinic| c.remove(&layout::worktree_record(&main()));
     #[test]
     fn worktree_record_invalid shows WorktreeRecordInvalid: |c: &Clinic| {
