@@ -178,6 +178,7 @@ fn an_extended_attribute_that_was_changed_added_or_removed_is_found_and_named() 
         return; // No filesystem that has them.
     }
     set(&world.file("dir"), "one").expect("set");
+    set(&world.file(""), "one").expect("set");
     let ready = world.snapshot(&mut world.lease());
     let only = |path: &str| {
         let verdict = verdict(&world, &ready);
@@ -185,12 +186,12 @@ fn an_extended_attribute_that_was_changed_added_or_removed_is_found_and_named() 
         assert!(mismatch.path.ends_with(path), "{mismatch}");
         assert_eq!(mismatch.what, "differs: xattrs");
     };
-    for name in ["with", "dir"] {
-        let (path, shown) = (world.kept(&ready, name), format!("payload/{name}"));
+    for (name, shown) in [("with", "payload/with"), ("dir", "payload/dir"), ("", "payload")] {
+        let path = world.kept(&ready, name);
         set(&path, "two").expect("changed");
-        only(&shown);
+        only(shown);
         rustix::fs::removexattr(&path, "user.note").expect("removed");
-        only(&shown);
+        only(shown);
         set(&path, "one").expect("as it was");
         assert!(verdict(&world, &ready).is_valid());
     }
