@@ -97,6 +97,9 @@ pub enum SnapshotError {
     Writeback {
         /// How many blocks, if it says.
         blocks: Option<u64>,
+        /// Whether it is known that it acknowledges what it has not uploaded: its
+        /// options can be hidden.
+        certain: bool,
     },
     /// The filesystem failed or refused.
     Io {
@@ -162,12 +165,16 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Record(error) => error.fmt(f),
             SnapshotError::Lock(error) => error.fmt(f),
             SnapshotError::Invalid { problem } => f.write_str(problem),
-            SnapshotError::Writeback { blocks: Some(blocks) } => write!(
+            SnapshotError::Writeback { blocks: Some(blocks), .. } => write!(
                 f,
                 "this JuiceFS mount uses --writeback and still has {blocks} blocks to upload"
             ),
-            SnapshotError::Writeback { blocks: None } => f.write_str(
+            SnapshotError::Writeback { blocks: None, certain: true } => f.write_str(
                 "this JuiceFS mount uses --writeback and does not say what it has to upload",
+            ),
+            SnapshotError::Writeback { blocks: None, certain: false } => f.write_str(
+                "this JuiceFS mount says neither whether it uses --writeback nor what it has to \
+                 upload",
             ),
             SnapshotError::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
         }
@@ -222,8 +229,14 @@ impl Coded for SnapshotError {
             }
             SnapshotError::Record(error) => return error.hint(),
             SnapshotError::Lock(error) => return error.hint(),
-            SnapshotError::Writeback { .. } => {
+            SnapshotError::Writeback { certain: true, .. }
+            | SnapshotError::Writeback { blocks: Some(_), .. } => {
                 "wait until they are uploaded, or mount without --writeback".into()
+            }
+            SnapshotError::Writeback { .. } => {
+                "let this user read .stats at the root of the mount, or run the same command as \
+                 root"
+                    .into()
             }
             SnapshotError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -257,7 +270,7 @@ mod tests {
         for (error, code) in [
             (SnapshotError::Mismatch { id, problem: problem.clone() }, Code::PayloadHashMismatch),
             (SnapshotError::Broken { child: Some(id), problem }, Code::LineageBroken),
-            (SnapshotError::Writeback { blocks: Some(3) }, Code::UnsafeFilesystem),
+            (SnapshotError::Writeback { blocks: Some(3), certain: true }, Code::UnsafeFilesystem),
         ] {
             assert_eq!(error.code(), code, "{error}");
             assert!(error.hint().is_some(), "{error}");

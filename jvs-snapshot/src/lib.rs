@@ -24,6 +24,7 @@ pub mod gc;
 pub mod hash;
 pub mod lineage;
 pub mod manifest;
+mod mount_counters;
 pub mod mutation;
 mod observe;
 mod plan;
