@@ -41,6 +41,15 @@ pub enum CaptureError {
         /// What is wrong.
         why: String,
     },
+    /// Nobody understood that the tree was to be cloned.
+    CloneRefused {
+        /// What the mount's control file said.
+        control: String,
+        /// What became of the program.
+        program: String,
+    },
+    /// The filesystem was asked to clone the tree and could not.
+    CloneFailed(io::Error),
     /// The manifest could not be written.
     Manifest(WriteError),
     /// Progress asked for it.
@@ -68,6 +77,12 @@ impl fmt::Display for CaptureError {
                 write!(f, "the {engine} engine cannot be used here: {why}")
             }
             Self::EngineFailed { engine, why } => write!(f, "the {engine} engine failed: {why}"),
+            Self::CloneRefused { control, program } => write!(
+                f,
+                "this JuiceFS mount cannot be asked to clone: its control file: {control}; the \
+                 juicefs program: {program}"
+            ),
+            Self::CloneFailed(error) => write!(f, "cannot clone the worktree: {error}"),
             Self::Manifest(error) => error.fmt(f),
             Self::Stopped => f.write_str("the capture was stopped"),
         }
@@ -78,7 +93,7 @@ impl std::error::Error for CaptureError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Walk(error) => Some(error),
-            Self::Io { source, .. } => Some(source),
+            Self::Io { source, .. } | Self::CloneFailed(source) => Some(source),
             Self::Manifest(error) => Some(error),
             _ => None,
         }
@@ -89,10 +104,13 @@ impl Coded for CaptureError {
     fn code(&self) -> Code {
         match self {
             Self::Changed(_) => Code::ConsistencyUnavailable,
-            Self::Io { source, .. } | Self::Manifest(WriteError::Io(source)) => code_of_io(source),
+            Self::Io { source, .. }
+            | Self::CloneFailed(source)
+            | Self::Manifest(WriteError::Io(source)) => code_of_io(source),
             Self::Walk(_)
             | Self::EngineUnavailable { .. }
             | Self::EngineFailed { .. }
+            | Self::CloneRefused { .. }
             | Self::Manifest(_)
             | Self::Stopped => Code::PartialSnapshot,
         }
@@ -110,14 +128,23 @@ impl Coded for CaptureError {
                 format!("unmount {path}, or move it out of the worktree")
             }
             Self::Walk(WalkError::TooDeep { .. }) => "move what is that deep upwards".to_owned(),
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::QuotaExceeded => {
+            Self::Io { source, .. } | Self::CloneFailed(source)
+                if source.kind() == io::ErrorKind::QuotaExceeded =>
+            {
                 "free some space, for example with jvs gc, or have the quota raised".to_owned()
             }
-            Self::Io { source, .. } if crate::fidelity::is_full(source) => {
+            Self::Io { source, .. } | Self::CloneFailed(source)
+                if crate::fidelity::is_full(source) =>
+            {
                 "free some space, for example with jvs gc".to_owned()
             }
             Self::EngineUnavailable { .. } => {
                 "let JVS choose: jvs config set snapshot.engine auto".to_owned()
+            }
+            Self::CloneRefused { .. } => {
+                "put the juicefs program that made this mount on the search path, or copy \
+                 instead: jvs config set snapshot.engine copy"
+                    .to_owned()
             }
             _ => return None,
         })

@@ -69,6 +69,9 @@ pub(crate) struct Work<'w> {
     pub(crate) staging: &'w OwnedFd,
     /// The parent snapshot's payload, if there is one.
     pub(crate) parent: Option<&'w OwnedFd>,
+    /// Whether extended attributes can change without a trace in any time, as on
+    /// JuiceFS: then a file that is as it was in the parent may have others.
+    pub(crate) timeless_xattrs: bool,
     pub(crate) progress: &'w dyn Progress,
     pub(crate) phases: &'w Phases<'w>,
 }
@@ -81,6 +84,9 @@ pub(crate) struct Built {
     pub(crate) degraded: Degraded,
     /// On the disk already: the engine's filesystem acknowledges only what is.
     pub(crate) durable: bool,
+    /// The copy itself shows that nobody wrote between the walk and the moment at
+    /// which it was begun, so that nobody need look a second time.
+    pub(crate) proves_quiet: bool,
 }
 
 /// A way to make a payload.

@@ -6,6 +6,9 @@
 //! as the change before it. Files changed that recently are looked at again after
 //! the tick (`settled`), so that the first look proves something.
 //!
+//! On JuiceFS the clone itself can be the second look: `engine/juicefs/inspect.rs`
+//! says when. The first look is kept either way.
+//!
 //! Memory: the first look is kept, about a hundred bytes a name; the second is
 //! compared directory by directory and kept nowhere.
 
@@ -15,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::hash::Digest;
 use crate::manifest::{Timestamp, TreePath};
 use crate::tree::{self, Kind, Names, Stat};
-use crate::walk::{Tree, Visitor, WalkError, walk};
+use crate::walk::{Memory, Tree, Visitor, WalkError, walk};
 
 /// How a name changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,7 +59,7 @@ impl Changes {
         self.count == 0
     }
 
-    fn add(&mut self, path: TreePath, kind: ChangeKind) {
+    pub(crate) fn add(&mut self, path: TreePath, kind: ChangeKind) {
         self.count += 1;
         if self.first.len() < Self::NAMED {
             self.first.push((path, kind));
@@ -153,7 +156,7 @@ pub(crate) fn compare(
     let unreadable =
         |error| WalkError::Unreadable { first: vec![(TreePath::root(), error)], count: 1 };
     let fd = tree::open_directory(root, b".").map_err(unreadable)?;
-    let after = tree::stat_open(&fd).map_err(unreadable)?;
+    let after = Memory::IsNotAsked.stat(&fd, b".").map_err(unreadable)?;
     let comparison = Comparison { before, changes: Mutex::default() };
     if !same(&before.root, &after) {
         comparison.note(TreePath::root(), ChangeKind::Changed);
@@ -181,7 +184,7 @@ impl Visitor for Comparison<'_> {
 
     /// What another host wrote a moment ago is not in this kernel's memory.
     fn look(&self, dir: &OwnedFd, name: &[u8]) -> std::io::Result<Stat> {
-        tree::stat_afresh(dir, name)
+        Memory::IsNotAsked.stat(dir, name)
     }
 
     fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
@@ -193,6 +196,13 @@ impl Visitor for Comparison<'_> {
         }
         for name in names.iter().filter(|name| branch.find(name).is_none()) {
             self.note(path.child(name).unwrap_or_default(), ChangeKind::Appeared);
+        }
+    }
+
+    fn gone(&self, place: &u32, names: &Arc<Names>, index: usize) {
+        let branch = &self.before.branches[*place as usize];
+        if let Some((_, node)) = branch.find(names.get(index)) {
+            self.note(branch.child(node), ChangeKind::Changed);
         }
     }
 

@@ -2,8 +2,11 @@
 //! quiet, compared with the original, on the disk.
 //!
 //! ```text
-//! walk → plan → clone (→ hash) → prove quiet → manifest → sync
+//! walk → plan → clone (→ hash) (→ prove quiet) → manifest → sync
 //! ```
+//!
+//! That nobody wrote is proven by a second look at the original, unless the engine
+//! says that its copy is that look.
 //!
 //! **Responsibility.** The order of these steps, the one retry, and that a failure
 //! leaves nothing behind.
@@ -18,7 +21,7 @@ use jvs_repo::config::{Consistency, Engine as Policy};
 
 pub use crate::capture_error::CaptureError;
 use crate::engine::{self, Built, EngineName, PAYLOAD, Work};
-use crate::fidelity::Degraded;
+use crate::fidelity::{self, Degraded};
 use crate::hash::Digest;
 use crate::manifest::{
     Entry, EntryKind, Hints, ManifestWriter, Summary, Timestamp, Totals, TreePath,
@@ -26,9 +29,9 @@ use crate::manifest::{
 use crate::observe::observe;
 use crate::plan::{Facts, Groups, Moment, Plan};
 use crate::progress::{Phase, Phases, Progress};
-use crate::quiesce::{self, Changes, Evidence, settled};
+use crate::quiesce::{self, ChangeKind, Changes, Evidence, settled};
 use crate::tree::{self, Kind, Stat, Stream};
-use crate::walk::Tree;
+use crate::walk::{Memory, Tree};
 use crate::workers;
 
 /// The file of a snapshot that says what is in its payload.
@@ -95,7 +98,7 @@ pub struct Captured {
     pub engine: EngineName,
     /// What it could not keep.
     pub degraded: Degraded,
-    /// That the tree was looked at before and after.
+    /// How it looked before, that it looked the same after, and when.
     pub evidence: Evidence,
     /// What changed meanwhile, if best effort allowed it: the label's text.
     pub risk: Option<Changes>,
@@ -174,7 +177,10 @@ impl<'c> Capture<'c> {
         let created = CaptureError::whole("create the manifest of");
         let manifest = tree::create_file(&self.staging, MANIFEST.as_bytes()).map_err(&created)?;
         let begun = tree::stat_open(&manifest).map_err(&created)?;
-        let before = Tree::read(self.threads, &self.source)?;
+        // What another host wrote a moment ago made the first attempt fail; the
+        // second must not begin with the same memories.
+        let memory = if attempt == 1 { Memory::WillDo } else { Memory::IsNotAsked };
+        let before = Tree::read_with(self.threads, &self.source, memory)?;
         let moment = self.settle(&manifest, &before, begun).map_err(&created)?;
 
         phases.begin(Phase::Plan);
@@ -199,13 +205,21 @@ impl<'c> Capture<'c> {
             groups: &groups,
             staging: &self.staging,
             parent: parent.as_ref(),
+            timeless_xattrs: tree::is_remote(&self.source)
+                && tree::supports_xattrs(&self.source).map_err(CaptureError::whole("read"))?,
             progress,
             phases: &phases,
         };
-        let built = engine.build(&work)?;
-
-        phases.begin(Phase::Prove);
-        let changes = quiesce::compare(self.threads, &self.source, &before)?;
+        let built = engine.build(&work).or_else(|error| self.blame(error, &before))?;
+        let mut changes = Changes::default();
+        if !built.proves_quiet {
+            phases.begin(Phase::Prove);
+            changes = quiesce::compare(self.threads, &self.source, &before)?;
+        }
+        if let Some(path) = built.facts.surplus.as_ref().filter(|_| changes.is_quiet()) {
+            // It came after the first look and went before the second.
+            changes.add(path.clone(), ChangeKind::Appeared);
+        }
         let evidence = Evidence {
             digest: quiesce::digest(&before),
             entries: before.nodes as u64,
@@ -221,7 +235,7 @@ impl<'c> Capture<'c> {
         }
 
         phases.begin(Phase::Manifest);
-        let Built { facts, degraded, durable } = built;
+        let Built { facts, degraded, durable, .. } = built;
         let (manifest, summary) = if quiet {
             write(manifest, &before, &facts, &groups, Some(moment))?
         } else {
@@ -246,6 +260,17 @@ impl<'c> Capture<'c> {
             parent_ignored,
             phases: phases.end(),
         })
+    }
+
+    /// JuiceFS gives up a clone whose files change all the time, and says no more
+    /// than that it failed: if files did change, that is what has to be said.
+    fn blame<T>(&self, error: CaptureError, before: &Tree) -> Result<T, CaptureError> {
+        let CaptureError::CloneFailed(errno) = &error else { return Err(error) };
+        if fidelity::is_full(errno) {
+            return Err(error);
+        }
+        let changes = quiesce::compare(self.threads, &self.source, before)?;
+        Err(if changes.is_quiet() { error } else { CaptureError::Changed(changes) })
     }
 
     /// Waits until the filesystem's clock has moved past the newest change, so
@@ -329,9 +354,6 @@ impl<'c> Capture<'c> {
 /// Nobody wrote, so the copy must have everything but what is noted as lost.
 fn whole(before: &Tree, built: &Built, engine: EngineName) -> Result<(), CaptureError> {
     let failed = |why| CaptureError::EngineFailed { engine, why };
-    if let Some(path) = &built.facts.surplus {
-        return Err(failed(format!("{path} is in the copy but not in the original")));
-    }
     for branch in &before.branches {
         let numbers = branch.first..branch.first + branch.nodes.len();
         for &number in built.facts.missing.range(numbers) {

@@ -5,7 +5,9 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::manifest::{MAX_DEPTH, TreePath};
 use crate::tree::{self, Kind, Names, Stat};
@@ -13,6 +15,9 @@ use crate::workers;
 
 /// Names looked at in one task: large directories are shared between threads.
 const CHUNK: usize = 256;
+/// How long to wait for the kernel to forget a name, and how often in one walk.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const LOOKS_AGAIN: u32 = 60;
 /// Enough to see the pattern; the rest is a number.
 const NAMED_FAILURES: usize = 10;
 
@@ -109,8 +114,12 @@ pub(crate) trait Visitor: Sync {
     /// All names of a directory, before any of them is looked at.
     fn listed(&self, place: &Self::Place, path: &TreePath, names: &Arc<Names>);
 
-    /// Some of those names, by their position, in order. Names that vanished in
-    /// between are left out. Answers with the directories among them to enter.
+    /// One of those names, by its position, is listed and not there: it vanished in
+    /// between, or the kernel remembers under it what another host has replaced.
+    fn gone(&self, _place: &Self::Place, _names: &Arc<Names>, _index: usize) {}
+
+    /// Some of those names, by their position, in order, without those that are
+    /// gone. Answers with the directories among them to enter.
     fn found(
         &self,
         place: &Self::Place,
@@ -209,7 +218,9 @@ fn look<V: Visitor>(
         let name = directory.names.get(index);
         match visitor.look(&directory.fd, name) {
             Ok(stat) => found.push((index, stat)),
-            Err(error) if vanished(&error) => {}
+            Err(error) if vanished(&error) => {
+                visitor.gone(&directory.place, &directory.names, index);
+            }
             Err(error) => {
                 if let Ok(path) = directory.path.child(name) {
                     failures.add(path, error);
@@ -298,6 +309,26 @@ pub(crate) struct Tree {
 
 struct Collector {
     branches: Mutex<Vec<Collected>>,
+    memory: Memory,
+    /// How often, in all, to look again for what is listed and not there.
+    patience: AtomicU32,
+}
+
+/// Whether what the kernel remembers of a file will do. Of a remote file it may
+/// be seconds old.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Memory {
+    WillDo,
+    IsNotAsked,
+}
+
+impl Memory {
+    pub(crate) fn stat(self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
+        match self {
+            Self::WillDo => tree::stat(dir, name),
+            Self::IsNotAsked => tree::stat_afresh(dir, name),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -309,6 +340,25 @@ struct Collected {
 
 impl Visitor for Collector {
     type Place = u32;
+
+    /// The kernel also remembers which file a name stands for, and there is no way
+    /// to ask it not to. Where another host has put a new file in its place, the
+    /// old one is not there any more: it is forgotten after a second.
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
+        loop {
+            let answer = self.memory.stat(dir, name);
+            let stale = self.memory == Memory::IsNotAsked
+                && answer.as_ref().is_err_and(vanished)
+                && self
+                    .patience
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
+                    .is_ok();
+            if !stale {
+                return answer;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
 
     fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
         let mut branches = self.branches.lock().unwrap_or_else(PoisonError::into_inner);
@@ -346,11 +396,20 @@ impl Visitor for Collector {
 impl Tree {
     /// Walks the tree below `root`.
     pub(crate) fn read(threads: usize, root: impl AsFd) -> Result<Self, WalkError> {
+        Self::read_with(threads, root, Memory::WillDo)
+    }
+
+    pub(crate) fn read_with(
+        threads: usize,
+        root: impl AsFd,
+        memory: Memory,
+    ) -> Result<Self, WalkError> {
         let unreadable =
             |error| WalkError::Unreadable { first: vec![(TreePath::root(), error)], count: 1 };
         let fd = tree::open_directory(root, b".").map_err(unreadable)?;
-        let stat = tree::stat_open(&fd).map_err(unreadable)?;
-        let collector = Collector { branches: Mutex::new(vec![Collected::default()]) };
+        let stat = memory.stat(&fd, b".").map_err(unreadable)?;
+        let branches = Mutex::new(vec![Collected::default()]);
+        let collector = Collector { branches, memory, patience: AtomicU32::new(LOOKS_AGAIN) };
         walk(threads, fd, 0, &collector)?;
         let collected = collector.branches.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut nodes = 1;

@@ -131,7 +131,7 @@ impl<'w, C: Content> Maker<'w, C> {
         let Learned { facts, mut degraded } =
             self.learned.into_inner().unwrap_or_else(PoisonError::into_inner);
         degraded.examples.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
-        Ok(Built { facts, degraded, durable: false })
+        Ok(Built { facts, degraded, durable: false, proves_quiet: false })
     }
 
     fn branch(&self, number: u32) -> &'w Branch {
@@ -279,7 +279,14 @@ impl<'w, C: Content> Maker<'w, C> {
 
     fn known_xattrs(&self, number: usize) -> Option<Vec<Xattr>> {
         let plan = self.work.plan;
-        plan.unchanged(number).then(|| plan.facts.xattrs.get(&number).cloned().unwrap_or_default())
+        let known = plan.unchanged(number) && !self.work.timeless_xattrs;
+        known.then(|| plan.facts.xattrs.get(&number).cloned().unwrap_or_default())
+    }
+
+    /// Whether the file `name` still has the attributes that it had in the parent.
+    fn has_the_parent_s_xattrs(&self, source: &OwnedFd, name: &[u8], number: usize) -> bool {
+        let before = self.work.plan.facts.xattrs.get(&number).map_or(&[][..], Vec::as_slice);
+        !self.work.timeless_xattrs || tree::xattrs(source, name).is_ok_and(|now| now == before)
     }
 
     /// Something of the source could not be opened. That it is gone or became
@@ -346,6 +353,7 @@ impl<'w, C: Content> Maker<'w, C> {
             Kind::File => {
                 if let Some(parent) = parent
                     && self.work.plan.unchanged(number)
+                    && self.has_the_parent_s_xattrs(source, name, number)
                     && self.share(parent, target, name, node).map_err(failed("link"))?
                 {
                     self.work.progress.advance(1, node.stat.size);
@@ -620,9 +628,17 @@ impl<'w, C: Content> Maker<'w, C> {
     }
 
     pub(super) fn learn_xattrs(&self, number: usize, xattrs: Vec<Xattr>) {
-        if !xattrs.is_empty() {
-            self.learned().facts.xattrs.insert(number, xattrs);
+        let known = &mut self.learned().facts.xattrs;
+        if xattrs.is_empty() {
+            known.remove(&number);
+        } else {
+            known.insert(number, xattrs);
         }
+    }
+
+    /// Whether these are the attributes that are known already.
+    pub(super) fn knows_xattrs(&self, number: usize, xattrs: &[Xattr]) -> bool {
+        self.learned().facts.xattrs.get(&number).map_or(&[][..], Vec::as_slice) == xattrs
     }
 
     /// A name is not in the copy.

@@ -6,20 +6,25 @@
 //! is refused. What a clone is known to lose (hard links become files of their
 //! own; Redis volumes drop FIFOs, sockets and devices; what a writer has not
 //! flushed is not there) is found by looking at the result and made by hand.
+//!
+//! A clone also shows whether the tree was quiet: see [`inspect`]. What a program
+//! on this host has written and not flushed is in no metadata, so neither a clone
+//! nor a look at the original tells of it. A clone is believed only if the mount
+//! said, after the walk and before the clone, that it had nothing of the kind.
 
 mod control;
 mod inspect;
+mod program;
 
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 use rustix::io::Errno;
 
 use super::{Built, Engine, EngineName, PAYLOAD, Work};
 use crate::capture_error::CaptureError;
-use crate::manifest::TreePath;
+use crate::mount_counters::{self, BUFFERED_BYTES};
 use crate::progress::Phase;
 use crate::tree;
 
@@ -72,9 +77,12 @@ impl Engine for JuiceFs {
     }
 
     fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
+        let buffered = mount_counters::read(&self.mount.point, BUFFERED_BYTES);
         self.clone_tree(work)?;
         work.phases.begin(Phase::Fidelity);
-        inspect::inspect(work)
+        let mut built = inspect::inspect(work)?;
+        built.proves_quiet &= buffered == Some(0);
+        Ok(built)
     }
 }
 
@@ -92,14 +100,26 @@ impl JuiceFs {
         }
         match answer {
             Ok(()) => Ok(()),
-            Err(control::Refusal::Failed(error)) => Err(failed(error)),
+            Err(control::Refusal::Failed(error)) => Err(CaptureError::CloneFailed(error.into())),
             Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
-            Err(control::Refusal::NotSpoken(why)) => {
-                self.by_program(work).map_err(|also| CaptureError::EngineFailed {
-                    engine: EngineName::JuiceFs,
-                    why: format!("control file: {why}; juicefs program: {also}"),
+            Err(control::Refusal::NotSpoken(control)) => {
+                program::run(&self.program, work).map_err(|failure| match failure {
+                    program::Failure::Stopped => CaptureError::Stopped,
+                    program::Failure::Told(program) => {
+                        CaptureError::CloneRefused { control, program }
+                    }
                 })
             }
+        }
+    }
+
+    fn open_control(&self) -> io::Result<OwnedFd> {
+        let [usual, prefixed] = control::FILE_NAMES;
+        match tree::open_control(&self.mount.point, usual) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                tree::open_control(&self.mount.point, prefixed)
+            }
+            answer => answer,
         }
     }
 
@@ -119,27 +139,9 @@ impl JuiceFs {
             name: PAYLOAD,
             threads: u8::try_from(work.threads).unwrap_or(u8::MAX),
         };
-        let file = tree::open_control(&self.mount.point, control::FILE_NAME).map_err(not_spoken)?;
+        let file = self.open_control().map_err(not_spoken)?;
         control::ask(&file, &request, work.progress)
     }
-
-    fn by_program(&self, work: &Work<'_>) -> Result<(), String> {
-        let told = |error: io::Error| error.to_string();
-        let source = tree::path_of_open(work.source).map_err(told)?;
-        let target = tree::path_of_open(work.staging).map_err(told)?.join(PAYLOAD);
-        let answer = Command::new(&self.program)
-            .args(["clone", "--preserve"])
-            .arg(source)
-            .arg(target)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(told)?;
-        if answer.status.success() { Ok(()) } else { Err(answer.status.to_string()) }
-    }
-}
-
-fn failed(error: Errno) -> CaptureError {
-    CaptureError::io(TreePath::root(), "clone", error.into())
 }
 
 #[cfg(test)]

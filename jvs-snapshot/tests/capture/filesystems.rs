@@ -1,11 +1,9 @@
 //! The same on the filesystems that people have.
 
-use super::quiet::meddler;
 use super::support::{World, attributes, names_of_any_bytes, zoo};
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_kit::live::loopfs::{Kind, SmallFs};
 use jvs_repo::config::Engine;
-use jvs_snapshot::progress::Phase;
 
 /// Everything once, then again unchanged, then with changes.
 fn three_captures(world: &World, engine: &str) {
@@ -80,37 +78,4 @@ fn the_copy_engine_works_on_juicefs_too() {
     let mut world = World::at(volume.host(0), volume.host(0));
     world.options.engine = Engine::Copy;
     three_captures(&world, "copy");
-}
-
-/// The kernel remembers attributes of JuiceFS files for a second; the proof must
-/// not be made of memories.
-fn a_writer_on_another_host_is_seen(metadata: Metadata) {
-    let Some(volume) = Volume::mounted(metadata, 2) else { return };
-    let world = World::at(volume.host(0), volume.host(0));
-    // More than one batch of names: later batches may come without attributes.
-    let name = |n: u32| format!("a-rather-long-name-for-a-file-{n:04}");
-    for n in 0..600 {
-        world.write(name(n), "12345");
-    }
-    // With a parent nothing is read, so that no second passes between the looks.
-    let first = world.capture("first", None);
-    for n in [0, 300, 599] {
-        let there = volume.host(1).join("source").join(name(n));
-        let progress = meddler(Phase::Prove, 1, |_| {
-            std::fs::write(&there, "54321").expect("as long as before, elsewhere");
-        });
-        let parent = Some(("first", &first));
-        let captured = world.try_capture(&n.to_string(), parent, &progress).expect("captured");
-        assert_eq!(captured.evidence.attempts, 2, "{} was rewritten during the first", name(n));
-    }
-}
-
-#[test]
-fn a_writer_on_another_host_is_seen_on_sqlite() {
-    a_writer_on_another_host_is_seen(Metadata::Sqlite);
-}
-
-#[test]
-fn a_writer_on_another_host_is_seen_on_redis() {
-    a_writer_on_another_host_is_seen(Metadata::Redis);
 }

@@ -3,7 +3,9 @@
 
 mod filesystems;
 mod incremental;
+mod juicefs;
 mod payload;
+mod program;
 mod quiet;
 mod refusals;
 mod support;

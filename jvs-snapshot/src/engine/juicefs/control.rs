@@ -14,8 +14,9 @@ use rustix::io::Errno;
 
 use crate::progress::Progress;
 
-/// In the root of every mount.
-pub(super) const FILE_NAME: &str = ".control";
+/// In the root of every mount; the second if it keeps out of the way of the
+/// user's names (`--prefix-internal`).
+pub(super) const FILE_NAMES: [&str; 2] = [".control", ".jfs.control"];
 
 const CLONE: u32 = 1006;
 const KEEP_ATTRIBUTES: u8 = 2;

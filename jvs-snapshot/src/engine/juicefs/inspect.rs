@@ -1,7 +1,26 @@
 //! Looks at a clone beside its original, makes by hand what the clone lost, and
 //! hashes what is new.
+//!
+//! # The clone as the second look
+//! JuiceFS clones a file in one transaction of its metadata: attributes, change
+//! time included, and the list of its data. So the clone of a file says what
+//! `statx` would have said of the file at the moment T_i at which it was cloned,
+//! and its inode is new: the kernel remembers nothing of it. The walk saw the file
+//! at t_i, the clone was asked for at T, and t_i < T < T_i. If the clone shows the
+//! change time of the walk, the file was the same from t_i to T_i, and so at T.
+//! If all do, and the names are those of the walk, the clone is the tree at T.
+//!
+//! What a walk was told from the kernel's memory was true at some time before
+//! t_i: the argument is the same, and where it was not true any more the clone
+//! differs.
+//!
+//! As soon as anything at all differs, or was made by hand from the original
+//! after T, the clone proves nothing ([`Built::proves_quiet`]) and the original is
+//! looked at again. That also covers a JuiceFS that does not keep change times.
+//! Hard links, which a clone parts, are joined again within the clone.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +34,7 @@ use crate::hash;
 use crate::manifest::TreePath;
 use crate::progress::Phase;
 use crate::tree::{self, Kind, Names, Stat};
-use crate::walk::{Branch, Visitor, walk};
+use crate::walk::{Branch, Node, Visitor, walk};
 use crate::workers;
 
 /// Names of one directory that are looked into by one task.
@@ -28,7 +47,7 @@ pub(super) fn inspect(work: &Work<'_>) -> Result<Built, CaptureError> {
     let maker = Maker::new(work, &Copy);
     let touched = mend(work, &payload, &maker, &findings)?;
     work.phases.begin(Phase::Hash);
-    read_what_is_new(work, &payload, &maker)?;
+    let mended = read_what_is_new(work, &payload, &maker)?;
     // Deepest first: a directory may be about to lock us out.
     for &branch in touched.iter().rev() {
         maker.finish_late(branch)?;
@@ -36,7 +55,8 @@ pub(super) fn inspect(work: &Work<'_>) -> Result<Built, CaptureError> {
     let mut built = maker.into_built()?;
     // Acknowledged metadata is durable with the metadata engine; what was made by
     // hand is data of our own.
-    built.durable = touched.is_empty();
+    built.durable = touched.is_empty() && !mended;
+    built.proves_quiet = findings.is_none() && !mended;
     Ok(built)
 }
 
@@ -51,6 +71,19 @@ struct Findings {
     undressed_directories: BTreeSet<u32>,
     /// Something that the original has not.
     surplus: Option<TreePath>,
+    /// Something changed between the walk and its clone, or change times are not
+    /// cloned.
+    aged: bool,
+}
+
+impl Findings {
+    fn is_none(&self) -> bool {
+        self.lost.is_empty()
+            && self.undressed.is_empty()
+            && self.undressed_directories.is_empty()
+            && self.surplus.is_none()
+            && !self.aged
+    }
 }
 
 struct Look<'t> {
@@ -99,6 +132,9 @@ impl Visitor for Look<'_> {
                 });
                 continue;
             }
+            if node.stat.ctime != stat.ctime {
+                self.note(|findings| findings.aged = true);
+            }
             let differs = !differences(&node.stat, &stat).is_empty();
             if let Some(directory) = node.directory {
                 enter.push((index, directory));
@@ -127,6 +163,7 @@ fn compare(work: &Work<'_>, payload: &OwnedFd) -> Result<Findings, CaptureError>
     if !differences(&work.tree.root, &stat).is_empty() {
         findings.undressed_directories.insert(0);
     }
+    findings.aged |= work.tree.root.ctime != stat.ctime;
     Ok(findings)
 }
 
@@ -196,57 +233,69 @@ fn open_both(
 ) -> Result<Option<(OwnedFd, OwnedFd)>, CaptureError> {
     let open = |root: &OwnedFd| match tree::open_below(root, branch.path.components()) {
         Ok(fd) => Ok(Some(fd)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(CaptureError::io(branch.path.clone(), "open", error)),
     };
     Ok(open(work.source)?.zip(open(payload)?))
 }
 
 /// Reads the clones of what changed since the parent: contents are hashed, texts
-/// of symlinks and attributes remembered.
+/// of symlinks and attributes remembered. Says whether it had to mend some.
+///
+/// JuiceFS gives a file no new time when its extended attributes change. Where a
+/// mount keeps some, those of every clone are read: most mounts keep none, and
+/// asking costs one round trip a file.
 fn read_what_is_new(
     work: &Work<'_>,
     payload: &OwnedFd,
     maker: &Maker<'_, Copy>,
-) -> Result<(), CaptureError> {
-    // Most mounts keep none, and asking costs one round trip a file.
-    let keeps_xattrs = tree::supports_xattrs(work.source).map_err(CaptureError::whole("read"))?;
+) -> Result<bool, CaptureError> {
     let mut tasks = Vec::new();
     let (mut files, mut bytes) = (0, 0);
     for (number, branch) in work.tree.branches.iter().enumerate() {
-        let new: Vec<usize> = (0..branch.nodes.len())
+        let wanted: Vec<usize> = (0..branch.nodes.len())
             .filter(|&at| {
-                let node = &branch.nodes[at];
-                let unknown = !work.plan.unchanged(branch.first + at);
-                unknown && (keeps_xattrs || matches!(node.stat.kind, Kind::File | Kind::Symlink))
+                let readable = matches!(branch.nodes[at].stat.kind, Kind::File | Kind::Symlink);
+                work.timeless_xattrs || (readable && !work.plan.unchanged(branch.first + at))
             })
             .filter(|&at| work.groups.leader(branch.first + at).is_none())
             .collect();
-        for &at in &new {
+        for &at in wanted.iter().filter(|&&at| !work.plan.unchanged(branch.first + at)) {
             if branch.nodes[at].stat.kind == Kind::File {
                 files += 1;
                 bytes += branch.nodes[at].stat.size;
             }
         }
-        tasks.extend(new.chunks(CHUNK).map(|part| (number, part.to_vec())));
+        tasks.extend(wanted.chunks(CHUNK).map(|part| (number, part.to_vec())));
     }
     work.progress.total(files, bytes);
+    if work.timeless_xattrs {
+        let xattrs =
+            tree::xattrs_open(payload).map_err(CaptureError::whole("read the clone of"))?;
+        maker.learn_xattrs(0, xattrs);
+    }
     let stop = AtomicBool::new(false);
+    let mended = AtomicBool::new(false);
     let failure = Mutex::new(None);
     workers::run(work.threads, tasks, |(number, part), _| {
         if stop.load(Ordering::Relaxed) {
             return;
         }
-        if let Err(error) = read_part(work, payload, maker, number, &part, keeps_xattrs) {
-            stop.store(true, Ordering::Relaxed);
-            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        match read_part(work, payload, maker, number, &part) {
+            Ok(some) => {
+                mended.fetch_or(some, Ordering::Relaxed);
+            }
+            Err(error) => {
+                stop.store(true, Ordering::Relaxed);
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            }
         }
     });
     if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         return Err(error);
     }
     maker.spread_to_groups();
-    Ok(())
+    Ok(mended.into_inner())
 }
 
 fn read_part(
@@ -255,52 +304,63 @@ fn read_part(
     maker: &Maker<'_, Copy>,
     number: usize,
     part: &[usize],
-    keeps_xattrs: bool,
-) -> Result<(), CaptureError> {
+) -> Result<bool, CaptureError> {
     if !work.progress.keep_going() {
         return Err(CaptureError::Stopped);
     }
     let branch = &work.tree.branches[number];
-    let Some((source, target)) = open_both(work, payload, branch)? else { return Ok(()) };
+    let Some((source, target)) = open_both(work, payload, branch)? else { return Ok(false) };
+    let mut mended = false;
     for &at in part {
         let (node, number) = (&branch.nodes[at], branch.first + at);
         let name = branch.name(node);
-        if maker.has_read(number) {
+        let failed = |error| CaptureError::io(branch.child(node), "read the clone of", error);
+        // Lost, and not made by hand: the original is gone as well.
+        let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        if !maker.has_read(number) {
+            match read_one(work, &target, maker, branch, node, number) {
+                Err(error) if gone(&error) => continue,
+                read => read.map_err(failed)?,
+            }
+        }
+        if !work.timeless_xattrs {
             continue;
         }
-        let failed = |error| CaptureError::io(branch.child(node), "read the clone of", error);
-        match node.stat.kind {
-            Kind::File => {
-                let file = match tree::open_file(&target, name) {
-                    Ok(file) => file,
-                    // Lost, and not made by hand: the original is gone as well.
-                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                    Err(error) => return Err(failed(error)),
-                };
-                let digest = hash::of_file(&file, node.stat.size, work.threads).map_err(failed)?;
-                maker.learn_hash(number, digest);
-                work.progress.advance(1, node.stat.size);
-            }
-            Kind::Symlink => match tree::read_link(&target, name) {
-                Ok(text) => maker.learn_target(number, text),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(failed(error)),
-            },
-            _ => {}
-        }
-        if keeps_xattrs {
-            let wanted = match tree::xattrs(&source, name) {
-                Ok(wanted) => wanted,
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(failed(error)),
-            };
-            let there = tree::xattrs(&target, name).map_err(failed)?;
-            if wanted == there {
-                maker.learn_xattrs(number, there);
-            } else {
+        let both = tree::xattrs(&target, name).and_then(|there| {
+            let as_in_parent = work.plan.unchanged(number) && maker.knows_xattrs(number, &there);
+            Ok(if as_in_parent { None } else { Some((tree::xattrs(&source, name)?, there)) })
+        });
+        match both {
+            Ok(None) => {}
+            Ok(Some((wanted, there))) if wanted == there => maker.learn_xattrs(number, there),
+            Ok(Some(_)) => {
                 maker.redress(&Named(&target, name), &source, branch, node, number)?;
+                mended = true;
             }
+            Err(error) if gone(&error) => {}
+            Err(error) => return Err(failed(error)),
         }
+    }
+    Ok(mended)
+}
+
+fn read_one(
+    work: &Work<'_>,
+    target: &OwnedFd,
+    maker: &Maker<'_, Copy>,
+    branch: &Branch,
+    node: &Node,
+    number: usize,
+) -> io::Result<()> {
+    let name = branch.name(node);
+    match node.stat.kind {
+        Kind::File => {
+            let file = tree::open_file(target, name)?;
+            maker.learn_hash(number, hash::of_file(&file, node.stat.size, work.threads)?);
+            work.progress.advance(1, node.stat.size);
+        }
+        Kind::Symlink => maker.learn_target(number, tree::read_link(target, name)?),
+        _ => {}
     }
     Ok(())
 }

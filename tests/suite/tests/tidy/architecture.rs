@@ -29,6 +29,7 @@ const READ_THE_CLOCK: &[(&str, &str)] = &[("jvs-repo/src/clock.rs", "is the cloc
 
 /// Modules that write to the standard streams.
 const PRINT: &[(&str, &str)] = &[
+    ("jvs-snapshot/src/engine/juicefs/program.rs", "hears what the program that it runs says"),
     ("jvs/src/command/demo.rs", "shows what the commands it ran have printed"),
     ("jvs/src/command/run.rs", "hands its streams to its child"),
     ("jvs/src/keeper.rs", "speaks to whoever started it"),
