@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::manifest::{Entry, EntryKind, TreePath};
 
 pub use error::CompareError;
-pub use files::{Trust, with_files};
-pub use manifests::with_manifest;
+pub use files::{Trust, with_chosen_files, with_files};
+pub use manifests::{with_chosen_manifest, with_manifest};
 
 /// In what a path differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -86,6 +86,15 @@ impl Difference {
             _ => (None, size),
         };
         Difference { path: path.clone(), aspects: vec![aspect], before, after }
+    }
+
+    /// Does the second have something here that would be lost with it? When it
+    /// was modified, or which other names it has, is not that.
+    pub fn has_what_the_first_has_not(&self) -> bool {
+        !self
+            .aspects
+            .iter()
+            .all(|aspect| matches!(aspect, Aspect::Removed | Aspect::Mtime | Aspect::Links))
     }
 
     /// Does anything but its modification time differ?

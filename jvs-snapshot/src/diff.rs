@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jvs_repo::store::Store;
 
+use crate::chosen::Chosen;
 use crate::compare::{self, Difference, Trust};
 use crate::error::SnapshotError;
 use crate::progress::Progress;
@@ -37,4 +38,17 @@ pub fn since(
 ) -> Result<Vec<Difference>, SnapshotError> {
     let manifest = proven_manifest(store, before)?;
     compare::with_files(manifest, worktree, Trust::Hints, progress).map_err(compared(before))
+}
+
+/// As [`since`], but only of what is chosen.
+pub fn since_of(
+    store: &dyn Store,
+    before: &Ready,
+    worktree: &Path,
+    chosen: &Chosen,
+    progress: &dyn Progress,
+) -> Result<Vec<Difference>, SnapshotError> {
+    let manifest = proven_manifest(store, before)?;
+    compare::with_chosen_files(manifest, worktree, chosen, Trust::Hints, progress)
+        .map_err(compared(before))
 }

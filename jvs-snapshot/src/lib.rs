@@ -13,6 +13,7 @@
 mod aside;
 mod capture_error;
 pub mod catalog;
+pub mod chosen;
 pub mod compare;
 pub mod descriptor;
 pub mod diff;

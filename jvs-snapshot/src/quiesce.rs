@@ -187,6 +187,13 @@ impl Visitor for Comparison<'_> {
         Memory::IsNotAsked.stat(dir, name)
     }
 
+    fn names(&self, path: &TreePath, dir: &OwnedFd) -> std::io::Result<Names> {
+        match &self.before.chosen {
+            Some(chosen) => chosen.names(path, dir),
+            None => tree::list(dir),
+        }
+    }
+
     fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
         let branch = &self.before.branches[*place as usize];
         for node in &branch.nodes {

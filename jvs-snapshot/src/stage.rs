@@ -20,6 +20,7 @@ use jvs_repo::clock::Clock;
 use jvs_repo::config::{Consistency, Engine as Policy};
 
 pub use crate::capture_error::CaptureError;
+use crate::chosen::Chosen;
 use crate::engine::{self, Built, EngineName, PAYLOAD, Work};
 use crate::fidelity::{self, Degraded};
 use crate::hash::Digest;
@@ -58,6 +59,8 @@ pub struct Options {
     pub consistency: Consistency,
     /// Reads everything, whatever the parent's manifest says.
     pub full: bool,
+    /// Only those paths, and the directories above them.
+    pub only: Option<Chosen>,
     /// Instead of as many as there are processors.
     pub threads: Option<usize>,
     /// Instead of `juicefs` on the search path.
@@ -70,6 +73,7 @@ impl Default for Options {
             engine: Policy::Auto,
             consistency: Consistency::Quiesced,
             full: false,
+            only: None,
             threads: None,
             juicefs_program: None,
         }
@@ -180,7 +184,8 @@ impl<'c> Capture<'c> {
         // What another host wrote a moment ago made the first attempt fail; the
         // second must not begin with the same memories.
         let memory = if attempt == 1 { Memory::WillDo } else { Memory::IsNotAsked };
-        let before = Tree::read_with(self.threads, &self.source, memory)?;
+        let before =
+            Tree::read_with(self.threads, &self.source, self.options.only.as_ref(), memory)?;
         let moment = self.settle(&manifest, &before, begun).map_err(&created)?;
 
         phases.begin(Phase::Plan);

@@ -19,8 +19,8 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
-    self as fs, AtFlags, FileType, Gid, Mode, OFlags, RawDir, RawMode, SeekFrom, StatxFlags,
-    Timespec, Timestamps, Uid, XattrFlags,
+    self as fs, AtFlags, FileType, Gid, Mode, OFlags, RawDir, RawMode, RenameFlags, SeekFrom,
+    StatxFlags, Timespec, Timestamps, Uid, XattrFlags,
 };
 use rustix::io::Errno;
 
@@ -146,6 +146,12 @@ pub fn open_root(path: &Path) -> io::Result<OwnedFd> {
     Ok(fs::open(path, flags, Mode::empty())?)
 }
 
+/// As [`open_root`], where the path is a user's own word, symlinks and all.
+pub fn open_root_by_any_path(path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(fs::open(path, flags, Mode::empty())?)
+}
+
 /// Opens the directory `name` in `dir`.
 pub fn open_directory(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -214,6 +220,21 @@ pub fn rename(dir: impl AsFd, name: &[u8], to_dir: impl AsFd, to_name: &[u8]) ->
     Ok(fs::renameat(dir, name, to_dir, to_name)?)
 }
 
+/// Swaps two names in one step.
+pub fn exchange(dir: impl AsFd, name: &[u8], to_dir: impl AsFd, to_name: &[u8]) -> io::Result<()> {
+    Ok(fs::renameat_with(dir, name, to_dir, to_name, RenameFlags::EXCHANGE)?)
+}
+
+/// Renames to a name that is not there.
+pub fn rename_new(
+    dir: impl AsFd,
+    name: &[u8],
+    to_dir: impl AsFd,
+    to_name: &[u8],
+) -> io::Result<()> {
+    Ok(fs::renameat_with(dir, name, to_dir, to_name, RenameFlags::NOREPLACE)?)
+}
+
 /// Removes a name that is not a directory.
 pub fn unlink(dir: impl AsFd, name: &[u8]) -> io::Result<()> {
     Ok(fs::unlinkat(dir, name, AtFlags::empty())?)
@@ -261,6 +282,14 @@ impl Names {
                 self.bytes[start as usize..start as usize + usize::from(length)].cmp(name)
             })
             .ok()
+    }
+
+    /// Some names, whatever their order.
+    pub fn of(some: &[&[u8]]) -> io::Result<Self> {
+        let mut names = Names::default();
+        some.iter().try_for_each(|name| names.push(name))?;
+        names.sort();
+        Ok(names)
     }
 
     fn push(&mut self, name: &[u8]) -> io::Result<()> {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::chosen::Chosen;
 use crate::manifest::{MAX_DEPTH, TreePath};
 use crate::tree::{self, Kind, Names, Stat};
 use crate::workers;
@@ -111,6 +112,11 @@ pub(crate) trait Visitor: Sync {
         tree::stat(dir, name)
     }
 
+    /// Which names of the open directory `path` there are to look at.
+    fn names(&self, _path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
+        tree::list(dir)
+    }
+
     /// All names of a directory, before any of them is looked at.
     fn listed(&self, place: &Self::Place, path: &TreePath, names: &Arc<Names>);
 
@@ -170,7 +176,7 @@ pub(crate) fn walk<V: Visitor>(
                 (None, Some(parent), Some((_, name))) => tree::open_directory(parent, name),
                 _ => return,
             };
-            let entered = opened.and_then(|fd| tree::list(&fd).map(|names| (fd, names)));
+            let entered = opened.and_then(|fd| visitor.names(&path, &fd).map(|names| (fd, names)));
             match entered {
                 Ok((fd, names)) => {
                     let names = Arc::new(names);
@@ -305,9 +311,12 @@ pub(crate) struct Tree {
     pub(crate) branches: Vec<Branch>,
     /// Names in all, the root included.
     pub(crate) nodes: usize,
+    /// Nothing else was looked at, if not all of it was.
+    pub(crate) chosen: Option<Chosen>,
 }
 
-struct Collector {
+struct Collector<'c> {
+    chosen: Option<&'c Chosen>,
     branches: Mutex<Vec<Collected>>,
     memory: Memory,
     /// How often, in all, to look again for what is listed and not there.
@@ -338,8 +347,12 @@ struct Collected {
     parts: Vec<Vec<Node>>,
 }
 
-impl Visitor for Collector {
+impl Visitor for Collector<'_> {
     type Place = u32;
+
+    fn names(&self, path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
+        self.chosen.map_or_else(|| tree::list(dir), |chosen| chosen.names(path, dir))
+    }
 
     /// The kernel also remembers which file a name stands for, and there is no way
     /// to ask it not to. Where another host has put a new file in its place, the
@@ -396,12 +409,23 @@ impl Visitor for Collector {
 impl Tree {
     /// Walks the tree below `root`.
     pub(crate) fn read(threads: usize, root: impl AsFd) -> Result<Self, WalkError> {
-        Self::read_with(threads, root, Memory::WillDo)
+        Self::read_some(threads, root, None)
+    }
+
+    /// As [`Tree::read`], but only what is chosen and the directories above it:
+    /// nothing else is listed or looked at.
+    pub(crate) fn read_some(
+        threads: usize,
+        root: impl AsFd,
+        chosen: Option<&Chosen>,
+    ) -> Result<Self, WalkError> {
+        Self::read_with(threads, root, chosen, Memory::WillDo)
     }
 
     pub(crate) fn read_with(
         threads: usize,
         root: impl AsFd,
+        chosen: Option<&Chosen>,
         memory: Memory,
     ) -> Result<Self, WalkError> {
         let unreadable =
@@ -409,7 +433,8 @@ impl Tree {
         let fd = tree::open_directory(root, b".").map_err(unreadable)?;
         let stat = memory.stat(&fd, b".").map_err(unreadable)?;
         let branches = Mutex::new(vec![Collected::default()]);
-        let collector = Collector { branches, memory, patience: AtomicU32::new(LOOKS_AGAIN) };
+        let collector =
+            Collector { chosen, branches, memory, patience: AtomicU32::new(LOOKS_AGAIN) };
         walk(threads, fd, 0, &collector)?;
         let collected = collector.branches.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut nodes = 1;
@@ -437,7 +462,7 @@ impl Tree {
                 (branch.number, branch.stat) = (number, stat);
             }
         }
-        Ok(Tree { root: stat, branches, nodes })
+        Ok(Tree { root: stat, branches, nodes, chosen: chosen.cloned() })
     }
 
     /// Every node in the bytewise order of paths, with its number.

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::error::CompareError;
 use super::manifests::Groups;
 use super::{Aspect, Difference, size_of};
+use crate::chosen::{Chosen, Lies};
 use crate::hash;
 use crate::manifest::{Device, Entry, EntryKind, Hints, ManifestReader, TreePath};
 use crate::progress::Progress;
@@ -39,17 +40,45 @@ struct Pair {
 /// Tells what differs between a manifest and the files below `root`, in the
 /// order of paths: what is *added* is in the files and not in the manifest.
 pub fn with_files<R: Read>(
+    manifest: ManifestReader<R>,
+    root: &Path,
+    trust: Trust,
+    progress: &dyn Progress,
+) -> Result<Vec<Difference>, CompareError> {
+    compare(manifest, root, None, trust, progress)
+}
+
+/// As [`with_files`], but only of what is chosen: no other file is looked at.
+/// Which names a file shares is not compared, because some may not be chosen.
+pub fn with_chosen_files<R: Read>(
+    manifest: ManifestReader<R>,
+    root: &Path,
+    chosen: &Chosen,
+    trust: Trust,
+    progress: &dyn Progress,
+) -> Result<Vec<Difference>, CompareError> {
+    let mut differences = compare(manifest, root, Some(chosen), trust, progress)?;
+    differences.retain_mut(|difference| {
+        difference.aspects.retain(|aspect| *aspect != Aspect::Links);
+        !difference.aspects.is_empty()
+    });
+    Ok(differences)
+}
+
+fn compare<R: Read>(
     mut manifest: ManifestReader<R>,
     root: &Path,
+    chosen: Option<&Chosen>,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, CompareError> {
     let threads = workers::processors();
     let at_root = |source| CompareError::Io { path: TreePath::root(), source };
     let root = tree::open_root(root).map_err(at_root)?;
-    let files = Tree::read(threads, &root).map_err(CompareError::Walk)?;
+    let files = Tree::read_some(threads, &root, chosen).map_err(CompareError::Walk)?;
     let mut pass = Pass {
         root,
+        chosen,
         threads,
         trust,
         progress,
@@ -97,6 +126,7 @@ pub fn with_files<R: Read>(
 
 struct Pass<'p> {
     root: OwnedFd,
+    chosen: Option<&'p Chosen>,
     threads: usize,
     trust: Trust,
     progress: &'p dyn Progress,
@@ -107,11 +137,21 @@ struct Pass<'p> {
 }
 
 impl Pass<'_> {
+    fn is_meant(&self, path: &TreePath) -> bool {
+        self.chosen.is_none_or(|chosen| chosen.lies(path) == Lies::Inside)
+    }
+
     fn only(&mut self, path: &TreePath, aspect: Aspect, size: Option<u64>) {
+        if !self.is_meant(path) {
+            return;
+        }
         self.differences.push(Difference::only(path, aspect, size));
     }
 
     fn both(&mut self, entry: Entry, hints: Option<Hints>, stat: Stat) {
+        if !self.is_meant(&entry.path) {
+            return;
+        }
         let expected = self.expected_groups.of(&entry);
         let found = self.found_groups.of(&entry.path, &stat);
         let untouched = hints

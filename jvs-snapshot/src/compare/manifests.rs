@@ -1,10 +1,11 @@
 //! A manifest against another manifest.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::{Aspect, Difference, aspects, size_of};
+use crate::chosen::{Chosen, Lies};
 use crate::manifest::{Entry, ManifestError, ManifestReader, TreePath};
 
 /// The first path of each link group: two trees have the same groups if each
@@ -22,25 +23,60 @@ impl Groups {
     }
 }
 
-struct Side<R: Read> {
+struct Side<'c, R: Read> {
     reader: ManifestReader<R>,
+    only: Option<&'c Only<'c>>,
     groups: Groups,
     next: Option<(Entry, Option<TreePath>)>,
 }
 
-impl<R: Read> Side<R> {
-    fn open(reader: ManifestReader<R>) -> Result<Self, ManifestError> {
-        let mut side = Side { reader, groups: Groups::default(), next: None };
+impl<'c, R: Read> Side<'c, R> {
+    fn open(reader: ManifestReader<R>, only: Option<&'c Only<'c>>) -> Result<Self, ManifestError> {
+        let mut side = Side { reader, only, groups: Groups::default(), next: None };
         side.advance()?;
         Ok(side)
     }
 
     fn advance(&mut self) -> Result<Option<(Entry, Option<TreePath>)>, ManifestError> {
-        let next = self.reader.read()?.map(|(entry, _)| {
-            let group = self.groups.of(&entry);
-            (entry, group)
-        });
+        let mut next = None;
+        while let Some((mut entry, _)) = self.reader.read()? {
+            if self.only.is_none_or(|only| only.admits(&mut entry)) {
+                let group = self.groups.of(&entry);
+                next = Some((entry, group));
+                break;
+            }
+        }
         Ok(std::mem::replace(&mut self.next, next))
+    }
+}
+
+/// What a copy of some paths has of a manifest.
+struct Only<'c> {
+    chosen: &'c Chosen,
+    /// Link groups with two chosen names or more: one name alone is no group.
+    groups: HashSet<u64>,
+}
+
+impl<'c> Only<'c> {
+    fn of<R: Read>(
+        mut manifest: ManifestReader<R>,
+        chosen: &'c Chosen,
+    ) -> Result<Self, ManifestError> {
+        let (mut seen, mut groups) = (HashSet::new(), HashSet::new());
+        while let Some((entry, _)) = manifest.read()? {
+            if let Some(group) = entry.link_group
+                && chosen.lies(&entry.path) == Lies::Inside
+                && !seen.insert(group)
+            {
+                groups.insert(group);
+            }
+        }
+        Ok(Only { chosen, groups })
+    }
+
+    fn admits(&self, entry: &mut Entry) -> bool {
+        entry.link_group = entry.link_group.filter(|group| self.groups.contains(group));
+        self.chosen.lies(&entry.path) != Lies::Outside
     }
 }
 
@@ -48,9 +84,29 @@ impl<R: Read> Side<R> {
 pub fn with_manifest<A: Read, B: Read>(
     before: ManifestReader<A>,
     after: ManifestReader<B>,
+    each: impl FnMut(Difference),
+) -> Result<(), ManifestError> {
+    side_by_side(Side::open(before, None)?, Side::open(after, None)?, each)
+}
+
+/// As [`with_manifest`], where `after` is of a copy that has only what is chosen
+/// and the directories above it. `again` reads the same manifest as `before`.
+pub fn with_chosen_manifest<A: Read, B: Read>(
+    before: ManifestReader<A>,
+    again: ManifestReader<A>,
+    after: ManifestReader<B>,
+    chosen: &Chosen,
+    each: impl FnMut(Difference),
+) -> Result<(), ManifestError> {
+    let only = Only::of(again, chosen)?;
+    side_by_side(Side::open(before, Some(&only))?, Side::open(after, None)?, each)
+}
+
+fn side_by_side<A: Read, B: Read>(
+    mut a: Side<'_, A>,
+    mut b: Side<'_, B>,
     mut each: impl FnMut(Difference),
 ) -> Result<(), ManifestError> {
-    let (mut a, mut b) = (Side::open(before)?, Side::open(after)?);
     loop {
         let order = match (&a.next, &b.next) {
             (None, None) => return Ok(()),

@@ -24,9 +24,11 @@ use rustix::io::Errno;
 
 use super::{Built, Engine, EngineName, PAYLOAD, Work};
 use crate::capture_error::CaptureError;
+use crate::chosen::{Chosen, Lies};
+use crate::manifest::TreePath;
 use crate::mount_counters::{self, BUFFERED_BYTES};
 use crate::progress::Phase;
-use crate::tree;
+use crate::tree::{self, Kind};
 
 /// Clones in a row before one that is interrupted each time is given up.
 const ATTEMPTS: usize = 5;
@@ -78,38 +80,106 @@ impl Engine for JuiceFs {
 
     fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
         let buffered = mount_counters::read(&self.mount.point, BUFFERED_BYTES);
-        self.clone_tree(work)?;
+        match &work.tree.chosen {
+            Some(chosen) => self.clone_some(work, chosen)?,
+            None => self.clone_tree(work)?,
+        }
         work.phases.begin(Phase::Fidelity);
         let mut built = inspect::inspect(work)?;
-        built.proves_quiet &= buffered == Some(0);
+        // What is above chosen paths is made by hand, and proves nothing.
+        built.proves_quiet &= buffered == Some(0) && work.tree.chosen.is_none();
         Ok(built)
     }
 }
 
+/// What one request clones.
+struct Job<'j> {
+    source: u64,
+    source_parent: u64,
+    from: PathBuf,
+    target: &'j OwnedFd,
+    name: &'j [u8],
+}
+
 impl JuiceFs {
     fn clone_tree(&self, work: &Work<'_>) -> Result<(), CaptureError> {
-        let mut answer = self.by_control_file(work);
+        let opened = CaptureError::whole("clone");
+        let parent = tree::open_directory(work.source, b"..")
+            .and_then(|parent| tree::stat_open(&parent))
+            .map_err(&opened)?;
+        // Across the mount's root only the program finds its way.
+        let inside = parent.filesystem == work.tree.root.filesystem;
+        let job = Job {
+            source: work.tree.root.inode,
+            source_parent: if inside { parent.inode } else { 0 },
+            from: tree::path_of_open(work.source).map_err(&opened)?,
+            target: work.staging,
+            name: PAYLOAD.as_bytes(),
+        };
+        self.clone_one(work, &job)
+    }
+
+    /// Clones each chosen path into directories that are made by hand. What is
+    /// neither a file nor a directory is left to the look at the result.
+    fn clone_some(&self, work: &Work<'_>, chosen: &Chosen) -> Result<(), CaptureError> {
+        let failed = |path: &TreePath| {
+            let path = path.clone();
+            move |error| CaptureError::io(path, "clone", error)
+        };
+        let root = TreePath::root();
+        tree::make_directory(work.staging, PAYLOAD.as_bytes()).map_err(failed(&root))?;
+        let payload =
+            tree::open_directory(work.staging, PAYLOAD.as_bytes()).map_err(failed(&root))?;
+        let source = tree::path_of_open(work.source).map_err(failed(&root))?;
+        // A walk numbers a directory before those in it.
+        for branch in &work.tree.branches {
+            if chosen.lies(&branch.path) == Lies::Inside {
+                continue;
+            }
+            let failed = failed(&branch.path);
+            let target = tree::open_below(&payload, branch.path.components()).map_err(failed)?;
+            for node in &branch.nodes {
+                let (path, name) = (branch.child(node), branch.name(node));
+                let inside = chosen.lies(&path) == Lies::Inside;
+                match node.stat.kind {
+                    Kind::Directory if !inside => tree::make_directory(&target, name)
+                        .map_err(|error| CaptureError::io(path, "make the directory", error))?,
+                    Kind::Directory | Kind::File => {
+                        let (source_parent, from) =
+                            (branch.stat.inode, source.join(path.as_path()));
+                        let source = node.stat.inode;
+                        let job = Job { source, source_parent, from, target: &target, name };
+                        self.clone_one(work, &job)?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn clone_one(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), CaptureError> {
+        let mut answer = self.by_control_file(work, job);
         for _ in 1..ATTEMPTS {
             // Seen with SQLite under load: EINTR, although nobody interrupted. A
             // clone shows itself only when it is complete; should this one have,
             // it is in the way of the next.
             let Err(control::Refusal::Failed(Errno::INTR)) = answer else { break };
-            tree::remove(work.staging, PAYLOAD.as_bytes())
+            tree::remove(job.target, job.name)
                 .map_err(CaptureError::whole("remove the interrupted clone of"))?;
-            answer = self.by_control_file(work);
+            answer = self.by_control_file(work, job);
         }
         match answer {
             Ok(()) => Ok(()),
             Err(control::Refusal::Failed(error)) => Err(CaptureError::CloneFailed(error.into())),
             Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
-            Err(control::Refusal::NotSpoken(control)) => {
-                program::run(&self.program, work).map_err(|failure| match failure {
+            Err(control::Refusal::NotSpoken(control)) => program::run(&self.program, job, work)
+                .map_err(|failure| match failure {
                     program::Failure::Stopped => CaptureError::Stopped,
                     program::Failure::Told(program) => {
                         CaptureError::CloneRefused { control, program }
                     }
-                })
-            }
+                }),
         }
     }
 
@@ -123,20 +193,16 @@ impl JuiceFs {
         }
     }
 
-    fn by_control_file(&self, work: &Work<'_>) -> Result<(), control::Refusal> {
+    fn by_control_file(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::Refusal> {
         let not_spoken = |error: io::Error| control::Refusal::NotSpoken(error.to_string());
-        let parent = tree::open_directory(work.source, b"..")
-            .and_then(|parent| tree::stat_open(&parent))
-            .map_err(not_spoken)?;
-        let staging = tree::stat_open(work.staging).map_err(not_spoken)?;
-        if parent.filesystem != work.tree.root.filesystem {
+        if job.source_parent == 0 {
             return Err(control::Refusal::NotSpoken("the worktree is the mount's root".to_owned()));
         }
         let request = control::Clone {
-            source: work.tree.root.inode,
-            source_parent: parent.inode,
-            target_parent: staging.inode,
-            name: PAYLOAD,
+            source: job.source,
+            source_parent: job.source_parent,
+            target_parent: tree::stat_open(job.target).map_err(not_spoken)?.inode,
+            name: job.name,
             threads: u8::try_from(work.threads).unwrap_or(u8::MAX),
         };
         let file = self.open_control().map_err(not_spoken)?;

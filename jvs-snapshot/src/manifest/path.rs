@@ -1,5 +1,6 @@
 //! A path below a payload's root, in whatever bytes its names have.
 
+use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -109,6 +110,13 @@ impl TreePath {
     }
 }
 
+/// As its bytes, in whose order paths are.
+impl Borrow<[u8]> for TreePath {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 fn is_plain(name: &[u8]) -> bool {
     !name.is_empty()
         && name != b"."
@@ -117,8 +125,8 @@ fn is_plain(name: &[u8]) -> bool {
         && !name.iter().any(|&byte| byte == 0 || byte == b'/')
 }
 
-/// Bytes that are not printable are escaped, so that a name with a newline stays
-/// on its line; the root is `.`.
+/// Bytes that are not printable are escaped, and so is the backslash: a name with a
+/// newline stays on its line, and no two names look the same. The root is `.`.
 impl fmt::Display for TreePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_root() {
@@ -126,7 +134,7 @@ impl fmt::Display for TreePath {
         }
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
-                if c.is_control() {
+                if c.is_control() || c == '\\' {
                     write!(f, "{}", c.escape_default())?;
                 } else {
                     write!(f, "{c}")?;

@@ -32,7 +32,7 @@ pub(super) struct Clone<'n> {
     pub(super) source: u64,
     pub(super) source_parent: u64,
     pub(super) target_parent: u64,
-    pub(super) name: &'n str,
+    pub(super) name: &'n [u8],
     pub(super) threads: u8,
 }
 
@@ -43,7 +43,7 @@ impl Clone<'_> {
             body.extend_from_slice(&inode.to_be_bytes());
         }
         body.push(self.name.len() as u8);
-        body.extend_from_slice(self.name.as_bytes());
+        body.extend_from_slice(self.name);
         body.extend_from_slice(&0_u16.to_be_bytes());
         body.extend_from_slice(&[KEEP_ATTRIBUTES, self.threads]);
         let mut bytes = CLONE.to_be_bytes().to_vec();
@@ -156,7 +156,7 @@ mod tests {
             source: 2,
             source_parent: 1,
             target_parent: 0x0102,
-            name: "payload",
+            name: b"payload",
             threads: 4,
         };
         let mut expected = vec![0, 0, 3, 238, 0, 0, 0, 36];

@@ -1,7 +1,9 @@
 //! The `juicefs` program, for a mount whose control file does not understand us.
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,7 +11,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 
-use super::super::{PAYLOAD, Work};
+use super::super::Work;
+use super::Job;
 use crate::tree;
 
 /// Between two looks at the program.
@@ -31,12 +34,11 @@ pub(super) enum Failure {
 
 /// Runs the program to its end, or ends it. Whatever it started ends with it; the
 /// mount gives up a clone that nobody waits for.
-pub(super) fn run(program: &Path, work: &Work<'_>) -> Result<(), Failure> {
+pub(super) fn run(program: &Path, job: &Job<'_>, work: &Work<'_>) -> Result<(), Failure> {
     let told = |error: io::Error| Failure::Told(error.to_string());
-    let source = tree::path_of_open(work.source).map_err(told)?;
-    let target = tree::path_of_open(work.staging).map_err(told)?.join(PAYLOAD);
+    let target = tree::path_of_open(job.target).map_err(told)?.join(OsStr::from_bytes(job.name));
     let mut command = Command::new(program);
-    command.args(["clone", "--preserve"]).arg(source).arg(target);
+    command.args(["clone", "--preserve"]).arg(&job.from).arg(target);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.process_group(0).spawn().map_err(|error| {
         Failure::Told(match error.kind() {

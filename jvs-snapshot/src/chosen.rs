@@ -1,0 +1,132 @@
+//! Some paths of a tree, where not all of it is meant.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::ops::Bound;
+use std::os::fd::AsFd;
+
+use crate::manifest::TreePath;
+use crate::tree::{self, Names};
+
+/// Paths, each with everything below it. None is the root, and none is below
+/// another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen(BTreeSet<TreePath>);
+
+/// Where a path lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lies {
+    /// It is chosen, or below what is.
+    Inside,
+    /// A directory that holds something chosen.
+    Above,
+    /// Neither.
+    Outside,
+}
+
+impl Chosen {
+    /// What `paths` mean together; nothing if there are none, or if the root is
+    /// one of them: then it is the whole tree.
+    pub fn new(paths: impl IntoIterator<Item = TreePath>) -> Option<Self> {
+        let all: BTreeSet<TreePath> = paths.into_iter().collect();
+        if all.is_empty() || all.contains(&TreePath::root()) {
+            return None;
+        }
+        let covered = |path: &TreePath| ancestors(path).skip(1).any(|above| all.contains(&above));
+        Some(Chosen(all.iter().filter(|path| !covered(path)).cloned().collect()))
+    }
+
+    /// The paths, sorted.
+    pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
+        self.0.iter()
+    }
+
+    pub(crate) fn lies(&self, path: &TreePath) -> Lies {
+        if ancestors(path).any(|above| self.0.contains(&above)) {
+            Lies::Inside
+        } else if self.below(path).next().is_some() {
+            Lies::Above
+        } else {
+            Lies::Outside
+        }
+    }
+
+    /// The chosen paths below a directory.
+    fn below(&self, directory: &TreePath) -> impl Iterator<Item = &TreePath> {
+        let mut prefix = directory.as_bytes().to_vec();
+        if !prefix.is_empty() {
+            prefix.push(b'/');
+        }
+        self.0
+            .range::<[u8], _>((Bound::Excluded(prefix.as_slice()), Bound::Unbounded))
+            .take_while(move |path| path.as_bytes().starts_with(&prefix))
+    }
+
+    /// The names in the open directory `path` that matter, as far as they are
+    /// there: all of them inside, and only those on the way above.
+    pub(crate) fn names(&self, path: &TreePath, dir: impl AsFd) -> io::Result<Names> {
+        if self.lies(path) == Lies::Inside {
+            return tree::list(dir);
+        }
+        let depth = path.components().count();
+        let wanted: BTreeSet<&[u8]> =
+            self.below(path).filter_map(|chosen| chosen.components().nth(depth)).collect();
+        let mut there = Vec::new();
+        for name in wanted {
+            match tree::stat(&dir, name) {
+                Ok(_) => there.push(name),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Names::of(&there)
+    }
+}
+
+/// A path and those above it, the root excluded.
+fn ancestors(path: &TreePath) -> impl Iterator<Item = TreePath> {
+    let start = (!path.is_root()).then(|| path.clone());
+    std::iter::successors(start, |path| {
+        path.split().map(|(above, _)| above).filter(|above| !above.is_root())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> TreePath {
+        TreePath::new(text.as_bytes().to_vec()).expect("plain")
+    }
+
+    fn chosen(paths: &[&str]) -> Option<Chosen> {
+        Chosen::new(paths.iter().map(|text| path(text)))
+    }
+
+    #[test]
+    fn what_is_below_a_chosen_path_is_chosen_with_it() {
+        let some = chosen(&["a/b", "a-b/c", "a/b/c", "d", "d"]).expect("some");
+        let paths: Vec<String> = some.paths().map(ToString::to_string).collect();
+        assert_eq!(paths, ["a-b/c", "a/b", "d"]);
+        assert_eq!(chosen(&[]), None);
+        assert_eq!(chosen(&["a", ""]), None, "the root is the whole tree");
+    }
+
+    #[test]
+    fn a_path_is_inside_above_or_outside() {
+        let some = chosen(&["a/b", "a-b/c"]).expect("some");
+        for (text, lies) in [
+            ("", Lies::Above),
+            ("a", Lies::Above),
+            ("a/b", Lies::Inside),
+            ("a/b/c/d", Lies::Inside),
+            ("a/bc", Lies::Outside),
+            ("a-", Lies::Outside),
+            ("a-b", Lies::Above),
+            ("a-b/d", Lies::Outside),
+            ("z", Lies::Outside),
+        ] {
+            assert_eq!(some.lies(&path(text)), lies, "{text}");
+        }
+    }
+}
