@@ -12,6 +12,7 @@ use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::quarantine;
 use jvs_repo::record::format::Format;
 use jvs_repo::record::worktree::{self, Isolation, WorktreeRecord};
 use jvs_repo::store::{Kind, RepoPath};
@@ -183,7 +184,9 @@ impl Hand<'_, '_, '_> {
             Remedy::MakeDirectory(path) => self.make_dir(path).map_err(text),
             Remedy::RewriteFormat { replace } => self.rewrite_format(*replace).map_err(text),
             Remedy::Rebuild(rebuild) => self.rebuild(rebuild),
-            Remedy::Quarantine { path } => self.quarantine(path).map_err(text),
+            Remedy::Quarantine { path } => {
+                quarantine::set_aside(self.store(), self.op, path).map(drop).map_err(text)
+            }
             Remedy::Migrate(worktree) => self.migrate(worktree),
             Remedy::Free(worktree) => self.free(worktree),
             Remedy::Unfreeze(worktree) => {
@@ -253,23 +256,7 @@ impl Hand<'_, '_, '_> {
 
     /// The empty directory that this repair sets things aside in.
     fn aside(&self) -> io::Result<RepoPath> {
-        let dir = layout::quarantined(self.op);
-        self.make_dir(&dir)?;
-        Ok(dir)
-    }
-
-    /// Sets something aside. What another doctor put in its place meanwhile is
-    /// not what was found, and is put back.
-    fn quarantine(&self, path: &RepoPath) -> io::Result<()> {
-        let before = self.store().stat(path)?;
-        let to = self.aside()?.child(path.split().1)?;
-        self.store().rename_new(path, &to)?;
-        let moved = self.store().stat(&to)?;
-        if (moved.inode, moved.kind) != (before.inode, before.kind) {
-            self.store().rename_new(&to, path)?;
-            return Err(io::Error::other("somebody else is mending it"));
-        }
-        self.store().sync_dir(&path.parent())
+        quarantine::make(self.store(), self.op)
     }
 
     /// Sets something aside that is certainly no directory: a rename over a file

@@ -278,6 +278,11 @@ pub fn quarantined(op: OpNonce) -> RepoPath {
     quarantine().plain_child(&op.to_string())
 }
 
+/// Files that were set aside, under a name that nothing swaps any more.
+pub fn quarantined_files(dir: &RepoPath) -> RepoPath {
+    dir.plain_child("files")
+}
+
 /// What the last probe of the mount came to.
 pub fn probe_verdict() -> RepoPath {
     control("probe.json")

@@ -30,6 +30,7 @@ pub mod name;
 pub mod nursery;
 pub mod probe;
 pub mod proc;
+pub mod quarantine;
 pub mod record;
 pub mod repo;
 pub mod store;
