@@ -127,9 +127,10 @@ impl Memory {
                 Some(StagingName::Snapshot(bound)) if bound.worktree == *worktree => {
                     memory.token(bound.epoch, bound.token);
                 }
-                Some(StagingName::Restore { worktree: of, epoch, token, .. })
-                    if of == *worktree =>
-                {
+                Some(
+                    StagingName::Restore { worktree: of, epoch, token, .. }
+                    | StagingName::Swap { worktree: of, epoch, token, .. },
+                ) if of == *worktree => {
                     memory.token(epoch, token);
                 }
                 _ => {}

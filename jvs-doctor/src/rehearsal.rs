@@ -17,7 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jvs_repo::store::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
+use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::trees::Trees;
+use jvs_snapshot::{Ready, SnapshotError};
 use rustix::io::Errno;
 
 use crate::patient::Payloads;
@@ -423,6 +426,20 @@ fn not_a_file(path: &RepoPath) -> io::Error {
 impl Trees for Rehearsal<'_> {
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
         self.remove_entry(&mut self.stage(), tree).map(drop)
+    }
+
+    fn strays(
+        &self,
+        tree: &RepoPath,
+        chosen: Option<&Chosen>,
+        snapshots: &[Ready],
+    ) -> Result<Vec<TreePath>, SnapshotError> {
+        let real = self.on_disk(&self.stage(), tree);
+        let changed = || io::Error::other("it was changed in this rehearsal");
+        match real.and_then(|real| real.map_err(|_| changed())) {
+            Ok(real) => self.payloads.strays(&real, chosen, snapshots),
+            Err(source) => Err(SnapshotError::Io { doing: format!("compare {tree}"), source }),
+        }
     }
 }
 

@@ -67,6 +67,15 @@ pub enum SnapshotError {
         /// Which file.
         path: String,
     },
+    /// Something in the worktree is in the way of a path.
+    InTheWay {
+        /// What.
+        path: String,
+        /// Why.
+        problem: String,
+        /// It would lead out of the worktree.
+        leads_out: bool,
+    },
     /// There is no tag of that name.
     NoSuchTag {
         /// The tag.
@@ -157,6 +166,7 @@ impl fmt::Display for SnapshotError {
             SnapshotError::NoSuchPath { id, path } => {
                 write!(f, "there is no '{path}' in snapshot {id}")
             }
+            SnapshotError::InTheWay { path, problem, .. } => write!(f, "{path} {problem}"),
             SnapshotError::NoSuchTag { tag } => write!(f, "there is no tag '{tag}'"),
             SnapshotError::TagExists { tag, id } => {
                 write!(f, "tag '{tag}' is there and stands for {id}")
@@ -193,6 +203,8 @@ impl Coded for SnapshotError {
             | SnapshotError::NoSuchTag { .. }
             | SnapshotError::NoSuchPath { .. } => Code::NotFound,
             SnapshotError::Ambiguous { .. } | SnapshotError::Invalid { .. } => Code::Usage,
+            SnapshotError::InTheWay { leads_out: true, .. } => Code::PathEscape,
+            SnapshotError::InTheWay { leads_out: false, .. } => Code::Usage,
             SnapshotError::Corrupt { .. } => Code::DescriptorCorrupt,
             SnapshotError::Broken { .. } => Code::LineageBroken,
             SnapshotError::Mismatch { .. } => Code::PayloadHashMismatch,
@@ -212,6 +224,9 @@ impl Coded for SnapshotError {
             | SnapshotError::Collected { .. } => "see which there are: jvs history --all".into(),
             SnapshotError::NoSuchPath { id, .. } => {
                 format!("see what it has: ls \"$(jvs info {id} --json | jq -r .data.path)\"")
+            }
+            SnapshotError::InTheWay { path, .. } => {
+                format!("nothing was changed; move {path} away, or restore all of it")
             }
             SnapshotError::NoneYet => "take the first one: jvs snapshot NOTE".into(),
             SnapshotError::Ambiguous { .. } => "give more of its id".into(),

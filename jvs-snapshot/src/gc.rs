@@ -76,8 +76,10 @@ pub enum Dead {
     Draft(StagingName),
     /// A complete snapshot that nobody sees.
     Hidden(SnapshotId),
-    /// A restore whose hold is over.
+    /// A restore whose hold is over, and that was not offered for a swap.
     Restore(StagingName),
+    /// A swap whose hold is over: deleted only if snapshots have all that is in it.
+    Swap(StagingName),
 }
 
 /// What a collection would do, and what it would not.
@@ -89,6 +91,9 @@ pub struct Plan {
     pub collect: Vec<Unneeded>,
     /// What was never committed, and why it never will be.
     pub dead: Vec<(Dead, Option<Why>)>,
+    /// Interrupted swaps that may hold the only copy of somebody's file: set
+    /// aside, never deleted.
+    pub set_aside: Vec<StagingName>,
     /// What an earlier collection did not come to the end of.
     pub unfinished: Vec<StagingName>,
     /// What is somebody's work or cannot be understood, and is left alone.
@@ -98,6 +103,9 @@ pub struct Plan {
 impl Plan {
     /// Is there nothing to do?
     pub fn is_empty(&self) -> bool {
-        self.collect.is_empty() && self.dead.is_empty() && self.unfinished.is_empty()
+        self.collect.is_empty()
+            && self.dead.is_empty()
+            && self.set_aside.is_empty()
+            && self.unfinished.is_empty()
     }
 }

@@ -5,27 +5,26 @@
 //! manifest before anybody sees it; a worktree never shares an inode with a
 //! snapshot.
 
+mod check;
 mod error;
+pub mod leftover;
+mod replace;
 mod swap;
-
-use std::path::Path;
 
 use jvs_lock::worktrees::{self, Base};
 use jvs_lock::{Lease, Locks, State};
-use jvs_repo::audit::{Kind, Phase as Told};
 use jvs_repo::config::{Consistency, Engine};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{Isolation, WorktreeRecord};
 use jvs_repo::store::{PosixStore, RepoPath};
-use serde_json::json;
 
 use crate::aside::doom;
-use crate::compare::Difference;
-use crate::diff;
+use crate::chosen::Chosen;
 use crate::error::SnapshotError;
 use crate::fidelity::Degraded;
+use crate::manifest::TreePath;
 use crate::progress::Progress;
 use crate::publish::Snapshots;
 use crate::ready::Ready;
@@ -33,8 +32,11 @@ use crate::stage::{Options, capture};
 use crate::staging_name::StagingName;
 use crate::take::while_renewing;
 
-pub use error::RestoreError;
-pub use swap::{Swapped, check_paths, swap_paths, swap_whole};
+use check::check_copy;
+
+pub use error::{Half, RestoreError};
+pub use replace::replace;
+pub use swap::{Stopped, Swap, Swapped, check_paths, check_worktree};
 
 /// A repository whose snapshots are restored.
 #[derive(Clone, Copy)]
@@ -56,6 +58,11 @@ pub struct Copied {
 }
 
 impl Copied {
+    /// For whoever made an equal tree by other means.
+    pub fn by_hand(name: StagingName) -> Self {
+        Copied { name, degraded: Degraded::default() }
+    }
+
     /// The directory that holds the tree.
     pub fn dir(&self) -> RepoPath {
         self.name.path()
@@ -81,10 +88,10 @@ pub struct Restored {
 pub struct Wish<'w> {
     /// Which snapshot's files.
     pub source: &'w Ready,
-    /// A snapshot of the worktree's files as they are now, if there are any.
+    /// A snapshot of the files that are replaced, if there are any.
     pub kept: Option<&'w Ready>,
-    /// Only those, relative to the worktree; all if there are none.
-    pub paths: &'w [RepoPath],
+    /// Only those; all if nothing is chosen.
+    pub chosen: Option<&'w Chosen>,
     /// Why, for the audit log.
     pub reason: &'w str,
 }
@@ -94,16 +101,27 @@ pub struct Wish<'w> {
 pub struct InPlace {
     /// What the new files have not.
     pub degraded: Degraded,
-    /// Where the old files are, if somebody wrote to them after they were last
-    /// captured: then they are not thrown away.
-    pub left: Option<(RepoPath, Vec<Difference>)>,
+    /// The old files, if they are not thrown away.
+    pub left: Option<Left>,
+}
+
+/// Old files that no snapshot is known to have.
+#[derive(Debug)]
+pub struct Left {
+    /// Where they are.
+    pub path: RepoPath,
+    /// Which of them somebody wrote to after they were last captured, or why that
+    /// cannot be told.
+    pub why: Result<Vec<TreePath>, String>,
 }
 
 impl<'r> Restore<'r> {
-    /// Copies a snapshot's tree to `staging/` under a name that says for whom.
+    /// Copies a snapshot's tree, or what is chosen of it, to `staging/` under a
+    /// name that says for whom.
     pub fn copy(
         &self,
         source: &Ready,
+        chosen: Option<&Chosen>,
         worktree: &WorktreeName,
         state: &State,
         progress: &dyn Progress,
@@ -118,7 +136,7 @@ impl<'r> Restore<'r> {
         };
         let dir = name.path();
         seams.store.make_dir(&dir).map_err(SnapshotError::io("make a directory to restore to"))?;
-        let copied = self.copy_to(source, &dir, progress);
+        let copied = self.copy_to(source, chosen, &dir, progress);
         match copied {
             Ok(degraded) => Ok(Copied { name, degraded }),
             Err(error) => {
@@ -131,6 +149,7 @@ impl<'r> Restore<'r> {
     fn copy_to(
         &self,
         source: &Ready,
+        chosen: Option<&Chosen>,
         dir: &RepoPath,
         progress: &dyn Progress,
     ) -> Result<Degraded, RestoreError> {
@@ -138,15 +157,15 @@ impl<'r> Restore<'r> {
             engine: self.engine,
             consistency: Consistency::Quiesced,
             full: true,
+            only: chosen.cloned(),
             ..Options::default()
         };
         let from = self.store.absolute(&layout::snapshot_payload(&source.dir()));
         let to = self.store.absolute(dir);
         let captured = capture(&from, &to, None, &options, self.at.seams.clock, progress)?;
-        let expected = source.descriptor().payload_root_hash;
-        if captured.payload_root_hash != expected && captured.degraded.is_exact() {
-            let problem = "the copy has another root hash; see `jvs verify`".to_owned();
-            return Err(SnapshotError::Mismatch { id: source.id(), problem }.into());
+        if captured.payload_root_hash != source.descriptor().payload_root_hash {
+            let exact = captured.degraded.is_exact();
+            check_copy(self.store, source, chosen, dir, exact)?;
         }
         Ok(captured.degraded)
     }
@@ -165,7 +184,7 @@ impl<'r> Restore<'r> {
         // Only now is the snapshot a head that nobody collects: whoever was
         // collecting it already shows by its absence.
         let copied = match self.at.catalog().open(source.id()) {
-            Ok(source) => self.copy(&source, name, begun.state(), progress),
+            Ok(source) => self.copy(&source, None, name, begun.state(), progress),
             Err(error) => Err(error.into()),
         };
         let copied = match copied {
@@ -189,11 +208,14 @@ impl<'r> Restore<'r> {
         wish: &Wish<'_>,
         progress: &dyn Progress,
     ) -> Result<InPlace, RestoreError> {
-        let Wish { source, kept, paths, reason } = *wish;
         let worktree = lease.worktree().clone();
         let state = lease.fence()?.read()?;
+        if let Some(chosen) = wish.chosen {
+            let tree = layout::snapshot_payload(&wish.source.dir());
+            check_paths(self.store, &tree, chosen, wish.source.id())?;
+        }
         let copied = while_renewing(lease, self.at.seams.clock, progress, |progress| {
-            self.copy(source, &worktree, &state, progress)
+            self.copy(wish.source, wish.chosen, &worktree, &state, progress)
         });
         let copied = match copied {
             Ok(copied) => copied,
@@ -203,64 +225,6 @@ impl<'r> Restore<'r> {
                 return Err(error);
             }
         };
-        let op = OpNonce::random(self.at.seams.entropy);
-        let details = json!({
-            "snapshot_id": source.id(),
-            "kept": kept.map(Ready::id),
-            "paths": paths.iter().take(50).map(RepoPath::as_str).collect::<Vec<_>>(),
-        });
-        let note = |phase| {
-            locks.note(
-                Kind::Restore,
-                phase,
-                op,
-                Some(&worktree),
-                Some(reason),
-                Some(details.clone()),
-            )
-        };
-        let swapped = note(Told::Intent)
-            .map_err(SnapshotError::io("write the audit log"))
-            .map_err(RestoreError::from)
-            .and_then(|()| match paths {
-                [] => swap_whole(self.at.seams, lease, &copied.tree()),
-                paths => {
-                    swap_paths(self.at.seams, lease, &copied.tree(), paths, source.id()).map(|_| ())
-                }
-            });
-        if let Err(error) = swapped {
-            let _ = note(Told::NotApplied);
-            let _ = doom(self.at.seams, self.at.trees, &copied.dir());
-            return Err(error);
-        }
-        let _ = note(Told::Done);
-        let changed = match kept.filter(|_| paths.is_empty()) {
-            Some(kept) => {
-                let old = self.store.absolute(&copied.tree());
-                self.written_since(kept, &old, progress)?
-            }
-            None => Vec::new(),
-        };
-        let left = match changed.is_empty() {
-            true => {
-                doom(self.at.seams, self.at.trees, &copied.dir())
-                    .map_err(SnapshotError::io("remove the old files"))?;
-                None
-            }
-            false => Some((copied.tree(), changed)),
-        };
-        Ok(InPlace { degraded: copied.degraded, left })
-    }
-
-    /// What somebody wrote to the old files after they were captured.
-    fn written_since(
-        &self,
-        kept: &Ready,
-        old: &Path,
-        progress: &dyn Progress,
-    ) -> Result<Vec<Difference>, SnapshotError> {
-        let mut changed = diff::since(self.at.seams.store, kept, old, progress)?;
-        changed.retain(Difference::is_of_substance);
-        Ok(changed)
+        replace(&self.at, self.store, locks, lease, copied, wish)
     }
 }

@@ -49,6 +49,22 @@ pub enum StagingName {
         /// Tells two of them apart.
         op: OpNonce,
     },
+    /// A tree that was, is or is about to be swapped with a worktree's files: it
+    /// may hold either, so its name says which snapshots have them too.
+    Swap {
+        /// Of which worktree.
+        worktree: WorktreeName,
+        /// Life of the register it was begun under.
+        epoch: Epoch,
+        /// Token it was begun under.
+        token: FencingToken,
+        /// The snapshot that is restored.
+        source: SnapshotId,
+        /// The snapshot of the files that are replaced, if there is one.
+        kept: Option<SnapshotId>,
+        /// Tells two of them apart.
+        op: OpNonce,
+    },
     /// A visible snapshot that is to be collected: whole, and put back if
     /// somebody needs it after all.
     Condemned {
@@ -92,6 +108,10 @@ impl fmt::Display for StagingName {
             StagingName::Restore { worktree, epoch, token, source, op } => {
                 write!(f, "restore.{epoch}.{token}.{source}.{op}.{worktree}")
             }
+            StagingName::Swap { worktree, epoch, token, source, kept, op } => {
+                let kept = OrNone(*kept);
+                write!(f, "swap.{epoch}.{token}.{source}.{kept}.{op}.{worktree}")
+            }
             StagingName::Condemned { id, op } => write!(f, "condemned.{id}.{op}"),
             StagingName::Doomed { op } => write!(f, "doomed.{op}"),
         }
@@ -104,6 +124,10 @@ impl FromStr for StagingName {
     fn from_str(name: &str) -> Result<Self, NotAnId> {
         parse(name).ok_or(NotAnId::expected("the name of a directory in staging"))
     }
+}
+
+fn or_none(id: &str) -> Option<Option<SnapshotId>> {
+    if id == "none" { Some(None) } else { id.parse().ok().map(Some) }
 }
 
 fn parse(name: &str) -> Option<StagingName> {
@@ -119,10 +143,7 @@ fn parse(name: &str) -> Option<StagingName> {
                 epoch: parts[0].parse().ok()?,
                 token: FencingToken(strict_decimal(parts[1])?),
                 generation: Generation(strict_decimal(parts[2])?),
-                parent: match parts[3] {
-                    "none" => None,
-                    id => Some(id.parse().ok()?),
-                },
+                parent: or_none(parts[3])?,
                 id: parts[4].parse().ok()?,
                 worktree: parts[5].parse().ok()?,
             })
@@ -135,6 +156,17 @@ fn parse(name: &str) -> Option<StagingName> {
                 source: parts[2].parse().ok()?,
                 op: parts[3].parse().ok()?,
                 worktree: parts[4].parse().ok()?,
+            }
+        }
+        "swap" => {
+            let parts = parts(6)?;
+            StagingName::Swap {
+                epoch: parts[0].parse().ok()?,
+                token: FencingToken(strict_decimal(parts[1])?),
+                source: parts[2].parse().ok()?,
+                kept: or_none(parts[3])?,
+                op: parts[4].parse().ok()?,
+                worktree: parts[5].parse().ok()?,
             }
         }
         "condemned" => {
@@ -168,10 +200,16 @@ mod tests {
     fn all() -> Vec<StagingName> {
         let op = OpNonce([7; 8]);
         let Bound { worktree, epoch, token, .. } = longest();
+        let swap = |worktree: &WorktreeName, kept| {
+            let (worktree, source) = (worktree.clone(), id(u64::MAX));
+            StagingName::Swap { worktree, epoch, token, source, kept, op }
+        };
         vec![
             StagingName::Snapshot(longest()),
             StagingName::Snapshot(Bound { parent: None, ..longest() }),
-            StagingName::Restore { worktree, epoch, token, source: id(5), op },
+            StagingName::Restore { worktree: worktree.clone(), epoch, token, source: id(5), op },
+            swap(&worktree, None),
+            swap(&worktree, Some(id(u64::MAX))),
             StagingName::Condemned { id: id(6), op },
             StagingName::Doomed { op },
         ]

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use jvs_repo::layout;
-use jvs_repo::store::{Store, StoredFile};
+use jvs_repo::store::{RepoPath, Store, StoredFile};
 
 use crate::compare::CompareError;
 use crate::error::SnapshotError;
@@ -14,6 +14,12 @@ use crate::ready::Ready;
 pub struct StoredReader {
     file: Box<dyn StoredFile>,
     offset: u64,
+}
+
+impl StoredReader {
+    pub(crate) fn open(store: &dyn Store, path: &RepoPath) -> io::Result<Self> {
+        Ok(StoredReader { file: store.open(path)?, offset: 0 })
+    }
 }
 
 impl Read for StoredReader {
@@ -31,8 +37,8 @@ pub(crate) fn manifest(
     store: &dyn Store,
     snapshot: &Ready,
 ) -> Result<ManifestReader<StoredReader>, ManifestError> {
-    let file = store.open(&layout::manifest(&snapshot.dir())).map_err(ManifestError::Io)?;
-    ManifestReader::open(StoredReader { file, offset: 0 })
+    let file = StoredReader::open(store, &layout::manifest(&snapshot.dir()));
+    ManifestReader::open(file.map_err(ManifestError::Io)?)
 }
 
 /// The manifest of a visible snapshot, read once to its end and found to be the

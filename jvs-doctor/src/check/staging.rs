@@ -1,8 +1,11 @@
 //! Work in progress, and what is left of work that is over.
 
 use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_snapshot::Snapshots;
 use jvs_snapshot::garbage::Candidate;
 use jvs_snapshot::gc::Dead;
+use jvs_snapshot::restore::leftover::{self, Worth};
 use jvs_snapshot::staging_name::StagingName;
 
 use crate::finding::{Check, Report};
@@ -43,18 +46,11 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                     }
                 }
             }
-            StagingName::Restore { worktree, epoch, token, .. } => {
+            StagingName::Restore { worktree, epoch, token, .. }
+            | StagingName::Swap { worktree, epoch, token, .. } => {
                 let judging = survey.judging(worktree);
                 match judging.and_then(|state| Proof::fenced(state, *epoch, *token)) {
-                    // It may hold the files that were swapped out, with what
-                    // somebody wrote to them last: set aside, never deleted.
-                    Some(proof) => {
-                        let message = format!("an interrupted restore left it: {proof}");
-                        report
-                            .add(Check::RestoreDead, shown, message)
-                            .of(worktree)
-                            .remedy(Remedy::Quarantine { path: parsed.path() });
-                    }
+                    Some(proof) => dead_restore(survey, &parsed, worktree, proof, shown, report),
                     None => {
                         report
                             .add(Check::StagedInFlight, shown, "a restore that may be under way")
@@ -76,6 +72,49 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             }
         }
     }
+}
+
+/// A copy that was never offered for a swap is nobody's. A swap may hold the files
+/// that were swapped out, with what somebody wrote to them last.
+fn dead_restore(
+    survey: &Survey<'_, '_>,
+    name: &StagingName,
+    worktree: &WorktreeName,
+    proof: Proof,
+    shown: String,
+    report: &mut Report,
+) {
+    let at = Snapshots::new(survey.patient.seams, survey.patient.payloads);
+    let (message, remedy) = match name {
+        StagingName::Swap { .. } => match leftover::worth_of(&at, name) {
+            Worth::Nothing => {
+                let message = format!(
+                    "an interrupted restore left it, and snapshots have all that is in it: {proof}"
+                );
+                (message, Remedy::Collect { dead: Dead::Swap(name.clone()), proof })
+            }
+            Worth::Something(paths) => {
+                let first = paths.first().map(ToString::to_string).unwrap_or_default();
+                let message = format!(
+                    "an interrupted restore left it, with files that no snapshot has \
+                     ({first}): {proof}"
+                );
+                (message, Remedy::Quarantine { path: name.path() })
+            }
+            Worth::Unproven(why) => {
+                let message = format!(
+                    "an interrupted restore left it, and what it holds cannot be told ({why}): \
+                     {proof}"
+                );
+                (message, Remedy::Quarantine { path: name.path() })
+            }
+        },
+        _ => {
+            let message = format!("a copy for a restore that did not take place: {proof}");
+            (message, Remedy::Collect { dead: Dead::Restore(name.clone()), proof })
+        }
+    };
+    report.add(Check::RestoreDead, shown, message).of(worktree).remedy(remedy);
 }
 
 fn unknown(name: &str, shown: String, report: &mut Report) {

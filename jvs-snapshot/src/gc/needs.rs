@@ -72,9 +72,13 @@ pub(crate) fn verdict(
     Ok(Some(garbage::removable(state, &candidate)))
 }
 
-/// Is a restore in `staging/` over for good?
+/// Is a restore or a swap in `staging/` over for good?
 pub(crate) fn is_dead_restore(registers: &Registers, name: &StagingName) -> bool {
-    let StagingName::Restore { worktree, epoch, token, .. } = name else { return false };
+    let (StagingName::Restore { worktree, epoch, token, .. }
+    | StagingName::Swap { worktree, epoch, token, .. }) = name
+    else {
+        return false;
+    };
     registers.judging(worktree).is_some_and(|state| garbage::is_dead(state, *epoch, *token))
 }
 
@@ -96,6 +100,9 @@ pub(crate) fn needs(
             }
             StagingName::Restore { source, .. } if !is_dead_restore(registers, name) => {
                 needed.insert(*source, Keep::InUse);
+            }
+            StagingName::Swap { source, kept, .. } if !is_dead_restore(registers, name) => {
+                needed.extend(kept.iter().chain([source]).map(|id| (*id, Keep::InUse)));
             }
             _ => {}
         }

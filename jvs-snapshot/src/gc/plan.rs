@@ -15,6 +15,7 @@ use crate::gc::{Dead, Keep, Plan, Registers, Unneeded};
 use crate::lineage::Lineage;
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
+use crate::restore::leftover::{self, Worth};
 use crate::staging_name::StagingName;
 
 /// Plans a collection under `retention`.
@@ -103,7 +104,15 @@ fn plan_staging(
             StagingName::Restore { .. } if is_dead_restore(registers, name) => {
                 plan.dead.push((Dead::Restore(name.clone()), None));
             }
-            StagingName::Restore { .. } => plan.left_alone.push(name.to_string()),
+            StagingName::Swap { .. } if is_dead_restore(registers, name) => {
+                match leftover::worth_of(at, name) {
+                    Worth::Nothing => plan.dead.push((Dead::Swap(name.clone()), None)),
+                    _ => plan.set_aside.push(name.clone()),
+                }
+            }
+            StagingName::Restore { .. } | StagingName::Swap { .. } => {
+                plan.left_alone.push(name.to_string());
+            }
             StagingName::Condemned { .. } | StagingName::Doomed { .. } => {
                 plan.unfinished.push(name.clone());
             }

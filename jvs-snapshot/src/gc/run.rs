@@ -16,6 +16,7 @@ use crate::gc::needs::{Staging, needs};
 use crate::gc::{Dead, Plan, Registers};
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
+use crate::restore::leftover;
 use crate::staging_name::StagingName;
 
 /// How many ids one event of the audit log names.
@@ -30,6 +31,8 @@ pub struct Freed {
     pub bytes: u64,
     /// Snapshots and restores that were never finished.
     pub dead: u64,
+    /// What interrupted restores left and no snapshot has: where it is now.
+    pub set_aside: Vec<RepoPath>,
     /// Leftovers of earlier collections.
     pub unfinished: u64,
     /// Snapshots that somebody came to need meanwhile, and that were put back.
@@ -45,7 +48,7 @@ pub fn run(
     each: &mut dyn FnMut(usize, usize),
 ) -> Result<Freed, SnapshotError> {
     let mut freed = Freed::default();
-    let total = plan.unfinished.len() + plan.dead.len() + plan.collect.len();
+    let total = plan.unfinished.len() + plan.dead.len() + plan.set_aside.len() + plan.collect.len();
     let mut done = 0;
     let mut step = || {
         done += 1;
@@ -60,13 +63,26 @@ pub fn run(
         freed.unfinished += 1;
         step();
     }
+    let mut swaps: Vec<&StagingName> = plan.set_aside.iter().collect();
     for (dead, _) in &plan.dead {
         let dir = match dead {
             Dead::Draft(name) | Dead::Restore(name) => name.path(),
             Dead::Hidden(id) => layout::snapshot(*id),
+            Dead::Swap(name) => {
+                swaps.push(name);
+                continue;
+            }
         };
         doom(at.seams, at.trees, &dir).map_err(stuck())?;
         freed.dead += 1;
+        step();
+    }
+    for name in swaps {
+        // Looked at again, where nobody can swap it any more.
+        match leftover::settle(at, locks, name)? {
+            Some(files) => freed.set_aside.push(files),
+            None => freed.dead += 1,
+        }
         step();
     }
     for batch in plan.collect.chunks(IDS_AN_EVENT) {

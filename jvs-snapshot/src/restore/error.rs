@@ -5,8 +5,12 @@ use std::fmt;
 use jvs_lock::LockError;
 use jvs_lock::worktrees::WorktreeError;
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::store::RepoPath;
+use serde_json::{Value, json};
 
+use super::replace::some;
 use crate::error::SnapshotError;
+use crate::manifest::TreePath;
 use crate::stage::CaptureError;
 
 /// Why nothing was restored.
@@ -19,6 +23,55 @@ pub enum RestoreError {
     Copy(CaptureError),
     /// The worktree could not be made.
     Worktree(WorktreeError),
+    /// Files were swapped all the same, or may be.
+    Half(Box<Half>),
+}
+
+/// Files that were swapped although the restore failed: not all of them, or not
+/// under the lock.
+#[derive(Debug)]
+pub struct Half {
+    /// Which, the root if it is the whole worktree.
+    pub swapped: Vec<TreePath>,
+    /// Of how many.
+    pub steps: usize,
+    /// False if one more may be, or may yet become.
+    pub certain: bool,
+    /// Where the old ones are, and what was not swapped.
+    pub old: RepoPath,
+    /// What went wrong.
+    pub cause: RestoreError,
+}
+
+impl Half {
+    /// For the audit log and for scripts.
+    pub(crate) fn told(&self) -> Value {
+        json!({
+            "swapped": some(self.swapped.iter()),
+            "steps": self.steps,
+            "certain": self.certain,
+            "old_files": self.old.as_str(),
+            "cause": self.cause.code().as_str(),
+        })
+    }
+}
+
+impl fmt::Display for Half {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Half { swapped, steps, certain, old, cause } = self;
+        write!(f, "{cause}; ")?;
+        match (swapped.len(), steps, certain) {
+            (0, _, _) => f.write_str("the files may be swapped, or may yet be")?,
+            (done, all, true) if done == *all => {
+                f.write_str("the files were swapped all the same")?
+            }
+            (done, all, true) => write!(f, "{done} of {all} paths were swapped all the same")?,
+            (done, all, false) => {
+                write!(f, "{done} of {all} paths were swapped, and one more may be")?;
+            }
+        }
+        write!(f, "; the old ones are in {old}, and nothing was deleted")
+    }
 }
 
 macro_rules! from_inner {
@@ -48,6 +101,7 @@ impl fmt::Display for RestoreError {
             RestoreError::Snapshot(error) => error.fmt(f),
             RestoreError::Copy(error) => write!(f, "nothing was restored: {error}"),
             RestoreError::Worktree(error) => error.fmt(f),
+            RestoreError::Half(half) => half.fmt(f),
         }
     }
 }
@@ -60,6 +114,7 @@ impl Coded for RestoreError {
             RestoreError::Snapshot(error) => error.code(),
             RestoreError::Copy(error) => error.code(),
             RestoreError::Worktree(error) => error.code(),
+            RestoreError::Half(half) => half.cause.code(),
         }
     }
 
@@ -68,14 +123,28 @@ impl Coded for RestoreError {
             RestoreError::Snapshot(error) => error.hint(),
             RestoreError::Copy(error) => error.hint(),
             RestoreError::Worktree(error) => error.hint(),
+            RestoreError::Half(half) => Some(format!(
+                "see what is there now: jvs diff; compare it with {}, and remove that when \
+                 nothing in it is missed",
+                half.old
+            )),
         }
     }
 
-    fn details(&self) -> Option<serde_json::Value> {
+    fn details(&self) -> Option<Value> {
         match self {
             RestoreError::Snapshot(error) => error.details(),
             RestoreError::Copy(error) => error.details(),
             RestoreError::Worktree(error) => error.details(),
+            RestoreError::Half(half) => {
+                let mut told = half.told();
+                if let (Value::Object(all), Some(Value::Object(more))) =
+                    (&mut told, half.cause.details())
+                {
+                    all.extend(more);
+                }
+                Some(told)
+            }
         }
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn world() -> Explorer<'static> {
         .at_end(everybody_was_told_the_truth)
 }
 
-fn told<'v>(view: &View<'v>, key: &'static str) -> Vec<String> {
+pub(crate) fn told<'v>(view: &View<'v>, key: &'static str) -> Vec<String> {
     let lists = view.processes().filter_map(|process| process.get(key));
     lists
         .flat_map(|value| match value {

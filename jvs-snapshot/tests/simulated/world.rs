@@ -15,10 +15,12 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_snapshot::chosen::Chosen;
 use jvs_snapshot::descriptor::{About, Content, Quiescence};
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::lineage::{Lineage, Step};
-use jvs_snapshot::trees::Trees;
+use jvs_snapshot::manifest::TreePath;
+use jvs_snapshot::trees::{Seen, Spot, Spots, Trees};
 use jvs_snapshot::{Catalog, Draft, PublishError, Ready, SnapshotError, Snapshots, Staged};
 
 pub(crate) const LEASE_MS: u64 = 30_000;
@@ -41,6 +43,57 @@ impl Trees for SimTrees<'_> {
         }
         self.0.remove_dir(tree)
     }
+
+    /// A tree here is one file, whose hash is the snapshot's.
+    fn strays(
+        &self,
+        tree: &RepoPath,
+        _: Option<&Chosen>,
+        snapshots: &[Ready],
+    ) -> Result<Vec<TreePath>, SnapshotError> {
+        let stuck = |source| SnapshotError::Io { doing: "compare".into(), source };
+        let mut strays = Vec::new();
+        for entry in self.0.list(tree).map_err(stuck)? {
+            let name = entry.name.to_str().expect("a plain name");
+            let bytes = self.0.read(&tree.child(name).map_err(stuck)?, 1_000).map_err(stuck)?;
+            let known = |ready: &Ready| ready.descriptor().payload_root_hash == Digest::of(&bytes);
+            if !snapshots.iter().any(known) {
+                strays.push(TreePath::new(name.into()).expect("plain"));
+            }
+        }
+        Ok(strays)
+    }
+}
+
+impl Spots for SimTrees<'_> {
+    fn look(&self, at: Spot<'_>) -> io::Result<Seen> {
+        let stat = self.0.stat(&joined(at))?;
+        Ok(Seen {
+            is_directory: stat.kind == Kind::Directory,
+            is_symlink: stat.kind == Kind::Symlink,
+            identity: (stat.device, stat.inode),
+            mount: stat.device,
+        })
+    }
+
+    fn exchange(&self, a: Spot<'_>, b: Spot<'_>) -> io::Result<()> {
+        self.0.exchange(&joined(a), &joined(b))
+    }
+
+    fn rename_new(&self, from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+        self.0.rename_new(&joined(from), &joined(to))
+    }
+
+    fn sync_above(&self, of: Spot<'_>) -> io::Result<()> {
+        self.0.sync_dir(&joined(of).parent())
+    }
+}
+
+/// The same place for the control plane's calls.
+fn joined(at: Spot<'_>) -> RepoPath {
+    at.path.components().fold(at.tree.clone(), |path, name| {
+        path.child(std::str::from_utf8(name).expect("plain")).expect("plain")
+    })
 }
 
 pub(crate) struct World {

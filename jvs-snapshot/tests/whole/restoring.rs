@@ -1,21 +1,31 @@
 //! From a snapshot back to files.
 
 use std::os::unix::fs::MetadataExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::RepoPath;
-use jvs_snapshot::progress::Silent;
+use jvs_repo::store::Store;
+use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::manifest::TreePath;
+use jvs_snapshot::progress::{Progress, Silent};
 use jvs_snapshot::restore::Wish;
+use jvs_snapshot::restore::leftover::{self, Worth};
+use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{SnapshotError, diff};
 
 use crate::world::{World, main, read};
 
-fn path(text: &str) -> RepoPath {
-    text.split('/').fold(RepoPath::root(), |at, name| at.child(name).expect("plain"))
+fn path(text: &str) -> TreePath {
+    TreePath::new(text.as_bytes().to_vec()).expect("plain")
+}
+
+fn chosen(paths: &[&str]) -> Chosen {
+    Chosen::new(paths.iter().map(|text| path(text))).expect("some")
 }
 
 #[test]
@@ -80,7 +90,7 @@ fn in_place_all_files_are_swapped_at_once_and_the_head_stays() {
     world.write("a.txt", "new");
     std::fs::remove_file(world.file("only-old")).expect("removed");
     let new = world.snapshot(&mut lease);
-    let wish = Wish { source: &old, kept: Some(&new), paths: &[], reason: "a test" };
+    let wish = Wish { source: &old, kept: Some(&new), chosen: None, reason: "a test" };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none());
@@ -104,12 +114,13 @@ fn old_files_that_somebody_wrote_to_after_they_were_captured_are_not_thrown_away
     let mut lease = world.lease();
     let old = world.snapshot(&mut lease);
     world.write("a.txt", "unsaved");
-    let wish = Wish { source: &old, kept: Some(&old), paths: &[], reason: "a test" };
+    let wish = Wish { source: &old, kept: Some(&old), chosen: None, reason: "a test" };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
-    let (left, changed) = done.left.expect("kept");
-    assert_eq!(changed[0].path.to_string(), "a.txt");
-    assert_eq!(read(&world.store.absolute(&left).join("a.txt")), "unsaved");
+    let left = done.left.expect("kept");
+    assert_eq!(left.why.expect("compared"), [path("a.txt")]);
+    assert_eq!(read(&world.store.absolute(&left.path).join("a.txt")), "unsaved");
+    assert_eq!(world.names(&layout::staging()), [""; 0], "where no collection looks");
     assert_eq!(read(&world.file("a.txt")), "old");
 }
 
@@ -119,6 +130,7 @@ fn single_paths_are_restored_and_the_others_stay() {
     for (path, text) in [("a", "old"), ("b", "old"), ("d/c", "old"), ("e/f/g", "old")] {
         world.write(path, text);
     }
+    set_mode(&world.file("e/f"), 0o710);
     let mut lease = world.lease();
     let old = world.snapshot(&mut lease);
     for path in ["a", "b", "d/c"] {
@@ -127,21 +139,226 @@ fn single_paths_are_restored_and_the_others_stay() {
     std::fs::remove_dir_all(world.file("e")).expect("removed");
     let new = world.snapshot(&mut lease);
     let locks = world.locks("s");
-    let paths = [path("a"), path("d"), path("e/f/g")];
-    let wish = Wish { source: &old, kept: Some(&new), paths: &paths, reason: "a test" };
-    let _ = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
+    let paths = chosen(&["a", "d", "e/f/g"]);
+    let wish = Wish { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
+    let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
+    assert!(done.left.is_none(), "{:?}", done.left);
     assert_eq!((read(&world.file("a")), read(&world.file("b"))), ("old".into(), "new".into()));
     assert_eq!(
         (read(&world.file("d/c")), read(&world.file("e/f/g"))),
         ("old".into(), "old".into())
     );
+    let made = std::fs::metadata(world.file("e/f")).expect("made").mode();
+    assert_eq!(made & 0o7777, 0o710, "a directory that had to be made is as it was");
 
-    let paths = [path("b"), path("nowhere")];
-    let wish = Wish { source: &old, kept: Some(&new), paths: &paths, reason: "a test" };
+    let paths = chosen(&["b", "nowhere"]);
+    let wish = Wish { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
     let error = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect_err("no such");
     assert_eq!(error.code(), Code::NotFound);
     assert_eq!(read(&world.file("b")), "new", "all of them or none");
     assert_eq!(world.names(&layout::staging()), [""; 0]);
+}
+
+fn set_mode(path: &std::path::Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+}
+
+#[derive(Default)]
+struct Counted {
+    files: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Progress for Counted {
+    fn advance(&self, files: u64, bytes: u64) {
+        self.files.fetch_add(files, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn of_single_paths_nothing_else_is_copied_however_large_the_snapshot_is() {
+    let mut costs = Vec::new();
+    for others in [3, 400] {
+        let world = World::new();
+        for n in 0..others {
+            world.write(&format!("big/d{}/f{n}", n % 20), "of no interest");
+        }
+        world.write("some/where/a", "one");
+        world.write("some/where/b", "two");
+        world.write("some/else", "three");
+        let mut lease = world.lease();
+        let source = world.snapshot(&mut lease);
+        let counted = Counted::default();
+        let state = lease.fence().expect("live").read().expect("read");
+        let paths = chosen(&["some/where"]);
+        let copied =
+            world.restore().copy(&source, Some(&paths), &main(), &state, &counted).expect("copied");
+        let tree = world.store.absolute(&copied.tree());
+        assert_eq!(read(&tree.join("some/where/a")), "one");
+        let names = |dir: &str| std::fs::read_dir(tree.join(dir)).expect("listed").count();
+        assert_eq!((names(""), names("some"), names("some/where")), (1, 1, 2));
+        costs.push((counted.files.into_inner(), counted.bytes.into_inner()));
+    }
+    assert_eq!(costs[0], costs[1], "files and bytes, whatever else there is");
+    assert_eq!(costs[0], (2, 6));
+}
+
+#[test]
+fn chosen_paths_keep_links_among_each_other_attributes_and_what_they_are() {
+    let world = World::new();
+    world.write("d/one", "linked");
+    let link = |from: &str, to: &str| {
+        std::fs::hard_link(world.file(from), world.file(to)).expect("linked");
+    };
+    world.write("other/x", "");
+    link("d/one", "d/two");
+    link("d/one", "other/three");
+    std::os::unix::fs::symlink("/nowhere", world.file("d/dangling")).expect("a symlink");
+    set_mode(&world.file("d/one"), 0o4751);
+    let mut lease = world.lease();
+    let source = world.snapshot(&mut lease);
+    std::fs::remove_dir_all(world.file("d")).expect("removed");
+    world.write("d", "a file where a directory was");
+    std::fs::remove_file(world.file("other/x")).expect("removed");
+    std::fs::create_dir(world.file("other/x")).expect("a directory where a file was");
+    let kept = world.snapshot(&mut lease);
+    let paths = chosen(&["d", "other/x"]);
+    let wish = Wish { source: &source, kept: Some(&kept), chosen: Some(&paths), reason: "a test" };
+    let locks = world.locks("s");
+    let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
+    assert!(done.left.is_none(), "{:?}", done.left);
+    assert!(done.degraded.is_exact());
+    let stat = |path: &str| std::fs::symlink_metadata(world.file(path)).expect("there");
+    assert_eq!(stat("d/one").ino(), stat("d/two").ino(), "one file with two names");
+    assert_ne!(stat("d/one").ino(), stat("other/three").ino(), "which was not asked for");
+    let in_snapshot = std::fs::metadata(world.kept(&source, "d/one")).expect("there").ino();
+    assert_ne!(stat("d/one").ino(), in_snapshot, "a file of its own");
+    assert_eq!(stat("d/one").mode() & 0o7777, 0o4751);
+    assert!(stat("d/dangling").is_symlink());
+    assert!(stat("other/x").is_file());
+}
+
+#[test]
+fn a_chosen_path_that_was_tampered_with_is_not_restored_and_the_others_are_none_of_its_business() {
+    let world = World::new();
+    world.write("good", "good");
+    world.write("bad", "fine");
+    let mut lease = world.lease();
+    let source = world.snapshot(&mut lease);
+    std::fs::write(world.kept(&source, "bad"), "evil").expect("written");
+    world.write("good", "changed");
+    world.write("bad", "changed");
+    let kept = world.snapshot(&mut lease);
+    let locks = world.locks("s");
+    let mut restore = |paths: &[&str]| {
+        let paths = chosen(paths);
+        let wish =
+            Wish { source: &source, kept: Some(&kept), chosen: Some(&paths), reason: "a test" };
+        world.restore().in_place(&locks, &mut lease, &wish, &Silent)
+    };
+    let error = restore(&["good", "bad"]).expect_err("tampered");
+    assert_eq!(error.code(), Code::PayloadHashMismatch, "{error}");
+    assert!(error.to_string().contains("bad (content"), "{error}");
+    assert_eq!(read(&world.file("good")), "changed", "all of them or none");
+    let _ = restore(&["good"]).expect("restored");
+    assert_eq!(read(&world.file("good")), "good");
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+}
+
+#[test]
+fn single_paths_that_somebody_wrote_to_are_not_thrown_away() {
+    let world = World::new();
+    for name in ["d/a", "d/b", "e"] {
+        world.write(name, "old");
+    }
+    let mut lease = world.lease();
+    let old = world.snapshot(&mut lease);
+    world.write("d/b", "unsaved");
+    let paths = chosen(&["d", "e"]);
+    let wish = Wish { source: &old, kept: Some(&old), chosen: Some(&paths), reason: "a test" };
+    let locks = world.locks("s");
+    let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
+    let left = done.left.expect("kept");
+    assert_eq!(left.why.expect("compared"), [path("d/b")]);
+    assert_eq!(read(&world.store.absolute(&left.path).join("d/b")), "unsaved");
+    assert_eq!(read(&world.file("d/b")), "old");
+}
+
+#[test]
+fn what_is_in_the_way_of_a_path_is_named_and_nothing_is_restored_through_it() {
+    let world = World::new();
+    let outside = tempfile::tempdir().expect("a directory");
+    std::fs::write(outside.path().join("x"), "theirs").expect("written");
+    for name in ["link/x", "file/x"] {
+        world.write(name, "ours");
+    }
+    let mut lease = world.lease();
+    let source = world.snapshot(&mut lease);
+    for name in ["link", "file"] {
+        std::fs::remove_dir_all(world.file(name)).expect("removed");
+    }
+    std::os::unix::fs::symlink(outside.path(), world.file("link")).expect("a symlink");
+    world.write("file", "a file");
+    let kept = world.snapshot(&mut lease);
+    let locks = world.locks("s");
+    let mut restore = |name: &str| {
+        let paths = chosen(&[name]);
+        let wish =
+            Wish { source: &source, kept: Some(&kept), chosen: Some(&paths), reason: "a test" };
+        world.restore().in_place(&locks, &mut lease, &wish, &Silent)
+    };
+    for (name, code) in [("link/x", Code::PathEscape), ("file/x", Code::Usage)] {
+        let error = restore(name).expect_err("in the way");
+        assert_eq!(error.code(), code, "{error}");
+    }
+    assert_eq!(read(&outside.path().join("x")), "theirs");
+    assert_eq!(outside.path().read_dir().expect("listed").count(), 1);
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+    let _ = restore("link").expect("the symlink itself is replaced");
+    assert_eq!(read(&world.file("link/x")), "ours");
+    assert_eq!(read(&outside.path().join("x")), "theirs");
+}
+
+#[test]
+fn a_leftover_is_worth_nothing_only_if_snapshots_have_every_path_of_it() {
+    let world = World::new();
+    world.write("a", "old");
+    world.write("d/b", "old");
+    let mut lease = world.lease();
+    let source = world.snapshot(&mut lease);
+    world.write("a", "new");
+    let kept = world.snapshot(&mut lease);
+    let state = lease.fence().expect("live").read().expect("read");
+    let worth_with = |change: &dyn Fn(&std::path::Path)| {
+        let copied = world.restore().copy(&source, None, &main(), &state, &Silent).expect("copied");
+        let op = jvs_repo::id::OpNonce::random(&SystemEntropy);
+        let name = StagingName::Swap {
+            worktree: main(),
+            epoch: state.epoch,
+            token: state.token,
+            source: source.id(),
+            kept: Some(kept.id()),
+            op,
+        };
+        world.store.rename(&copied.dir(), &name.path()).expect("offered");
+        change(&world.store.absolute(&layout::snapshot_payload(&name.path())));
+        leftover::worth_of(&world.at(), &name)
+    };
+    assert_eq!(worth_with(&|_| {}), Worth::Nothing, "the source has all of it");
+    let write = |tree: &std::path::Path, name: &str, text: &str| {
+        std::fs::write(tree.join(name), text).expect("written");
+    };
+    assert_eq!(worth_with(&|tree| write(tree, "a", "new")), Worth::Nothing, "one has each");
+    let removed = |tree: &std::path::Path| std::fs::remove_dir_all(tree.join("d")).expect("gone");
+    assert_eq!(worth_with(&removed), Worth::Nothing, "what is missing is not lost with it");
+    for (name, text) in [("a", "other"), ("d/b", "new"), ("d/c", "")] {
+        let worth = worth_with(&|tree| write(tree, name, text));
+        assert_eq!(worth, Worth::Something(vec![path(name)]), "{name}");
+    }
+    let mode = worth_with(&|tree| set_mode(&tree.join("a"), 0o600));
+    assert_eq!(mode, Worth::Something(vec![path("a")]));
 }
 
 #[test]

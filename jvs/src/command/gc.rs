@@ -11,7 +11,7 @@ use super::snapshots::{counted, size};
 use crate::args::GcArgs;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::Done;
+use crate::render::{Done, shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure> {
     let repo = context.repo()?;
@@ -33,6 +33,14 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
             leftovers(plan.dead.len() + plan.unfinished.len()),
             plan.keep.len()
         );
+        for name in &plan.set_aside {
+            let _ = writeln!(
+                text,
+                "Would set aside {}, which an interrupted restore left: it has files that no \
+                 snapshot has",
+                name.path()
+            );
+        }
         for unneeded in &plan.collect {
             let _ = writeln!(text, "  {}  {}", unneeded.snapshot_id, unneeded.worktree_id);
         }
@@ -49,14 +57,23 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     data["freed_bytes"] = json!(freed.bytes);
     data["leftovers_removed"] = json!(freed.dead + freed.unfinished);
     data["put_back"] = json!(freed.put_back);
+    let aside: Vec<String> =
+        freed.set_aside.iter().map(|path| shown(&repo.store().absolute(path))).collect();
+    data["set_aside"] = json!(aside);
     let text = format!(
         "Removed {} ({} of files), {}; kept {}\n",
         counted(freed.snapshots.len() as u64, "snapshot"),
         size(freed.bytes),
-        leftovers(plan.dead.len() + plan.unfinished.len()),
+        counted(freed.dead + freed.unfinished, "leftover"),
         plan.keep.len() + freed.put_back.len()
     );
-    Ok(Done::new(data).with_text(text))
+    let warning = |path: &String| {
+        format!(
+            "an interrupted restore left files that no snapshot has; they are in {path}: remove \
+             that when nothing is missed"
+        )
+    };
+    Ok(aside.iter().map(warning).fold(Done::new(data).with_text(text), Done::with_warning))
 }
 
 fn leftovers(number: usize) -> String {
@@ -71,6 +88,8 @@ fn planned(plan: &Plan) -> Value {
     json!({
         "collect": plan.collect,
         "keep": kept.collect::<Vec<_>>(),
+        "to_set_aside":
+            plan.set_aside.iter().map(|name| name.path().to_string()).collect::<Vec<_>>(),
         "leftovers": plan.dead.len() + plan.unfinished.len(),
         "left_alone": plan.left_alone,
     })

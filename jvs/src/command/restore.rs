@@ -1,14 +1,18 @@
 //! `jvs restore`: the files of a snapshot, as a new worktree or in place.
 
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use jvs_lock::{Lease, Locks};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::{Config, Consistency};
+use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::{RepoPath, Store};
-use jvs_snapshot::restore::{Restore, Wish, check_paths};
+use jvs_repo::store::Store;
+use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::manifest::TreePath;
+use jvs_snapshot::restore::{Restore, Wish, check_paths, check_worktree};
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::Hold;
 use jvs_snapshot::{Catalog, Ready, Snapshots, diff};
@@ -90,11 +94,13 @@ fn in_place(
     let repo = &here.repo;
     let config = repo.config()?;
     let root = repo.payload(&here.worktree)?;
-    let stands_in_it = stands_in(context, &root);
-    let paths = inside(context, &root, paths)?;
-    // Before anything else is done for it.
-    let tree = jvs_repo::layout::snapshot_payload(&source.dir());
-    check_paths(repo.store(), &tree, &paths, source.id())?;
+    let place = Place::find(context, &root)?;
+    let chosen = place.chosen(paths)?;
+    if let Some(chosen) = &chosen {
+        // Before anything else is done for it.
+        let tree = layout::snapshot_payload(&source.dir());
+        check_paths(repo.store(), &tree, chosen, source.id())?;
+    }
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let mut held = hold(context, &locks, here, &config)?;
@@ -107,23 +113,16 @@ fn in_place(
         }
         Held::Own(lease) | Held::Borrowed(lease) => {
             let work = Work { context, here, config: &config, locks: &locks, acting: &acting };
-            work.swap(lease, source, reason, &paths)
+            work.swap(lease, source, reason, chosen.as_ref())
         }
     };
     let drift = held.give_back();
-    let moved = (stands_in_it && paths.is_empty() && outcome.is_ok()).then(|| {
+    let moved = (place.moves_with(chosen.as_ref()) && outcome.is_ok()).then(|| {
         "this shell still stands in the old directory, which is gone; go to the new one with \
          `cd \"$PWD\"`"
             .to_owned()
     });
     Ok(drift.into_iter().chain(moved).fold(outcome?, Done::with_warning))
-}
-
-/// Is the current directory one of those that are swapped?
-fn stands_in(context: &Context<'_>, root: &Path) -> bool {
-    let here = context.absolute(Path::new(".")).canonicalize();
-    let root = root.canonicalize();
-    matches!((here, root), (Ok(here), Ok(root)) if here.starts_with(&root))
 }
 
 struct Work<'w> {
@@ -140,20 +139,22 @@ impl Work<'_> {
         lease: &mut Lease<'_>,
         source: &Ready,
         reason: &str,
-        paths: &[RepoPath],
+        chosen: Option<&Chosen>,
     ) -> Result<Done, Failure> {
         let Work { context, here, config, locks, .. } = self;
         let store = here.repo.store();
-        let (kept, fresh) = self.keep(lease, source)?;
+        let (kept, fresh) = self.keep(lease, source, chosen)?;
         let restore = Restore {
             at: Snapshots::new(locks.seams(), store),
             store,
             engine: config.snapshot.engine,
         };
-        let wish = Wish { source, kept: kept.as_ref(), paths, reason };
+        let wish = Wish { source, kept: kept.as_ref(), chosen, reason };
         let bar = Bar::new(context, "copying");
         let done = restore.in_place(locks, lease, &wish, &bar)?;
         drop(bar);
+        let paths: Vec<String> =
+            chosen.map_or_else(Vec::new, |some| some.paths().map(ToString::to_string).collect());
         let what = match paths.len() as u64 {
             0 => "all files".to_owned(),
             number => counted(number, "path"),
@@ -163,50 +164,68 @@ impl Work<'_> {
         if let (Some(kept), true) = (kept, fresh) {
             text += &format!("What was there before is snapshot {kept}\n");
         }
-        let left = done.left.as_ref().map(|(path, _)| shown(&store.absolute(path)));
+        let left = done.left.as_ref().map(|left| shown(&store.absolute(&left.path)));
         let data = || {
             json!({
                 "worktree": here.worktree,
                 "snapshot_id": source.id(),
                 "kept": kept,
                 "kept_is_new": fresh,
-                "paths": paths.iter().map(RepoPath::as_str).collect::<Vec<_>>(),
+                "paths": paths,
                 "left": left,
             })
         };
         let mut answer = context.done(data).with_text(text);
-        if let Some(left) = &left {
-            let warning = format!(
-                "somebody wrote to the old files while they were being replaced; they are in {left}"
-            );
+        if let Some(old) = &done.left {
+            let path = shown(&store.absolute(&old.path));
+            let why = match &old.why {
+                Ok(paths) => format!(
+                    "somebody wrote to the old files while they were being replaced ({})",
+                    first_of(paths)
+                ),
+                Err(why) => format!("the old files could not be compared ({why})"),
+            };
+            let warning = format!("{why}; they are in {path}: remove that when nothing is missed");
             answer = answer.with_warning(warning);
         }
         Ok(lost(&done.degraded).into_iter().fold(answer, Done::with_warning))
     }
 
-    /// A snapshot of the files as they are now, and whether it was taken for
-    /// this; none if there are no files.
+    /// A snapshot of the files that are replaced, as they are now, and whether it
+    /// was taken for this; none if there are no files.
     fn keep(
         &self,
         lease: &mut Lease<'_>,
         source: &Ready,
+        chosen: Option<&Chosen>,
     ) -> Result<(Option<Ready>, bool), Failure> {
         let Work { context, here, config, locks, acting } = self;
         let store = here.repo.store();
         let root = here.repo.payload(&here.worktree)?;
         let catalog = Catalog::new(store);
+        let chosen = match chosen {
+            None => None,
+            Some(chosen) => match check_worktree(store, &here.worktree, chosen)? {
+                Some(there) => Some(there),
+                // Nothing is replaced.
+                None => return Ok((None, false)),
+            },
+        };
         let head = lease.fence()?.read()?.head;
         if let Some(head) = head
             && catalog.is_ready(head).map_err(|error| Stuck::new("look at the head", error))?
         {
             let head = catalog.open(head)?;
             let bar = Bar::new(context, "comparing");
-            if diff::since(store, &head, &root, &bar)?.is_empty() {
+            let changed = match &chosen {
+                Some(chosen) => diff::since_of(store, &head, &root, chosen, &bar)?,
+                None => diff::since(store, &head, &root, &bar)?,
+            };
+            if changed.is_empty() {
                 return Ok((Some(head), false));
             }
         } else {
-            let payload = jvs_repo::layout::payload(&here.worktree);
-            let files = store.list(&payload);
+            let files = store.list(&layout::payload(&here.worktree));
             if files.map_err(|error| Stuck::new("list the worktree", error))?.is_empty() {
                 return Ok((None, false));
             }
@@ -223,37 +242,91 @@ impl Work<'_> {
     }
 }
 
-/// Paths as the user sees them from where they stand, relative to the worktree.
-fn inside(context: &Context<'_>, root: &Path, paths: &[PathBuf]) -> Result<Vec<RepoPath>, Failure> {
-    let root = root.canonicalize().map_err(|error| Stuck::new("find the worktree", error))?;
-    let here = context.absolute(Path::new("."));
-    let here = here.canonicalize().map_err(|error| Stuck::new("find this directory", error))?;
-    let base = if here.starts_with(&root) { &here } else { &root };
-    paths.iter().map(|path| relative(&root, base, path).map_err(Failure::from)).collect()
+fn first_of(paths: &[TreePath]) -> String {
+    match paths {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
+    }
 }
 
-fn relative(root: &Path, base: &Path, path: &Path) -> Result<RepoPath, Outside> {
-    let outside = |what: &str| Outside { path: path.to_owned(), what: what.to_owned() };
-    let mut whole = PathBuf::new();
-    for component in base.join(path).components() {
-        match component {
-            Component::ParentDir => {
-                whole.pop();
-            }
-            Component::CurDir => {}
-            other => whole.push(other),
+/// Where the user stands, and what paths mean from there.
+struct Place {
+    /// The worktree's directory.
+    root: PathBuf,
+    /// The current directory, if it is in the worktree; else the worktree's.
+    base: PathBuf,
+    stands_in_it: bool,
+}
+
+impl Place {
+    fn find(context: &Context<'_>, root: &Path) -> Result<Self, Failure> {
+        let root = root.canonicalize().map_err(|error| Stuck::new("find the worktree", error))?;
+        let here = context.absolute(Path::new("."));
+        let here = here.canonicalize().map_err(|error| Stuck::new("find this directory", error))?;
+        let stands_in_it = here.starts_with(&root);
+        let base = if stands_in_it { here } else { root.clone() };
+        Ok(Place { root, base, stands_in_it })
+    }
+
+    /// What the user named; nothing if they named nothing.
+    fn chosen(&self, paths: &[PathBuf]) -> Result<Option<Chosen>, Failure> {
+        let mut inside = Vec::new();
+        for path in paths {
+            inside.push(self.inside(path)?);
         }
+        Ok(Chosen::new(inside))
     }
-    let inside = whole.strip_prefix(root).map_err(|_| outside("lies outside of the worktree"))?;
-    let mut relative = RepoPath::root();
-    for name in inside {
-        let name = name.to_str().ok_or_else(|| outside("is not UTF-8: restore what it is in"))?;
-        relative = relative.child(name).map_err(|_| outside("cannot be the name of a file"))?;
+
+    /// A path as it was typed, relative to the worktree. `..` is taken off by its
+    /// name, and nothing in the worktree is followed.
+    fn inside(&self, path: &Path) -> Result<TreePath, Outside> {
+        let outside = |what: &str| Outside { path: path.to_owned(), what: what.to_owned() };
+        if path.as_os_str().is_empty() {
+            return Err(Outside { path: "''".into(), what: "names nothing".into() });
+        }
+        let mut whole = PathBuf::new();
+        for component in self.base.join(path).components() {
+            match component {
+                Component::ParentDir => {
+                    whole.pop();
+                }
+                Component::CurDir => {}
+                other => whole.push(other),
+            }
+        }
+        let inside = match whole.strip_prefix(&self.root) {
+            Ok(inside) => inside.to_owned(),
+            Err(_) => self
+                .by_another_way(&whole)
+                .ok_or_else(|| outside("lies outside of the worktree"))?,
+        };
+        let relative = TreePath::new(inside.into_os_string().into_vec())
+            .map_err(|_| outside("cannot be the name of a file"))?;
+        if relative.is_root() {
+            return Err(outside("is the whole worktree: leave it out"));
+        }
+        Ok(relative)
     }
-    if relative == RepoPath::root() {
-        return Err(outside("is the whole worktree: leave it out"));
+
+    /// What is below the worktree in a path that leads there by symlinks from
+    /// outside.
+    fn by_another_way(&self, whole: &Path) -> Option<PathBuf> {
+        let ways: Vec<&Path> = whole.ancestors().collect();
+        let root = ways
+            .into_iter()
+            .rev()
+            .find(|way| way.canonicalize().is_ok_and(|found| found == self.root))?;
+        Some(whole.strip_prefix(root).ok()?.to_owned())
     }
-    Ok(relative)
+
+    /// Is the current directory swapped away?
+    fn moves_with(&self, chosen: Option<&Chosen>) -> bool {
+        let Ok(here) = self.base.strip_prefix(&self.root) else { return false };
+        self.stands_in_it
+            && chosen
+                .is_none_or(|chosen| chosen.paths().any(|path| here.starts_with(path.as_path())))
+    }
 }
 
 /// A path that cannot be restored by its name.
@@ -265,7 +338,7 @@ struct Outside {
 
 impl std::fmt::Display for Outside {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", self.path.display(), self.what)
+        write!(f, "{} {}", shown(&self.path), self.what)
     }
 }
 
@@ -283,17 +356,42 @@ impl Coded for Outside {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
 
     #[test]
     fn paths_mean_what_they_mean_from_where_the_user_stands() {
-        let (root, base) = (Path::new("/r/main"), Path::new("/r/main/a"));
-        let path = |text: &str| relative(root, base, Path::new(text));
-        assert_eq!(path("b/../c").expect("inside").as_str(), "a/c");
-        assert_eq!(path("../x").expect("inside").as_str(), "x");
-        assert_eq!(path("/r/main/y").expect("inside").as_str(), "y");
-        for text in ["../..", "../../other/x", "/etc/passwd", ".."] {
+        let (root, base) = (PathBuf::from("/r/main"), PathBuf::from("/r/main/a"));
+        let place = Place { root, base, stands_in_it: true };
+        let path = |text: &str| place.inside(Path::new(text));
+        for (typed, meant) in [
+            ("b/../c", "a/c"),
+            ("../x", "x"),
+            ("/r/main/y", "y"),
+            (".", "a"),
+            ("./b/", "a/b"),
+            ("b//c/.", "a/b/c"),
+        ] {
+            assert_eq!(path(typed).expect("inside").to_string(), meant, "{typed}");
+        }
+        for text in ["../..", "../../other/x", "/etc/passwd", "..", "", "/r/main/", "/r/mainx"] {
             assert_eq!(path(text).expect_err(text).code(), Code::PathEscape, "{text}");
         }
+        let raw = Path::new(std::ffi::OsStr::from_bytes(b"\xff\n"));
+        assert_eq!(place.inside(raw).expect("any bytes").as_bytes(), b"a/\xff\n");
+    }
+
+    #[test]
+    fn a_shell_is_told_only_if_the_directory_it_stands_in_was_swapped() {
+        let place =
+            Place { root: "/r/main".into(), base: "/r/main/a/b".into(), stands_in_it: true };
+        let moves = |paths: &[&str]| {
+            let paths = paths.iter().map(|text| TreePath::new(text.as_bytes().to_vec()));
+            place.moves_with(Chosen::new(paths.map(|path| path.expect("plain"))).as_ref())
+        };
+        assert!(moves(&[]), "all of it");
+        assert!(moves(&["a"]) && moves(&["x", "a/b"]));
+        assert!(!moves(&["a/b/c"]) && !moves(&["a/bc"]));
     }
 }

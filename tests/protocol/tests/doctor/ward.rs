@@ -18,11 +18,13 @@ use jvs_repo::probe::Filesystem;
 use jvs_repo::record::format::Format;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_snapshot::chosen::Chosen;
 use jvs_snapshot::descriptor::{About, Content, Quiescence};
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::lineage::Lineage;
+use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::trees::Trees;
-use jvs_snapshot::{Catalog, Ready, Snapshots, Staged, tags};
+use jvs_snapshot::{Catalog, Ready, SnapshotError, Snapshots, Staged, tags};
 
 pub(crate) const LEASE_MS: u64 = 30_000;
 /// Longer than any lease with its margins.
@@ -48,6 +50,29 @@ impl Trees for SimTrees<'_> {
             self.remove(&tree.child(name)?)?;
         }
         self.0.remove_dir(tree)
+    }
+
+    fn strays(
+        &self,
+        tree: &RepoPath,
+        _: Option<&Chosen>,
+        snapshots: &[Ready],
+    ) -> Result<Vec<TreePath>, SnapshotError> {
+        let stuck = |source| SnapshotError::Io { doing: "compare".into(), source };
+        let text = |tree: &RepoPath, name: &str| self.0.read(&tree.child(name)?, 1_000);
+        let mut strays = Vec::new();
+        for entry in self.0.list(tree).map_err(stuck)? {
+            let name = entry.name.to_str().expect("a plain name");
+            let here = text(tree, name).map_err(stuck)?;
+            let has = |ready: &Ready| {
+                let payload = layout::snapshot_payload(&ready.dir());
+                text(&payload, name).is_ok_and(|there| there == here)
+            };
+            if !snapshots.iter().any(has) {
+                strays.push(TreePath::new(name.into()).expect("plain"));
+            }
+        }
+        Ok(strays)
     }
 }
 

@@ -92,6 +92,13 @@ impl Clinic {
         std::fs::create_dir_all(self.at(path)).expect("made");
     }
 
+    /// Copies a tree to a place that is not there yet.
+    pub(crate) fn copy(&self, from: &RepoPath, to: &RepoPath) {
+        let mut copy = std::process::Command::new("cp");
+        copy.arg("-a").arg(self.at(from)).arg(self.at(to));
+        assert!(copy.status().expect("cp runs").success());
+    }
+
     pub(crate) fn symlink(&self, to: &Path, path: &RepoPath) {
         std::os::unix::fs::symlink(to, self.at(path)).expect("linked");
     }

@@ -10,7 +10,7 @@ use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Secret, Session, State};
 use jvs_repo::clock::{Clock as _, Reading, SystemClock, WallMs};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::{FencingToken, Generation, HolderNonce, SnapshotId};
+use jvs_repo::id::{FencingToken, Generation, HolderNonce, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
@@ -321,15 +321,21 @@ faults! {
     #[test]
     fn restore_dead shows RestoreDead: |c: &Clinic| {
         let state = c.state(&main());
-        let name = StagingName::Restore {
-            worktree: main(),
-            epoch: state.epoch,
-            token: FencingToken(state.token.0 - 1),
-            source: c.head(),
-            op: OP,
-        };
-        c.make_dir(&name.path());
-        std::fs::write(c.below(&name.path(), "precious"), "the last words").expect("written");
+        let (epoch, token, source) = (state.epoch, FencingToken(state.token.0 - 1), c.head());
+        // A copy that was never swapped, one that was, and one with last words.
+        let copy = StagingName::Restore { worktree: main(), epoch, token, source, op: OP };
+        c.make_dir(&copy.path());
+        std::fs::write(c.below(&copy.path(), "half a file"), "ha").expect("written");
+        for (op, text) in [(OpNonce([3; 8]), None), (OpNonce([4; 8]), Some("the last words"))] {
+            let worktree = main();
+            let swap = StagingName::Swap { worktree, epoch, token, source, kept: None, op };
+            let tree = layout::snapshot_payload(&swap.path());
+            c.make_dir(&swap.path());
+            c.copy(&layout::snapshot_payload(&layout::snapshot(source)), &tree);
+            if let Some(text) = text {
+                std::fs::write(c.below(&tree, "precious"), text).expect("written");
+            }
+        }
     };
     #[test]
     fn gc_unfinished shows GcUnfinished: |c: &Clinic| {

@@ -1,0 +1,62 @@
+//! A copy beside the manifest of the snapshot that it was made from: before
+//! anybody sees it.
+
+use jvs_repo::layout;
+use jvs_repo::store::{RepoPath, Store};
+
+use crate::chosen::Chosen;
+use crate::compare::{self, Aspect, Difference};
+use crate::error::SnapshotError;
+use crate::manifest::{ManifestError, ManifestReader};
+use crate::ready::Ready;
+use crate::stored::{StoredReader, proven_manifest};
+
+/// Is the copy in `dir` what `source` says, or what is chosen of it? What was
+/// lost on the way is no mismatch, unless nothing was: then it must be exact.
+pub(super) fn check_copy(
+    store: &dyn Store,
+    source: &Ready,
+    chosen: Option<&Chosen>,
+    dir: &RepoPath,
+    exact: bool,
+) -> Result<(), SnapshotError> {
+    let mut first: Option<Difference> = None;
+    let mut count = 0_u64;
+    let each = |difference: Difference| {
+        if exact || is_wrong(&difference) {
+            count += 1;
+            first.get_or_insert(difference);
+        }
+    };
+    let copy = layout::manifest(dir);
+    let unreadable = |error: ManifestError| SnapshotError::Corrupt {
+        path: copy.clone(),
+        reason: error.to_string(),
+    };
+    let made = StoredReader::open(store, &copy).map_err(SnapshotError::io("read the copy"))?;
+    let made = ManifestReader::open(made).map_err(unreadable)?;
+    let expected = proven_manifest(store, source)?;
+    match chosen {
+        None => compare::with_manifest(expected, made, each),
+        Some(chosen) => {
+            let again = proven_manifest(store, source)?;
+            compare::with_chosen_manifest(expected, again, made, chosen, each)
+        }
+    }
+    .map_err(unreadable)?;
+    let Some(Difference { path, aspects, .. }) = first else { return Ok(()) };
+    let aspects: Vec<&str> = aspects.iter().map(|aspect| aspect.as_str()).collect();
+    let more = if count > 1 { format!(" and {} more", count - 1) } else { String::new() };
+    let problem = format!("{path} ({}){more}", aspects.join(", "));
+    Err(SnapshotError::Mismatch { id: source.id(), problem })
+}
+
+/// Wrong also in a copy that could not keep everything.
+fn is_wrong(difference: &Difference) -> bool {
+    difference.aspects.iter().any(|aspect| match aspect {
+        Aspect::Added | Aspect::Type | Aspect::Content => true,
+        // Special files get lost; files do not.
+        Aspect::Removed => difference.before.is_some(),
+        _ => false,
+    })
+}

@@ -1,0 +1,113 @@
+//! What a swap leaves in `staging/`: worth nothing, or the only copy of
+//! somebody's file. A restore in place, garbage collection and doctor all ask
+//! here and nowhere else.
+//!
+//! The name says which snapshots have the same files: the one that was restored,
+//! and the one of what was replaced. Whatever is in one of them as it is here may
+//! be deleted; all else is set aside, for a person to look at.
+
+use std::io;
+
+use jvs_lock::Locks;
+use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::id::{OpNonce, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::quarantine;
+use jvs_repo::store::RepoPath;
+use serde_json::json;
+
+use crate::aside::{doom, move_dir};
+use crate::chosen::Chosen;
+use crate::error::SnapshotError;
+use crate::manifest::TreePath;
+use crate::publish::Snapshots;
+use crate::staging_name::StagingName;
+
+/// What a tree is worth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Worth {
+    /// Everything in it is in a visible snapshot.
+    Nothing,
+    /// These paths are nowhere else, as far as can be told.
+    Something(Vec<TreePath>),
+    /// It could not be compared.
+    Unproven(String),
+}
+
+/// Where the tree of a directory in `staging/` is.
+fn tree_of(dir: &RepoPath) -> RepoPath {
+    layout::snapshot_payload(dir)
+}
+
+/// What is the tree at `tree` worth, if the snapshots `known` still have their
+/// files? Only of what is chosen, if something is.
+pub(super) fn worth(
+    at: &Snapshots<'_>,
+    tree: &RepoPath,
+    chosen: Option<&Chosen>,
+    known: impl IntoIterator<Item = SnapshotId>,
+) -> Worth {
+    match at.seams.store.stat(tree) {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Worth::Nothing,
+        Err(error) => return Worth::Unproven(error.to_string()),
+    }
+    // One that cannot be opened proves nothing.
+    let snapshots: Vec<_> = known.into_iter().filter_map(|id| at.catalog().open(id).ok()).collect();
+    match at.trees.strays(tree, chosen, &snapshots) {
+        Ok(strays) if strays.is_empty() => Worth::Nothing,
+        Ok(strays) => Worth::Something(strays),
+        Err(error) => Worth::Unproven(error.to_string()),
+    }
+}
+
+/// What is an interrupted swap worth? Of anything else, nothing is known.
+pub fn worth_of(at: &Snapshots<'_>, name: &StagingName) -> Worth {
+    let StagingName::Swap { source, kept, .. } = name else {
+        return Worth::Unproven("it is no swap".into());
+    };
+    worth(at, &tree_of(&name.path()), None, kept.iter().copied().chain([*source]))
+}
+
+/// Ends what a swap left whose hold is over: deletes it, or sets it aside and
+/// says where. First it is moved to where no late swap finds it, so that what is
+/// compared is what is deleted.
+pub(crate) fn settle(
+    at: &Snapshots<'_>,
+    locks: &Locks<'_>,
+    name: &StagingName,
+) -> Result<Option<RepoPath>, SnapshotError> {
+    let StagingName::Swap { worktree, source, kept, .. } = name else { return Ok(None) };
+    let op = OpNonce::random(at.seams.entropy);
+    let note =
+        |phase, details| locks.note(Kind::Gc, phase, op, Some(worktree), None, Some(details));
+    let written = || SnapshotError::io("write the audit log");
+    note(Phase::Intent, json!({ "sets_aside": name.to_string() })).map_err(written())?;
+    let dir = match quarantine::set_aside(at.seams.store, op, &name.path()) {
+        Ok(dir) => dir,
+        // Another collection was faster.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => {
+            return Err(SnapshotError::Io { doing: format!("set {name} aside"), source });
+        }
+    };
+    let files = layout::quarantined_files(&dir);
+    match move_dir(at.seams, &tree_of(&dir), &files) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(SnapshotError::Io { doing: format!("set {name} aside"), source: error });
+        }
+        _ => {}
+    }
+    let set_aside = match worth(at, &files, None, kept.iter().copied().chain([*source])) {
+        Worth::Nothing => {
+            doom(at.seams, at.trees, &dir).map_err(SnapshotError::io("remove the old files"))?;
+            // Best effort: empty, and under a name that nobody uses again.
+            let _ = at.seams.store.remove_dir(&dir.parent());
+            None
+        }
+        Worth::Something(_) | Worth::Unproven(_) => Some(files),
+    };
+    let where_to = set_aside.as_ref().map(RepoPath::as_str);
+    note(Phase::Done, json!({ "set_aside": where_to })).map_err(written())?;
+    Ok(set_aside)
+}

@@ -1,0 +1,149 @@
+//! From a finished copy to files in their place, and what becomes of the old
+//! ones: in this order, so that a death anywhere leaves a directory whose name
+//! says what may be in it.
+
+use jvs_lock::{Lease, Locks};
+use jvs_repo::audit::{Kind, Phase as Told};
+use jvs_repo::id::OpNonce;
+use jvs_repo::layout;
+use jvs_repo::quarantine;
+use jvs_repo::store::RepoPath;
+use serde_json::{Value, json};
+
+use super::leftover::{Worth, worth};
+use super::swap::{Stopped, Swap, Swapped};
+use super::{Copied, Half, InPlace, Left, RestoreError, Wish};
+use crate::aside::{doom, move_dir};
+use crate::chosen::Chosen;
+use crate::error::SnapshotError;
+use crate::manifest::TreePath;
+use crate::publish::Snapshots;
+use crate::ready::Ready;
+use crate::staging_name::StagingName;
+use crate::trees::Spots;
+
+/// How many paths one event of the audit log names.
+const PATHS_AN_EVENT: usize = 50;
+
+/// Puts `copied`, files of `wish.source`, in the place of those of the worktree
+/// of `lease`.
+pub fn replace(
+    at: &Snapshots<'_>,
+    spots: &dyn Spots,
+    locks: &Locks<'_>,
+    lease: &mut Lease<'_>,
+    copied: Copied,
+    wish: &Wish<'_>,
+) -> Result<InPlace, RestoreError> {
+    let Wish { source, kept, chosen, reason } = *wish;
+    let worktree = lease.worktree().clone();
+    let op = OpNonce::random(at.seams.entropy);
+    let details = json!({
+        "snapshot_id": source.id(),
+        "kept": kept.map(Ready::id),
+        "paths": chosen.map_or_else(Vec::new, |chosen| some(chosen.paths())),
+    });
+    let note = |phase, more: Value| {
+        let mut details = details.clone();
+        if let (Value::Object(all), Value::Object(more)) = (&mut details, more) {
+            all.extend(more);
+        }
+        locks.note(Kind::Restore, phase, op, Some(&worktree), Some(reason), Some(details))
+    };
+    let offered = note(Told::Intent, Value::Null)
+        .map_err(SnapshotError::io("write the audit log"))
+        .and_then(|()| offer(at, &copied, kept));
+    let dir = match offered {
+        Ok(dir) => dir,
+        Err(error) => {
+            let _ = note(Told::NotApplied, Value::Null);
+            let _ = doom(at.seams, at.trees, &copied.dir());
+            return Err(error.into());
+        }
+    };
+    let tree = layout::snapshot_payload(&dir);
+    let swap = Swap { seams: at.seams, spots, tree: &tree };
+    let swapped = match swap.run(lease, chosen) {
+        Ok(swapped) => swapped,
+        Err(stopped) if stopped.certain && stopped.swapped.is_empty() => {
+            let _ = note(Told::NotApplied, Value::Null);
+            let _ = doom(at.seams, at.trees, &dir);
+            return Err(stopped.error);
+        }
+        Err(stopped) => {
+            let phase = if stopped.certain { Told::Done } else { Told::Unknown };
+            let half = half(at, op, &dir, *stopped);
+            // What was done although it was not to be is told like what was.
+            let _ = note(phase, half.told());
+            return Err(RestoreError::Half(Box::new(half)));
+        }
+    };
+    let _ = note(Told::Done, Value::Null);
+    let left = left(at, op, &dir, &swapped, wish);
+    if let Some(left) = &left {
+        let _ = note(Told::Done, json!({ "left": left.path.as_str() }));
+    }
+    Ok(InPlace { degraded: copied.degraded, left })
+}
+
+/// From now on the directory may hold the worktree's own files, and says so.
+fn offer(
+    at: &Snapshots<'_>,
+    copied: &Copied,
+    kept: Option<&Ready>,
+) -> Result<RepoPath, SnapshotError> {
+    let StagingName::Restore { worktree, epoch, token, source, op } = copied.name.clone() else {
+        return Err(SnapshotError::Invalid { problem: "it is no restore".into() });
+    };
+    let kept = kept.map(Ready::id);
+    let dir = StagingName::Swap { worktree, epoch, token, source, kept, op }.path();
+    move_dir(at.seams, &copied.dir(), &dir)
+        .map_err(SnapshotError::io("make the restored files ready"))?;
+    Ok(dir)
+}
+
+/// Some were swapped, or none is certain not to be: nothing is deleted.
+fn half(at: &Snapshots<'_>, op: OpNonce, dir: &RepoPath, stopped: Stopped) -> Half {
+    let Stopped { swapped: Swapped { mut exchanged, placed }, steps, certain, error } = stopped;
+    exchanged.extend(placed);
+    // A swap that may yet land finds its tree where it was.
+    let aside = match certain {
+        true => quarantine::set_aside(at.seams.store, op, dir).ok(),
+        false => None,
+    };
+    let old = layout::snapshot_payload(aside.as_ref().unwrap_or(dir));
+    Half { swapped: exchanged, steps, certain, old, cause: error }
+}
+
+/// The old files are deleted if a snapshot has all of them, and set aside if not.
+fn left(
+    at: &Snapshots<'_>,
+    op: OpNonce,
+    dir: &RepoPath,
+    swapped: &Swapped,
+    wish: &Wish<'_>,
+) -> Option<Left> {
+    let tree = layout::snapshot_payload(dir);
+    let replaced = Chosen::new(swapped.exchanged.iter().cloned());
+    let known = wish.kept.map(Ready::id).into_iter().chain([wish.source.id()]);
+    let strays = match (wish.chosen, &replaced) {
+        (Some(_), None) => Worth::Nothing,
+        _ => worth(at, &tree, replaced.as_ref(), known),
+    };
+    let why = match strays {
+        Worth::Nothing => {
+            // What cannot be removed now is known by its name to be garbage.
+            let _ = doom(at.seams, at.trees, dir);
+            return None;
+        }
+        Worth::Something(paths) => Ok(paths),
+        Worth::Unproven(why) => Err(why),
+    };
+    let aside = quarantine::set_aside(at.seams.store, op, dir).ok();
+    let path = layout::snapshot_payload(aside.as_ref().unwrap_or(dir));
+    Some(Left { path, why })
+}
+
+pub(super) fn some<'p>(paths: impl Iterator<Item = &'p TreePath>) -> Vec<String> {
+    paths.take(PATHS_AN_EVENT).map(ToString::to_string).collect()
+}
