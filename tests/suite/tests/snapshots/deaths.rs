@@ -35,10 +35,12 @@ fn nothing_is_left(user: &User, n: usize, what: &str) {
     if n.is_multiple_of(2) {
         user.jvs("gc --keep-last 1000").ok();
     } else {
-        // Files that a restore replaced may be all that somebody has: doctor
-        // sets those aside, and only if it is asked to.
         user.jvs("doctor --strict --repair").ok();
     }
+    // Snapshots have all that a restore replaced, so nothing is set aside.
+    let quarantine = user.root.join(layout::quarantine().as_str());
+    let aside = std::fs::read_dir(quarantine).map_or(0, Iterator::count);
+    assert_eq!(aside, 0, "{what}");
     assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
     assert_eq!(user.snapshot_dirs().len(), visible.len() + hidden.len(), "{what}");
     let with_head = [&hidden[..], &visible[..]].concat();
