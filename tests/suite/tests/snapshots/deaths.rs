@@ -90,7 +90,16 @@ fn snapshots(place: Option<Place>, extent: Extent) {
     assert_eq!(user.data("audit --verify")["verified"], true);
 }
 
-fn restores(place: Option<Place>, extent: Extent) {
+/// The files that a restore replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Files {
+    /// In no snapshot: one is taken first, by a thread of its own.
+    Unsaved,
+    /// In the head: the restore is all that there is to aim at.
+    Saved,
+}
+
+fn restores(place: Option<Place>, extent: Extent, replaced: Files) {
     let Some(place) = place.filter(|_| calls::can_be_aimed_at()) else { return };
     let user = User::with_new_repository(&place.dir.join("r"));
     // Many more than what they replace, so that most calls can be aimed at.
@@ -107,6 +116,9 @@ fn restores(place: Option<Place>, extent: Extent) {
         |n| {
             files.iter().for_each(|file| user.remove(file));
             few.iter().for_each(|file| user.write(file, &format!("new {n}")));
+            if replaced == Files::Saved {
+                user.snapshot();
+            }
         },
         |n, what| {
             fence(&user);
@@ -219,27 +231,32 @@ fn a_snapshot_dead_at_any_call_on_juicefs_with_redis_is_visible_and_whole_or_gar
 
 #[test]
 fn a_restore_in_place_dead_at_any_call_on_ext4_leaves_all_old_or_all_new_files() {
-    restores(Place::on(Kind::Ext4), Extent::All);
+    restores(Place::on(Kind::Ext4), Extent::All, Files::Unsaved);
 }
 
 #[test]
 fn a_restore_in_place_dead_at_any_call_on_xfs_leaves_all_old_or_all_new_files() {
-    restores(Place::on(Kind::Xfs), Extent::Spread);
+    restores(Place::on(Kind::Xfs), Extent::Spread, Files::Unsaved);
 }
 
 #[test]
 fn a_restore_in_place_dead_at_any_call_on_btrfs_leaves_all_old_or_all_new_files() {
-    restores(Place::on(Kind::Btrfs), Extent::Spread);
+    restores(Place::on(Kind::Btrfs), Extent::Spread, Files::Unsaved);
 }
 
 #[test]
 fn a_restore_in_place_dead_at_any_call_on_juicefs_with_sqlite_leaves_all_old_or_all_new_files() {
-    restores(Place::on_juicefs(Engine::Sqlite), Extent::Spread);
+    restores(Place::on_juicefs(Engine::Sqlite), Extent::Spread, Files::Unsaved);
 }
 
 #[test]
 fn a_restore_in_place_dead_at_any_call_on_juicefs_with_redis_leaves_all_old_or_all_new_files() {
-    restores(Place::on_juicefs(Engine::Redis), Extent::Spread);
+    restores(Place::on_juicefs(Engine::Redis), Extent::Spread, Files::Unsaved);
+}
+
+#[test]
+fn a_restore_over_saved_files_dead_at_any_call_leaves_all_old_or_all_new_files() {
+    restores(Place::on(Kind::Ext4), Extent::Spread, Files::Saved);
 }
 
 #[test]
