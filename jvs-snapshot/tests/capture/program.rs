@@ -2,11 +2,11 @@
 //! asked, can be stopped, and what it says is told.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 
 use jvs_kit::live::capability::juicefs_program;
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
+use jvs_kit::live::mount::Covered;
 use jvs_kit::live::process::{DEADLINE, eventually};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_snapshot::progress::{Phase, Progress, Silent};
@@ -14,15 +14,11 @@ use jvs_snapshot::stage::CaptureError;
 
 use super::support::{World, look, zoo};
 
-fn mount(arguments: &[&str], at: &Path) {
-    let done = Command::new("mount").args(arguments).arg(at).status().expect("mount");
-    assert!(done.success(), "mount {arguments:?} {}", at.display());
-}
-
 /// A mount whose control file cannot be opened for writing, as seen by this test.
 struct Deaf {
     world: World,
     control: PathBuf,
+    _covered: Covered,
     place: tempfile::TempDir,
     volume: Volume,
 }
@@ -34,10 +30,9 @@ impl Deaf {
         let plain = place.path().join("plain");
         std::fs::write(&plain, "").expect("a file");
         let control = volume.host(0).join(".control");
-        mount(&["--bind", plain.to_str().expect("UTF-8")], &control);
-        mount(&["-o", "remount,bind,ro"], &control);
+        let covered = Covered::read_only(&control, &plain);
         let world = World::at(volume.host(0), volume.host(0));
-        Some(Deaf { world, control, place, volume })
+        Some(Deaf { world, control, _covered: covered, place, volume })
     }
 
     /// Uses this script as the program. It is called with `clone --preserve FROM TO`.
@@ -47,12 +42,6 @@ impl Deaf {
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&path, mode).expect("a mode");
         self.world.options.juicefs_program = Some(path);
-    }
-}
-
-impl Drop for Deaf {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.control).status();
     }
 }
 

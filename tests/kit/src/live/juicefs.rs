@@ -128,6 +128,11 @@ impl Volume {
         self.mounts[host].process.signal(signal);
     }
 
+    /// Where the volume's data is, once it is uploaded.
+    pub fn objects(&self) -> PathBuf {
+        self.dir.path().join("objects")
+    }
+
     /// The metadata server, if the engine is one.
     pub fn redis(&self) -> Option<&Redis> {
         self.redis.as_ref()

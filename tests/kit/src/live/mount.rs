@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rustix::mount::{UnmountFlags, unmount};
+use rustix::mount::{MountFlags, UnmountFlags, mount_bind, mount_remount, unmount};
 
 /// A directory on which something is or will be mounted.
 ///
@@ -42,6 +42,36 @@ impl Drop for MountPoint {
         self.detach();
         // Only ever an empty directory: what a failed unmount leaves is not touched.
         let _ = std::fs::remove_dir(&self.path);
+    }
+}
+
+/// A file or a directory in whose place another one is seen, until this is
+/// dropped. Needs root.
+#[derive(Debug)]
+pub struct Covered {
+    path: PathBuf,
+}
+
+impl Covered {
+    /// Whoever looks at `path` sees `by`.
+    #[track_caller]
+    pub fn with(path: &Path, by: &Path) -> Self {
+        mount_bind(by, path).unwrap_or_else(|e| panic!("cover {}: {e}", path.display()));
+        Self { path: path.to_owned() }
+    }
+
+    /// As [`Covered::with`], and it cannot be written to.
+    #[track_caller]
+    pub fn read_only(path: &Path, by: &Path) -> Self {
+        let covered = Self::with(path, by);
+        mount_remount(path, MountFlags::BIND | MountFlags::RDONLY, "").expect("made read-only");
+        covered
+    }
+}
+
+impl Drop for Covered {
+    fn drop(&mut self) {
+        let _ = unmount(&self.path, UnmountFlags::DETACH);
     }
 }
 
