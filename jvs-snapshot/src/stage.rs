@@ -385,20 +385,22 @@ fn write(
 ) -> Result<(OwnedFd, Summary), CaptureError> {
     let mut writer = ManifestWriter::new(Stream::new(file));
     let mut numbering = Numbering { groups, facts, given: Default::default() };
-    let hints = |stat: &Stat| {
-        let moment = moment?;
+    let hints = |stat: &Stat, number: usize| {
+        // A copy that lost something says nothing about a file that is as it was:
+        // the next snapshot would lose it without a word.
+        let moment = moment.filter(|_| !facts.truth.contains_key(&number))?;
         settled(stat.ctime, moment.now, moment.margin_ns)
             .then_some(Hints { inode: stat.inode, ctime: stat.ctime })
     };
     let root = entry(TreePath::root(), 0, &tree.root, facts, None)?;
-    writer.write(&root, hints(&tree.root))?;
+    writer.write(&root, hints(&tree.root, 0))?;
     tree.in_order(|branch, node, number| {
         if facts.missing.contains(&number) {
             return Ok(());
         }
         let group = numbering.of(number);
         let entry = entry(branch.child(node), number, &node.stat, facts, group)?;
-        writer.write(&entry, hints(&node.stat)).map_err(CaptureError::from)
+        writer.write(&entry, hints(&node.stat, number)).map_err(CaptureError::from)
     })?;
     let (stream, summary) = writer.finish()?;
     Ok((stream.into_inner(), summary))

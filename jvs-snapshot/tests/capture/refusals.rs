@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
-use super::support::{World, is_root, zoo};
+use super::support::{World, unprivileged, zoo};
 use jvs_kit::live::loopfs::SmallFs;
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::config::Engine;
@@ -68,34 +68,10 @@ fn an_engine_that_does_not_work_here_is_refused_if_it_was_asked_for() {
     }
 }
 
-/// The rest of a test in which this process is not root any more.
-const UNPRIVILEGED: &str = "JVS_TEST_UNPRIVILEGED";
-
 #[test]
 fn what_an_ordinary_user_cannot_read_or_keep_is_named() {
-    if let Some(place) = std::env::var_os(UNPRIVILEGED) {
-        return as_an_ordinary_user(place.as_ref());
-    }
-    if !is_root() {
-        // An ordinary user already: the same, without giving anything away.
-        let dir = tempfile::tempdir().expect("a directory");
-        return as_an_ordinary_user(dir.path());
-    }
-    let dir = tempfile::tempdir().expect("a directory");
-    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).expect("a mode");
-    // A process of its own: threads share their user.
-    let program = std::env::current_exe().expect("this test");
-    let copy = dir.path().join("test");
-    std::fs::copy(program, &copy).expect("a copy that everybody may run");
-    let mut command = Command::new(copy);
-    command
-        .args(["--exact", "refusals::what_an_ordinary_user_cannot_read_or_keep_is_named"])
-        .args(["--nocapture", "--test-threads=1"])
-        .env(UNPRIVILEGED, dir.path());
-    std::os::unix::process::CommandExt::uid(&mut command, 12_345);
-    std::os::unix::process::CommandExt::gid(&mut command, 12_345);
-    let outcome = jvs_kit::live::process::run(command, std::time::Duration::from_secs(60));
-    outcome.ok();
+    let test = "refusals::what_an_ordinary_user_cannot_read_or_keep_is_named";
+    unprivileged(test, |_| {}, as_an_ordinary_user);
 }
 
 fn as_an_ordinary_user(place: &std::path::Path) {

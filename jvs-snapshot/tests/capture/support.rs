@@ -341,3 +341,33 @@ pub(crate) fn attributes(world: &World) -> bool {
     }
     true
 }
+
+/// The rest of a test in which this process is not root any more.
+const UNPRIVILEGED: &str = "JVS_TEST_UNPRIVILEGED";
+/// Somebody who owns nothing but a temporary directory.
+pub(crate) const SOMEBODY: u32 = 12_345;
+
+/// Lets root prepare a directory and an ordinary user do the rest, in a process of
+/// its own: threads share their user. Where the tests are not run by root, nothing
+/// is prepared. `test` is the path of the calling test.
+pub(crate) fn unprivileged(test: &str, prepare: impl Fn(&Path), rest: impl Fn(&Path)) {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    if let Some(place) = std::env::var_os(UNPRIVILEGED) {
+        return rest(place.as_ref());
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    if !is_root() {
+        return rest(dir.path());
+    }
+    prepare(dir.path());
+    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    let copy = dir.path().join("test");
+    let program = std::env::current_exe().expect("this test");
+    std::fs::copy(program, &copy).expect("a copy that everybody may run");
+    let mut command = std::process::Command::new(copy);
+    command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
+    command.env(UNPRIVILEGED, dir.path()).uid(SOMEBODY).gid(SOMEBODY);
+    let outcome = jvs_kit::live::process::run(command, std::time::Duration::from_secs(60)).ok();
+    assert!(outcome.stdout().contains("1 passed"), "{outcome}");
+}

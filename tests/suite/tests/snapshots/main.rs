@@ -3,6 +3,8 @@
 #![allow(clippy::print_stderr, reason = "how often somebody died is worth seeing")]
 
 mod deaths;
+mod degraded;
+mod hidden_options;
 mod places;
 mod quotas;
 mod strikes;
