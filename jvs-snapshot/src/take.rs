@@ -11,7 +11,7 @@ use jvs_lock::{Belief, Fence, Lease, LockError, Shared};
 use jvs_repo::clock::Clock;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Consistency;
-use jvs_repo::store::PosixStore;
+use jvs_repo::store::{PosixStore, RepoPath};
 
 use crate::descriptor::{About, Content, Loss, Quiescence};
 use crate::error::SnapshotError;
@@ -170,7 +170,7 @@ pub fn take(
         let _ = failed.draft.discard();
         SnapshotError::Io { doing: "complete the snapshot".into(), source: failed.source }
     })?;
-    let ready = publish(hold, staged)?;
+    let ready = publish(hold, staged, |hold| upload_under(at, store, hold, progress))?;
     Ok(Taken { ready, captured })
 }
 
@@ -193,11 +193,8 @@ fn capture_under(
         });
     let work = |progress: &dyn Progress| {
         let options = &request.options;
-        let captured = capture(request.source, &staging, parent.as_ref(), options, clock, progress)
-            .map_err(TakeError::Capture)?;
-        progress.phase(Phase::Sync);
-        wait_for_upload(&staging, clock, &|| progress.keep_going())?;
-        Ok(captured)
+        capture(request.source, &staging, parent.as_ref(), options, clock, progress)
+            .map_err(TakeError::Capture)
     };
     let Hold::Lease(lease) = hold else { return work(progress) };
     let outcome = while_renewing(lease, clock, progress, work);
@@ -209,6 +206,27 @@ fn capture_under(
         }
         outcome => outcome,
     }
+}
+
+/// Waits until all that was written, the descriptor included, can be read on other
+/// hosts.
+fn upload_under(
+    at: &Snapshots<'_>,
+    store: &PosixStore,
+    hold: &mut Hold<'_, '_>,
+    progress: &dyn Progress,
+) -> Result<(), TakeError> {
+    let clock = at.seams.clock;
+    let root = store.absolute(&RepoPath::root());
+    let wait = |progress: &dyn Progress| wait_for_upload(&root, clock, &|| progress.keep_going());
+    progress.phase(Phase::Sync);
+    let Hold::Lease(lease) = hold else { return Ok(wait(progress)?) };
+    let waited = while_renewing(lease, clock, progress, wait);
+    if waited.is_err() {
+        // Perhaps because the lease is over: what happened to it says more.
+        lease.fence()?;
+    }
+    Ok(waited?)
 }
 
 /// Runs `work` on a thread of its own and renews the lease on this one. `work`
@@ -271,15 +289,21 @@ impl Progress for Guarded<'_> {
     }
 }
 
-/// Publishes, on top of whatever snapshots of the same hold came first.
-fn publish(hold: &mut Hold<'_, '_>, staged: Staged<'_>) -> Result<Ready, TakeError> {
+/// Publishes, on top of whatever snapshots of the same hold came first, once it is
+/// uploaded.
+fn publish(
+    hold: &mut Hold<'_, '_>,
+    staged: Staged<'_>,
+    upload: impl Fn(&mut Hold<'_, '_>) -> Result<(), TakeError>,
+) -> Result<Ready, TakeError> {
     let mut staged = Box::new(staged);
     for _ in 0..REBASES {
-        let fence = match hold.fence() {
+        let uploaded = upload(hold);
+        let fence = match uploaded.and_then(|()| Ok(hold.fence()?)) {
             Ok(fence) => fence,
             Err(error) => {
                 let _ = staged.discard();
-                return Err(error.into());
+                return Err(error);
             }
         };
         let error = match staged.publish(fence) {
