@@ -31,7 +31,7 @@ mod treat;
 
 pub use examine::{Clocks, Examination, Vitals, examine};
 pub use finding::{Check, Depth, Finding, Outcome, Severity};
-pub use patient::{Patient, Payloads, Surroundings};
+pub use patient::{Chosen, Patient, Payloads, Surroundings};
 pub use rebuild::Rebuild;
 pub use rehearsal::Rehearsal;
 pub use remedy::Remedy;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use jvs_lock::Seams;
 use jvs_repo::id::SnapshotId;
+use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::Filesystem;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::{PosixStore, RepoPath, Space};
@@ -58,6 +59,24 @@ pub struct Patient<'r> {
     pub payloads: &'r dyn Payloads,
     /// The world around.
     pub surroundings: Surroundings,
-    /// Where the evidence does not decide which snapshot is a head, this is.
-    pub chosen_head: Option<SnapshotId>,
+    /// What a person chose where the evidence does not decide.
+    pub chosen_head: Option<Chosen>,
+}
+
+/// A head that a person chose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chosen {
+    /// Which; `None` to begin anew, without one.
+    pub head: Option<SnapshotId>,
+    /// Whose; `None` for whichever worktree it fits.
+    pub worktree: Option<WorktreeName>,
+}
+
+impl Patient<'_> {
+    /// The head that was chosen for `worktree`, if one was.
+    pub(crate) fn chosen_for(&self, worktree: &WorktreeName) -> Option<Option<SnapshotId>> {
+        let chosen = self.chosen_head.as_ref()?;
+        let meant = chosen.worktree.as_ref().is_none_or(|name| name == worktree);
+        meant.then_some(chosen.head)
+    }
 }

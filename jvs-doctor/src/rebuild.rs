@@ -249,13 +249,15 @@ pub(crate) fn plan(
     let mut candidates: Vec<Option<SnapshotId>> =
         memory.heads.iter().filter(|(key, _)| Some(*key) == newest).map(|(_, id)| *id).collect();
     if candidates.len() > 1
-        && let Some(chosen) = survey.patient.chosen_head
+        && let Some(chosen) = survey.patient.chosen_for(worktree)
     {
-        candidates.retain(|id| *id == Some(chosen));
+        candidates.retain(|id| *id == chosen);
     }
     let commits = newest.map_or(0, |(_, commits)| commits);
     match candidates.as_slice() {
-        [] if survey.patient.chosen_head.is_none() => Ok(memory.next(worktree, ruin, None, 0)),
+        [] if survey.patient.chosen_for(worktree).is_none_or(|head| head.is_none()) => {
+            Ok(memory.next(worktree, ruin, None, 0))
+        }
         [head] => {
             let head = *head;
             memory.heads.clear();
@@ -278,6 +280,27 @@ pub(crate) fn plan_regressed(
     Ok(rebuild)
 }
 
+/// The next life of a register whose head is lost for good: the head that a person
+/// chose, if it is a visible snapshot of that worktree, or none.
+pub(crate) fn plan_chosen(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    state: &State,
+) -> Option<Rebuild> {
+    let head = survey.patient.chosen_for(worktree)?;
+    let commits = match head {
+        Some(id) => {
+            let snap = survey.snapshots.get(&id).filter(|snap| snap.ready)?;
+            let descriptor = snap.described().filter(|d| d.worktree_id == *worktree)?;
+            descriptor.commit_seq.0
+        }
+        None => 0,
+    };
+    let mut memory = Memory::of(survey, worktree).ok()?;
+    memory.token(state.epoch, state.token);
+    Some(memory.next(worktree, Ruin::States(vec![*state]), head, commits))
+}
+
 /// Highest life, then most commits, then a visible head, else ask.
 fn of_several(
     survey: &Survey<'_, '_>,
@@ -294,9 +317,9 @@ fn of_several(
     let mut kept: Vec<&State> = states.iter().filter(|state| Some(rank(state)) == best).collect();
     let heads: BTreeSet<_> = kept.iter().map(|state| state.head).collect();
     if heads.len() > 1 {
-        match survey.patient.chosen_head {
-            Some(chosen) if heads.contains(&Some(chosen)) => {
-                kept.retain(|state| state.head == Some(chosen));
+        match survey.patient.chosen_for(worktree) {
+            Some(chosen) if heads.contains(&chosen) => {
+                kept.retain(|state| state.head == chosen);
             }
             _ => return Err(ask(heads.into_iter())),
         }

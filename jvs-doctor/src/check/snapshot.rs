@@ -15,6 +15,7 @@ use jvs_snapshot::ready;
 
 use crate::finding::{Check, Report};
 use crate::proof::Proof;
+use crate::rebuild;
 use crate::remedy::Remedy;
 use crate::survey::{Snap, Survey};
 
@@ -41,7 +42,15 @@ pub(super) fn heads(survey: &Survey<'_, '_>, report: &mut Report) {
                     format!("the head of worktree '{worktree}', {head}, is not there"),
                 )
                 .of(worktree)
-                .advice("restore that directory from a backup");
+                .advice(format!(
+                    "restore that directory from a backup; if there is none, give up what it \
+                     held: `jvs doctor --repair -w {worktree} --head ID`, with a snapshot of that \
+                     worktree that is there, or with `none`"
+                ))
+                .maybe(
+                    rebuild::plan_chosen(survey, worktree, state)
+                        .map(|rebuild| Remedy::Rebuild(Box::new(rebuild))),
+                );
             continue;
         }
         let staged = !survey.is_missing(&layout::ready_staged(&dir));

@@ -41,7 +41,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "PATH", requires = "probe", value_parser = super::utf8_path)]
     pub(crate) second_mount: Option<PathBuf>,
 
-    /// The head of a register to rebuild, where the evidence does not decide
+    /// The head of a register to rebuild where the evidence does not decide, or `none`
     #[arg(long, value_name = "SNAPSHOT", requires = "repair")]
     pub(crate) head: Option<String>,
 

@@ -8,11 +8,13 @@ use std::fmt;
 
 use jvs_doctor::examine::finding;
 use jvs_doctor::{
-    Care, Check, Depth, Examination, Finding, Patient, Rehearsal, Surroundings, examine, treat,
+    Care, Check, Chosen, Depth, Examination, Finding, Patient, Rehearsal, Surroundings, examine,
+    treat,
 };
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
+use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::Filesystem;
 use jvs_repo::proc;
 use jvs_repo::store::PosixStore;
@@ -26,7 +28,15 @@ use crate::keeper::notes_waiting;
 use crate::render::{Done, shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Failure> {
-    let chosen_head = args.head.as_deref().map(head).transpose()?;
+    let chosen_head = match args.head.as_deref() {
+        None => None,
+        // To begin anew is too much to be done to whichever worktree it fits.
+        Some("none") => {
+            let worktree = context.given_worktree()?.unwrap_or_else(WorktreeName::main);
+            Some(Chosen { head: None, worktree: Some(worktree) })
+        }
+        Some(id) => Some(Chosen { head: Some(head(id)?), worktree: context.given_worktree()? }),
+    };
     let root = context.root()?;
     let store = PosixStore::open(&root).map_err(|e| Stuck::new("open the repository", e))?;
     let filesystem =
@@ -131,7 +141,7 @@ fn head(text: &str) -> Result<SnapshotId, Failure> {
     text.parse().map_err(|_| {
         WrongUsage::new(
             format!("\"{text}\" is not the whole id of a snapshot"),
-            "give the id as `jvs doctor --strict` shows it",
+            "give the id as `jvs doctor --strict` shows it, or `none`",
         )
         .into()
     })

@@ -169,7 +169,9 @@ impl Saying<'_> {
         let message = on_one_line(&finding.message);
         let _ = writeln!(text, "{word}[{}] {path}: {message}", finding.check);
         match &finding.outcome {
-            Some(Outcome::Repaired) => {}
+            Some(Outcome::Repaired) => {
+                let _ = writeln!(text, "  done: {}", on_one_line(&does(finding)));
+            }
             Some(Outcome::Refused(why)) => {
                 let _ = writeln!(text, "  not repaired: {}", on_one_line(why));
             }
@@ -186,7 +188,12 @@ impl Saying<'_> {
 
     /// How it would end.
     fn foretold(&self, text: &mut String) {
-        let Some(foreseen) = self.foreseen else { return };
+        let Some(foreseen) = self.foreseen else {
+            if self.dry_run {
+                let _ = writeln!(text, "nothing would be done");
+            }
+            return;
+        };
         let number = counted(foreseen.applied.len() as u64, "repair");
         let left = self.left();
         let _ = match left.as_slice() {

@@ -84,6 +84,32 @@ fn of_two_entries_the_one_with_more_commits_is_kept_and_without_a_winner_a_perso
 }
 
 #[test]
+fn a_head_that_is_lost_for_good_can_be_given_up() {
+    let clinic = Clinic::new();
+    let (first, before) = (clinic.first(), clinic.state(&main()));
+    clinic.remove(&layout::snapshot(clinic.head()));
+    clinic.jvs(&["snapshot", "stuck"]).exits(11);
+    let asked = clinic.jvs(&["doctor", "--repair"]).exits(12);
+    assert!(asked.stdout().contains("--head ID"), "{asked}");
+    assert_eq!(clinic.state(&main()).head, before.head, "nobody gave it up yet");
+    let other = ["doctor", "--repair", "-w", "side", "--head", &first.to_string()];
+    clinic.jvs(&other).exits(12);
+
+    clinic.jvs(&["doctor", "--repair", "--head", &first.to_string()]).ok();
+    let after = clinic.state(&main());
+    assert_eq!(after.head, Some(first));
+    assert!(after.epoch.counter > before.epoch.counter && after.token > before.token);
+    clinic.jvs(&["snapshot", "three"]).ok();
+    clinic.jvs(&["doctor", "--strict"]).ok();
+
+    clinic.remove(&layout::snapshots());
+    clinic.jvs(&["doctor", "--repair", "--head", "none"]).ok();
+    assert_eq!(clinic.state(&main()).head, None);
+    clinic.jvs(&["snapshot", "anew"]).ok();
+    clinic.jvs(&["doctor", "--strict"]).ok();
+}
+
+#[test]
 fn what_a_repair_sets_aside_is_kept() {
     let clinic = Clinic::new();
     clinic.write(&layout::worktree_record(&side()), "the last words");
