@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use jvs_repo::clock::Clock;
 use jvs_snapshot::progress::{Phase, Progress};
 
+use crate::command::size;
 use crate::context::Context;
-use crate::render;
+use crate::{interrupt, render};
 
 /// The line is written anew after so many milliseconds.
 const REFRESH_MS: u64 = 100;
@@ -62,27 +63,42 @@ impl<'c> Bar<'c> {
     }
 }
 
+/// What matters most comes first: a narrow terminal cuts the end off.
 fn describe(line: &Line, (files, bytes): (u64, u64), now: u64) -> String {
     let seconds = now.saturating_sub(line.since_ms).max(1) as f64 / 1000.0;
     let mut text = line.what.to_owned();
-    let (done, total) = match line.total_bytes {
-        0 => (files, line.total_files),
-        total => (bytes, total),
+    let part = |done: u64, all: u64| (done as f64 / all as f64).min(1.0);
+    // Many small files and a few large ones: neither number alone says how far
+    // it is.
+    let share = match (line.total_files, line.total_bytes) {
+        (0, 0) => None,
+        (all, 0) => Some(part(files, all)),
+        (0, all) => Some(part(bytes, all)),
+        (all, all_bytes) => Some((part(files, all) + part(bytes, all_bytes)) / 2.0),
     };
-    if total > 0 {
-        let share = (done as f64 / total as f64).min(1.0);
+    if let Some(share) = share {
         text += &format!(" {:3.0} %", share * 100.0);
+        if share > 0.0 && share < 1.0 {
+            text += &format!("  {} left", rough(seconds * (1.0 - share) / share));
+        }
     }
-    text += &format!("  {files} files ({:.0}/s)", files as f64 / seconds);
+    if files > 0 {
+        text += &format!("  {files} files ({:.0}/s)", files as f64 / seconds);
+    }
     if bytes > 0 {
-        let mebibytes = bytes as f64 / 1024.0 / 1024.0;
-        text += &format!("  {mebibytes:.1} MiB ({:.1} MiB/s)", mebibytes / seconds);
-    }
-    if done > 0 && total > done {
-        let left = seconds * (total - done) as f64 / done as f64;
-        text += &format!("  {left:.0} s left");
+        text += &format!("  {} ({}/s)", size(bytes), size((bytes as f64 / seconds) as u64));
     }
     text
+}
+
+/// A time that is a guess, as people say it.
+fn rough(seconds: f64) -> String {
+    let seconds = seconds.ceil() as u64;
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3_600)),
+    }
 }
 
 impl Progress for Bar<'_> {
@@ -102,6 +118,9 @@ impl Progress for Bar<'_> {
         (line.total_files, line.total_bytes) = (0, 0);
         self.files.store(0, Ordering::Relaxed);
         self.bytes.store(0, Ordering::Relaxed);
+        drop(line);
+        // A phase may be long and have nothing to count.
+        self.show();
     }
 
     fn total(&self, files: u64, bytes: u64) {
@@ -113,6 +132,10 @@ impl Progress for Bar<'_> {
         self.files.fetch_add(files, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.show();
+    }
+
+    fn keep_going(&self) -> bool {
+        interrupt::came().is_none()
     }
 }
 
@@ -128,10 +151,20 @@ mod tests {
         let out = Output::choose(true, Env::new(&nothing)).progress();
         let line = Line { out, what: "copying", since_ms: 0, total_files: 4, total_bytes: 4 << 20 };
         let text = describe(&line, (1, 1 << 20), 2_000);
-        assert_eq!(text, "copying  25 %  1 files (0/s)  1.0 MiB (0.5 MiB/s)  6 s left");
-        assert_eq!(
-            describe(&Line { total_bytes: 0, ..line }, (4, 0), 1_000),
-            "copying 100 %  4 files (4/s)"
-        );
+        assert_eq!(text, "copying  25 %  6 s left  1 files (0/s)  1.0 MiB (512.0 KiB/s)");
+        // One large file among many small ones.
+        let mixed = Line { total_files: 1_000, total_bytes: 1 << 30, ..line };
+        let text = describe(&mixed, (999, 999), 10_000);
+        assert!(text.starts_with("copying  50 %  11 s left"), "{text}");
+        let uncounted = Line { total_files: 0, total_bytes: 0, ..mixed };
+        assert_eq!(describe(&uncounted, (0, 0), 1_000), "copying");
+        let files = Line { total_files: 4, ..uncounted };
+        assert_eq!(describe(&files, (4, 0), 1_000), "copying 100 %  4 files (4/s)");
+    }
+
+    #[test]
+    fn a_guess_is_told_roughly() {
+        let told = [0.2, 99.0, 100.0, 3_600.0, 7_200.0].map(rough);
+        assert_eq!(told, ["1 s", "99 s", "2 min", "60 min", "2 h"]);
     }
 }

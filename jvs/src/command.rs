@@ -21,6 +21,8 @@ mod tag;
 mod verify;
 mod worktree;
 
+pub(crate) use snapshots::size;
+
 use crate::args::Command;
 use crate::context::Context;
 use crate::fail::Failure;

@@ -18,6 +18,7 @@ mod bell;
 mod command;
 mod context;
 mod fail;
+mod interrupt;
 mod keeper;
 mod local_time;
 mod render;
@@ -44,7 +45,7 @@ fn run(words: Vec<OsString>, env: Env<'_>) -> ExitCode {
                 Ok(done) => output.done(name, &done),
                 Err(failure) => {
                     let status = output.failed(name, &failure);
-                    if let Some(signal) = failure.dies_of() {
+                    if let Some(signal) = failure.dies_of().or_else(interrupt::came) {
                         jvs_kernel::signals::die_of(signal);
                     }
                     status

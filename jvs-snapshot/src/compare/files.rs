@@ -178,6 +178,12 @@ impl Pass<'_> {
         let (root, progress) = (&self.root, self.progress);
         workers::run(self.threads, pairs, |mut pair, _| {
             if !progress.keep_going() {
+                // What was not looked at is not known to be the same.
+                let stopped = CompareError::Io {
+                    path: pair.entry.path,
+                    source: io::ErrorKind::Interrupted.into(),
+                };
+                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(stopped);
                 return;
             }
             match read_pair(root, &mut pair) {

@@ -25,10 +25,12 @@ use crate::args::RestoreArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
+use crate::interrupt;
 use crate::render::{Done, shown};
 use crate::session::Acting;
 
 pub(crate) fn run(context: &Context<'_>, args: &RestoreArgs) -> Result<Done, Failure> {
+    interrupt::listen();
     let here = context.here()?;
     let source = find(context, &here, &args.snapshot)?;
     match &args.reason {

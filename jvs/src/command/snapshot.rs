@@ -14,10 +14,12 @@ use crate::args::SnapshotArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
+use crate::interrupt;
 use crate::render::Done;
 use crate::session::Acting;
 
 pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Failure> {
+    interrupt::listen();
     let here = context.here()?;
     let config = here.repo.config()?;
     let names = new_tags(&here, &args.tags)?;

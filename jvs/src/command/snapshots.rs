@@ -110,7 +110,7 @@ pub(super) fn data(descriptor: &Descriptor, tags: &[&TagName], ready: bool) -> V
 }
 
 /// A number of bytes for people.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if bytes < 1024 {
         return format!("{bytes} B");

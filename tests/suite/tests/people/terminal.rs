@@ -100,6 +100,30 @@ fn a_waiter_sees_its_place_and_ctrl_c_leaves_the_line() {
 }
 
 #[test]
+fn a_snapshot_shows_how_far_it_is_and_ctrl_c_leaves_nothing_of_it() {
+    let world = World::new();
+    for dir in 0..10 {
+        let dir = world.root().join("main").join(format!("d{dir}"));
+        std::fs::create_dir(&dir).expect("a directory");
+        for n in 0..600 {
+            std::fs::write(dir.join(n.to_string()), "text").expect("a file");
+        }
+    }
+    let mut terminal = shell(&world, Some("ann"));
+    terminal.types("jvs snapshot\n");
+    terminal.sees("copying ", PATIENCE);
+    terminal.sees(" % ", PATIENCE);
+    terminal.types(CTRL_C);
+    terminal.sees("stopped", PATIENCE);
+    terminal.sees("ready> ", PATIENCE);
+    terminal.types("echo status $?\n");
+    terminal.sees("status 130", PATIENCE);
+    assert_eq!(world.status()["state"], "free");
+    let staging = world.root().join(jvs_repo::layout::staging().as_str());
+    assert_eq!(staging.read_dir().expect("listed").count(), 0);
+}
+
+#[test]
 fn closing_the_terminal_gives_its_lock_back() {
     let world = World::new();
     let mut terminal = shell(&world, None);
