@@ -6,6 +6,7 @@
 //! directories wait until everything else is done: those whose mode would lock us
 //! out, and those with hard links, which are made last.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
@@ -42,8 +43,13 @@ pub(super) trait Content: Sync {
         size: u64,
         known: Option<Digest>,
         threads: usize,
+        told: Told<'_>,
     ) -> io::Result<Digest>;
 }
+
+/// Who is told how many bytes more of a large file are there, and may say that it
+/// is to end: `Interrupted`.
+pub(super) type Told<'t> = &'t dyn Fn(u64) -> io::Result<()>;
 
 /// What is learned while files are made.
 struct Learned {
@@ -457,9 +463,21 @@ impl<'w, C: Content> Maker<'w, C> {
         };
         let to = tree::create_file(target, name).map_err(failed("create the copy of"))?;
         let known = self.work.plan.facts.hashes[number];
-        let filled = self.content.fill(&from, &to, node.stat.size, known, self.work.threads);
+        let counted = Cell::new(0);
+        let told = |bytes: u64| {
+            counted.set(counted.get() + bytes);
+            self.work.progress.advance(0, bytes);
+            match self.work.progress.keep_going() {
+                true => Ok(()),
+                false => Err(io::ErrorKind::Interrupted.into()),
+            }
+        };
+        let filled = self.content.fill(&from, &to, node.stat.size, known, self.work.threads, &told);
         let digest = match filled {
             Ok(digest) => digest,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                return Err(CaptureError::Stopped);
+            }
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 // Shorter than a moment ago: a change, which the proof will see.
                 self.learned().facts.missing.insert(number);
@@ -477,7 +495,7 @@ impl<'w, C: Content> Maker<'w, C> {
         if !dressed.lost.is_empty() || !dressed.xattrs.is_empty() || known.is_some() {
             self.note(number, &branch.child(node), dressed);
         }
-        self.work.progress.advance(1, node.stat.size);
+        self.work.progress.advance(1, node.stat.size.saturating_sub(counted.get()));
         Ok(())
     }
 
@@ -564,7 +582,7 @@ impl<'w, C: Content> Maker<'w, C> {
             Kind::File => {
                 let (from, to) = (tree::open_file(from, leader)?, tree::create_file(to, name)?);
                 let size = tree::stat_open(&from)?.size;
-                self.content.fill(&from, &to, size, None, self.work.threads)?;
+                self.content.fill(&from, &to, size, None, self.work.threads, &|_| Ok(()))?;
                 dress(&Open(&to), &node.stat, facts(first))?
             }
             Kind::Symlink => {

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::build::{self, Content};
+use super::build::{self, Content, Told};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
@@ -16,6 +16,9 @@ use crate::tree;
 /// touched once. Above, the kernel (or the file server) copies, holes stay holes,
 /// and the copy is hashed afterwards by as many threads as there are.
 const SMALL: u64 = 1 << 20;
+
+/// So much of a large file is copied before somebody is told, or may stop it.
+const PART: u64 = 64 << 20;
 
 pub(super) struct Copy;
 
@@ -41,8 +44,12 @@ impl Content for Copy {
         size: u64,
         _known: Option<Digest>,
         threads: usize,
+        told: Told<'_>,
     ) -> io::Result<Digest> {
-        if size <= SMALL { copy_small(from, to, size) } else { copy_large(from, to, size, threads) }
+        match size {
+            0..=SMALL => copy_small(from, to, size),
+            _ => copy_large(from, to, size, threads, told),
+        }
     }
 }
 
@@ -56,14 +63,22 @@ fn copy_small(from: &OwnedFd, to: &OwnedFd, size: u64) -> io::Result<Digest> {
     Ok(Digest::of(&buffer))
 }
 
-fn copy_large(from: &OwnedFd, to: &OwnedFd, size: u64, threads: usize) -> io::Result<Digest> {
+fn copy_large(
+    from: &OwnedFd,
+    to: &OwnedFd,
+    size: u64,
+    threads: usize,
+    told: Told<'_>,
+) -> io::Result<Digest> {
     tree::set_size(to, size)?;
     let mut by_kernel = true;
     let mut at = 0;
     while let Some((start, end)) = tree::next_data(from, at, size)? {
         at = start;
         while at < end {
-            let done = if by_kernel { tree::copy_part(from, to, at, end - at) } else { Ok(0) };
+            let part = (end - at).min(PART);
+            let done = if by_kernel { tree::copy_part(from, to, at, part) } else { Ok(0) };
+            let before = at;
             match done {
                 // Nothing copied although there should be data: some filesystems
                 // say so instead of refusing.
@@ -75,6 +90,7 @@ fn copy_large(from: &OwnedFd, to: &OwnedFd, size: u64, threads: usize) -> io::Re
                 Err(error) if refuses(&error) => by_kernel = false,
                 Err(error) => return Err(error),
             }
+            told(at - before)?;
         }
     }
     hash::of_file(to, size, threads)

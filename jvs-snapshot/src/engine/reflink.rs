@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::build::{self, Content};
+use super::build::{self, Content, Told};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
@@ -61,6 +61,7 @@ impl Content for Reflink {
         size: u64,
         known: Option<Digest>,
         threads: usize,
+        _told: Told<'_>,
     ) -> io::Result<Digest> {
         tree::clone_content(from, to)?;
         match known {
