@@ -5,6 +5,7 @@
 mod deaths;
 mod degraded;
 mod hidden_options;
+mod paths;
 mod places;
 mod quotas;
 mod strikes;
