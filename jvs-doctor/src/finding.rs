@@ -149,7 +149,7 @@ checks! {
     FsReadOnly "D_FS_READ_ONLY" Error Quick "The filesystem is mounted read-only.";
     FsFull "D_FS_FULL" Warning Quick "The filesystem is nearly full.";
     FsPromise "D_FS_PROMISE" Error Quick "The last probe found that the filesystem breaks a promise that locking needs.";
-    SessionStale "D_SESSION_STALE" Notice Full "A session of this user on this host lost a lock and did not come back to hear of it.";
+    SessionStale "D_SESSION_STALE" Notice Full "A session of this user on this host left something that it did not come back for.";
     TagMissing "D_TAG_MISSING" Error Full "A tag was made and not deleted, and is not there.";
     Altered "D_ALTERED" Warning Full "A control file does not match its checksum.";
 }

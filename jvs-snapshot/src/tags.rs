@@ -7,7 +7,7 @@
 //! snapshot *after* the tag is there, and whoever collects looks at the tags
 //! *after* the snapshot is out of sight: one of the two sees the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 
@@ -189,7 +189,7 @@ fn note(locks: &Locks<'_>, kind: Kind, phase: Phase, op: OpNonce, tag: &Tag) -> 
 }
 
 /// What the audit log tells of one tag: all that there is to know of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Told {
     /// Its name.
     pub tag: TagName,
@@ -219,16 +219,20 @@ impl Told {
 
 /// The tags that were made and not deleted, by what `events` tell.
 pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
-    let (mut made, mut deleted) = (Vec::new(), Vec::new());
+    let (mut made, mut deleted) = (Vec::new(), HashSet::new());
     for event in events {
-        let list = match (event.kind, event.phase) {
-            (Kind::Tag, Phase::Done) => &mut made,
-            // About to be deleted is as good: it was meant to go.
-            (Kind::Untag, _) => &mut deleted,
+        // About to be deleted is as good as deleted: it was meant to go.
+        let makes = match (event.kind, event.phase) {
+            (Kind::Tag, Phase::Done) => true,
+            (Kind::Untag, _) => false,
             _ => continue,
         };
         let told = event.details.clone().and_then(|told| serde_json::from_value::<Told>(told).ok());
-        list.extend(told);
+        match told {
+            Some(told) if makes => made.push(told),
+            Some(told) => drop(deleted.insert(told)),
+            None => {}
+        }
     }
     made.retain(|tag| !deleted.contains(tag));
     made

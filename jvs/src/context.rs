@@ -178,6 +178,11 @@ impl<'a> Context<'a> {
         session::notes_dir(self.env)
     }
 
+    /// Files of sessions that nobody can still need.
+    pub(crate) fn session_leftovers(&self) -> Vec<PathBuf> {
+        session::leftovers(self.env)
+    }
+
     /// The user's shell.
     pub(crate) fn shell(&self) -> OsString {
         self.env.get("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into())

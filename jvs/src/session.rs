@@ -16,7 +16,7 @@ use jvs_repo::entropy::Entropy;
 use jvs_repo::id::HolderNonce;
 use jvs_repo::proc;
 
-pub(crate) use secret::{Turns, notes_dir};
+pub(crate) use secret::{Turns, leftovers, notes_dir};
 
 use crate::context::Env;
 use crate::fail::Failure;

@@ -5,6 +5,7 @@ mod prometheus;
 mod report;
 
 use std::fmt;
+use std::path::PathBuf;
 
 use jvs_doctor::examine::finding;
 use jvs_doctor::{
@@ -73,6 +74,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
         told.add(verdict.iter().flat_map(probe::Verdict::findings));
         if full {
             told.add(notes(context));
+            told.add(leftovers(context));
         }
     }
     let say = report::Saying {
@@ -135,6 +137,18 @@ fn notes(context: &Context<'_>) -> Option<Finding> {
     );
     let advice = "the session's next command tells it; else remove the files in it";
     Some(finding(Check::SessionStale, shown(&dir), message, advice.to_owned()))
+}
+
+/// What sessions of this user left when they died in the middle of their first
+/// command. Outside the repository, and so not doctor's to remove.
+fn leftovers(context: &Context<'_>) -> Vec<Finding> {
+    let told = |path: PathBuf| {
+        let path = shown(&path);
+        let message = "a session died while it made its secret; it has another".to_owned();
+        let advice = format!("nobody can still need it: rm {path}");
+        finding(Check::SessionStale, path, message, advice)
+    };
+    context.session_leftovers().into_iter().map(told).collect()
 }
 
 fn head(text: &str) -> Result<SnapshotId, Failure> {

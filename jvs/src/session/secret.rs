@@ -65,6 +65,22 @@ pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failu
     }
 }
 
+/// Candidates that their makers left when they died, of secrets that are there:
+/// nobody can still need them.
+pub(crate) fn leftovers(env: Env<'_>) -> Vec<PathBuf> {
+    let Ok(place) = base(env).map(|base| base.join(DIR)) else { return Vec::new() };
+    let Ok(entries) = std::fs::read_dir(&place) else { return Vec::new() };
+    let is_left = |name: &str| {
+        let (secret, op) = name.split_once('.')?;
+        op.parse::<OpNonce>().ok()?;
+        place.join(secret).is_file().then(|| place.join(name))
+    };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let mut left: Vec<PathBuf> = names.filter_map(|name| is_left(&name)).collect();
+    left.sort();
+    left
+}
+
 /// Where words to the next commands of sessions lie; it is there only while
 /// there are any.
 pub(crate) fn notes_dir(env: Env<'_>) -> Result<PathBuf, Failure> {
@@ -213,7 +229,8 @@ impl SecretFile {
         let linked = write_whole(&fd, &secret).and_then(|()| {
             let (from, to) = (candidate.as_str(), self.name.as_str());
             match rustix::fs::linkat(&self.dir, from, &self.dir, to, AtFlags::empty()) {
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                // Another was first; or somebody saw that, and removed ours.
+                Ok(()) | Err(Errno::EXIST | Errno::NOENT) => Ok(()),
                 Err(error) => Err(error.into()),
             }
         });

@@ -483,6 +483,11 @@ faults! {
         let notes = c.home.runtime_dir().join("jvs").join("notes");
         std::fs::create_dir_all(&notes).expect("made");
         std::fs::write(notes.join("0123456789abcdef"), "lost\n").expect("written");
+        let place = c.home.runtime_dir().join("jvs");
+        let secret = "0123456789abcdef0123456789abcdef";
+        for name in [secret.to_owned(), format!("{secret}.{OP}"), format!("{}.{OP}", &secret[1..])] {
+            std::fs::write(place.join(name), [7; 32]).expect("written");
+        }
     };
     #[test]
     fn filesystem_promise shows FsPromise: |c: &Clinic| {
