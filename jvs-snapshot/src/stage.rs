@@ -210,8 +210,8 @@ impl<'c> Capture<'c> {
             groups: &groups,
             staging: &self.staging,
             parent: parent.as_ref(),
-            timeless_xattrs: tree::is_remote(&self.source)
-                && tree::supports_xattrs(&self.source).map_err(CaptureError::whole("read"))?,
+            timeless_xattrs: tree::has_timeless_xattrs(&self.source)
+                .map_err(CaptureError::whole("read"))?,
             progress,
             phases: &phases,
         };

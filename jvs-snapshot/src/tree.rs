@@ -447,6 +447,12 @@ pub fn supports_xattrs(file: impl AsFd) -> io::Result<bool> {
     }
 }
 
+/// Whether extended attributes can change without a trace in any time: JuiceFS is
+/// so, and no other remote filesystem is known not to be.
+pub fn has_timeless_xattrs(at: impl AsFd) -> io::Result<bool> {
+    Ok(is_remote(&at) && supports_xattrs(at)?)
+}
+
 /// Extended attributes of `name`, sorted; none where there can be none.
 pub fn xattrs(dir: impl AsFd, name: &[u8]) -> io::Result<Vec<Xattr>> {
     let path = path_of(dir, name);

@@ -35,6 +35,9 @@ struct Pair {
     entry: Entry,
     stat: Stat,
     aspects: Vec<Aspect>,
+    /// The kernel has noted no change of it, so only what it does not note can
+    /// differ.
+    untouched: bool,
 }
 
 /// Tells what differs between a manifest and the files below `root`, in the
@@ -76,11 +79,13 @@ fn compare<R: Read>(
     let at_root = |source| CompareError::Io { path: TreePath::root(), source };
     let root = tree::open_root(root).map_err(at_root)?;
     let files = Tree::read_some(threads, &root, chosen).map_err(CompareError::Walk)?;
+    let timeless_xattrs = tree::has_timeless_xattrs(&root).map_err(at_root)?;
     let mut pass = Pass {
         root,
         chosen,
         threads,
         trust,
+        timeless_xattrs,
         progress,
         expected_groups: Groups::default(),
         found_groups: FoundGroups::count(&files),
@@ -129,6 +134,7 @@ struct Pass<'p> {
     chosen: Option<&'p Chosen>,
     threads: usize,
     trust: Trust,
+    timeless_xattrs: bool,
     progress: &'p dyn Progress,
     expected_groups: Groups,
     found_groups: FoundGroups,
@@ -159,15 +165,18 @@ impl Pass<'_> {
             && self.trust == Trust::Hints
             && kind_of(&entry.kind) == stat.kind;
         // A second name makes the kernel note a change, so groups are covered.
-        if untouched {
+        if untouched && !self.timeless_xattrs {
             self.progress.advance(1, 0);
             return;
         }
-        let mut aspects = look(&entry, &stat);
-        if expected != found {
-            aspects.push(Aspect::Links);
+        let mut aspects = Vec::new();
+        if !untouched {
+            aspects = look(&entry, &stat);
+            if expected != found {
+                aspects.push(Aspect::Links);
+            }
         }
-        self.pairs.push(Pair { entry, stat, aspects });
+        self.pairs.push(Pair { entry, stat, aspects, untouched });
     }
 
     /// Reads what must be read of the pairs collected so far.
@@ -269,6 +278,7 @@ fn read_pair(root: impl AsFd, pair: &mut Pair) -> io::Result<()> {
     };
     let dir = tree::open_below(&root, parent.components())?;
     let differs = match &pair.entry.kind {
+        _ if pair.untouched => false,
         EntryKind::File { size, hash } if !pair.aspects.contains(&Aspect::Content) => {
             let file = tree::open_file(&dir, name)?;
             match hash::of_file(&file, *size, 1) {

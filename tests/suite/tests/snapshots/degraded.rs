@@ -43,3 +43,27 @@ fn what_a_snapshot_could_not_keep_is_shown_by_every_command_that_shows_it() {
     assert!(all.iter().all(|snapshot| snapshot["degraded"] == degraded), "{listed}");
     assert_eq!(user.data("verify --all")["tamper_detected"], false, "it is what it says it is");
 }
+
+/// JuiceFS notes no change of a file whose attributes change. Whoever looks for
+/// changes must look at them, or a restore would take them without a copy.
+#[test]
+fn an_attribute_that_changed_alone_is_a_change_and_saved_before_a_restore() {
+    let Some(mut volume) = Volume::format(Engine::Sqlite) else { return };
+    let mount = volume.mount(&["--enable-xattr"]);
+    let user = User::with_new_repository(&mount.join("r"));
+    user.write("file", "text");
+    user.write("other", "text");
+    user.note("file", "before");
+    let first = user.snapshot();
+    assert_eq!(user.data("status")["differences"], json!([]));
+
+    user.note("file", "after");
+    let status = user.data("status");
+    assert_eq!(status["changed"], 1, "{status}");
+    assert_eq!(status["differences"][0]["path"], "file", "{status}");
+    user.data(&format!("restore {first} --in-place --reason test"));
+    let kept = user.history()[0].clone();
+    assert_ne!(kept, first, "what was there is a snapshot now");
+    let difference = user.data(&format!("diff {first} {kept}"));
+    assert_eq!(difference["differences"][0]["path"], "file", "{difference}");
+}
