@@ -42,6 +42,11 @@ impl<'r> Journal<'r> {
         }
     }
 
+    /// Closes the log until there is more to say.
+    pub(crate) fn rest(&mut self) {
+        self.log.rest();
+    }
+
     /// Says what is about to be tried, durably: a transition without its event
     /// is impossible, because the CAS is issued only after this.
     pub fn intend(

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io;
+use std::sync::PoisonError;
 
 use jvs_repo::audit::Kind;
 use jvs_repo::clock::{BootMs, Reading};
@@ -130,6 +131,12 @@ impl<'r> Lease<'r> {
     /// The worktree.
     pub fn worktree(&self) -> &WorktreeName {
         self.register.worktree()
+    }
+
+    /// Closes this session's audit log until there is more to say, so that the
+    /// mount holds nothing unwritten of ours when somebody asks it.
+    pub fn rest_the_log(&self) {
+        self.locks.journal.lock().unwrap_or_else(PoisonError::into_inner).rest();
     }
 
     /// The fencing token.

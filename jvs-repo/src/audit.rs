@@ -263,6 +263,12 @@ impl<'s> Log<'s> {
         Ok(())
     }
 
+    /// Closes the file until the next event: a filesystem that hands written data
+    /// in later does so now, and keeps nothing in memory for us.
+    pub fn rest(&mut self) {
+        self.open = None;
+    }
+
     fn open_log(&self) -> io::Result<(Box<dyn StoredFile>, End)> {
         let path = layout::audit_log(&self.writer);
         match self.store.open_writable(&path) {
@@ -507,6 +513,18 @@ mod tests {
         }
         assert_eq!(fixture.flaws(), []);
         assert_eq!(fixture.lines().len(), 6);
+    }
+
+    #[test]
+    fn a_log_that_rested_goes_on_where_it_was() {
+        let fixture = Fixture::new();
+        let mut log = Log::new(&fixture.store, &Alone, fixture.writer);
+        for n in 0..3 {
+            log.append(&event(n)).expect("append");
+            log.rest();
+        }
+        assert_eq!(fixture.lines().len(), 3);
+        assert_eq!(fixture.flaws(), []);
     }
 
     #[test]

@@ -187,6 +187,7 @@ impl<'c> Capture<'c> {
         let before =
             Tree::read_with(self.threads, &self.source, self.options.only.as_ref(), memory)?;
         let moment = self.settle(&manifest, &before, begun).map_err(&created)?;
+        let hides_nothing = engine.hides_nothing();
 
         phases.begin(Phase::Plan);
         let (plan, parent_ignored) = self.plan(&before);
@@ -212,6 +213,7 @@ impl<'c> Capture<'c> {
             parent: parent.as_ref(),
             timeless_xattrs: tree::has_timeless_xattrs(&self.source)
                 .map_err(CaptureError::whole("read"))?,
+            hides_nothing,
             progress,
             phases: &phases,
         };

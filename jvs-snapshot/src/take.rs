@@ -19,6 +19,7 @@ use crate::progress::{Phase, Progress};
 use crate::publish::{Draft, PublishError, Snapshots, Staged};
 use crate::ready::Ready;
 use crate::stage::{CaptureError, Captured, Options, Parent, capture};
+use crate::tree;
 use crate::writeback::wait_for_upload;
 
 /// How often a snapshot is put on top of another that came first.
@@ -197,6 +198,10 @@ fn capture_under(
             .map_err(TakeError::Capture)
     };
     let Hold::Lease(lease) = hold else { return work(progress) };
+    if tree::open_root(request.source).is_ok_and(tree::is_remote) {
+        // Otherwise its last line would look like somebody's unwritten work.
+        lease.rest_the_log();
+    }
     let outcome = while_renewing(lease, clock, progress, work);
     match outcome {
         // Stopped because the lease is over: what happened to it says more.

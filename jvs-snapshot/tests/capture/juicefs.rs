@@ -264,7 +264,7 @@ fn a_mount_with_unflushed_writes_is_looked_at_again() {
         world.write("other", "12345");
         let file = std::fs::File::options().write(true).open(world.path("open")).expect("open");
         let watcher = Watcher::new(|phase, n| {
-            if (phase, n) == (Phase::Clone, 0) {
+            if (phase, n) == (Phase::Walk, 0) {
                 file.write_all_at(b"54321", 0).expect("written, not flushed");
             }
         });
