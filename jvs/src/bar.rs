@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use jvs_repo::clock::Clock;
 use jvs_snapshot::progress::{Phase, Progress};
 
-use crate::command::size;
+use crate::command::{counted, size};
 use crate::context::Context;
 use crate::{interrupt, render};
 
@@ -25,6 +25,8 @@ pub(crate) struct Bar<'c> {
 struct Line {
     out: render::Progress,
     what: &'static str,
+    /// What one of what is counted is called.
+    unit: &'static str,
     since_ms: u64,
     total_files: u64,
     total_bytes: u64,
@@ -33,12 +35,21 @@ struct Line {
 impl<'c> Bar<'c> {
     /// A line that says `what` is being done until a phase says otherwise.
     pub(crate) fn new(context: &'c Context<'_>, what: &'static str) -> Self {
+        Self::counting(context, what, "file")
+    }
+
+    /// As [`Bar::new`], for something else than files.
+    pub(crate) fn counting(
+        context: &'c Context<'_>,
+        what: &'static str,
+        unit: &'static str,
+    ) -> Self {
         let clock = context.clock();
         let since_ms = clock.now().boot.0;
         let out = context.output().progress();
         Bar {
             clock,
-            line: Mutex::new(Line { out, what, since_ms, total_files: 0, total_bytes: 0 }),
+            line: Mutex::new(Line { out, what, unit, since_ms, total_files: 0, total_bytes: 0 }),
             files: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             shown_ms: AtomicU64::new(since_ms),
@@ -83,7 +94,7 @@ fn describe(line: &Line, (files, bytes): (u64, u64), now: u64) -> String {
         }
     }
     if files > 0 {
-        text += &format!("  {files} files ({:.0}/s)", files as f64 / seconds);
+        text += &format!("  {} ({:.0}/s)", counted(files, line.unit), files as f64 / seconds);
     }
     if bytes > 0 {
         text += &format!("  {} ({}/s)", size(bytes), size((bytes as f64 / seconds) as u64));
@@ -149,9 +160,11 @@ mod tests {
     fn the_line_tells_share_rate_and_time_left() {
         let nothing = |_: &str| None;
         let out = Output::choose(true, Env::new(&nothing)).progress();
-        let line = Line { out, what: "copying", since_ms: 0, total_files: 4, total_bytes: 4 << 20 };
+        let unit = "file";
+        let line =
+            Line { out, what: "copying", unit, since_ms: 0, total_files: 4, total_bytes: 4 << 20 };
         let text = describe(&line, (1, 1 << 20), 2_000);
-        assert_eq!(text, "copying  25 %  6 s left  1 files (0/s)  1.0 MiB (512.0 KiB/s)");
+        assert_eq!(text, "copying  25 %  6 s left  1 file (0/s)  1.0 MiB (512.0 KiB/s)");
         // One large file among many small ones.
         let mixed = Line { total_files: 1_000, total_bytes: 1 << 30, ..line };
         let text = describe(&mixed, (999, 999), 10_000);

@@ -21,7 +21,7 @@ mod tag;
 mod verify;
 mod worktree;
 
-pub(crate) use snapshots::size;
+pub(crate) use snapshots::{counted, size};
 
 use crate::args::Command;
 use crate::context::Context;

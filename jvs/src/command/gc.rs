@@ -5,10 +5,12 @@ use std::fmt::Write;
 use jvs_repo::config::Retention;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::gc::{self, Plan};
+use jvs_snapshot::progress::Progress as _;
 use serde_json::{Value, json};
 
 use super::snapshots::{counted, size};
 use crate::args::GcArgs;
+use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::{Done, shown};
@@ -48,11 +50,12 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     }
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
-    let mut progress = context.output().progress();
-    let freed = gc::run(&at, &locks, &plan, &mut |done, total| {
-        progress.show(&format!("removing {done} of {total}"));
+    let bar = Bar::counting(context, "removing", "snapshot");
+    let freed = gc::run(&at, &locks, &plan, &mut |_, total| {
+        bar.total(total as u64, 0);
+        bar.advance(1, 0);
     })?;
-    drop(progress);
+    drop(bar);
     data["removed"] = json!(freed.snapshots);
     data["freed_bytes"] = json!(freed.bytes);
     data["leftovers_removed"] = json!(freed.dead + freed.unfinished);

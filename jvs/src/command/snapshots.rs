@@ -125,7 +125,7 @@ pub(crate) fn size(bytes: u64) -> String {
 }
 
 /// A number and its noun.
-pub(super) fn counted(number: u64, noun: &str) -> String {
+pub(crate) fn counted(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
