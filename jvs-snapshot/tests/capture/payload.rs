@@ -86,6 +86,26 @@ fn large_files_and_large_directories_are_kept() {
 }
 
 #[test]
+fn a_hundred_thousand_tiny_files_are_kept_and_not_read_again() {
+    // In memory, where their number is all that costs.
+    let Some(small) = jvs_kit::live::loopfs::SmallFs::tmpfs(2 << 30) else { return };
+    let world = World::at(small.path(), small.path());
+    for n in 0..100_000 {
+        if n % 500 == 0 {
+            world.make_dir(format!("{}", n / 500));
+        }
+        world.write(format!("{}/{n}", n / 500), n.to_string());
+    }
+    let silent = &jvs_snapshot::progress::Silent;
+    let first = world.try_capture("1", None, silent).expect("captured");
+    assert_eq!((first.totals.entries, first.totals.files), (100_201, 100_000));
+    world.write("7/3501", "changed");
+    let second = world.capture("2", Some(("1", &first)));
+    assert_eq!((second.totals.files, second.reused), (100_000, 99_999));
+    assert_ne!(second.payload_root_hash, first.payload_root_hash);
+}
+
+#[test]
 fn a_worktree_may_be_on_another_filesystem() {
     let Some(small) = jvs_kit::live::loopfs::SmallFs::tmpfs(16 << 20) else { return };
     let dir = tempfile::tempdir().expect("a directory");
