@@ -26,6 +26,7 @@ pub mod id;
 pub mod json;
 pub mod layout;
 pub mod metadata;
+pub mod mutation;
 pub mod name;
 pub mod nursery;
 pub mod probe;

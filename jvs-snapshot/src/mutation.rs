@@ -53,36 +53,6 @@ impl Rule {
         Rule::OutOfSightFirst,
         Rule::NeedsReadAgain,
     ];
-
-    /// Does the rule hold?
-    #[cfg(not(feature = "mutations"))]
-    #[inline(always)]
-    pub(crate) const fn holds(self) -> bool {
-        true
-    }
-
-    /// Does the rule hold?
-    #[cfg(feature = "mutations")]
-    pub(crate) fn holds(self) -> bool {
-        OFF.with(|off| off.get() != Some(self))
-    }
 }
 
-#[cfg(feature = "mutations")]
-thread_local! {
-    static OFF: std::cell::Cell<Option<Rule>> = const { std::cell::Cell::new(None) };
-}
-
-/// Runs `test` in a world where `rule` does not hold on this thread.
-#[cfg(feature = "mutations")]
-pub fn without<T>(rule: Rule, test: impl FnOnce() -> T) -> T {
-    struct Restore;
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            OFF.with(|off| off.set(None));
-        }
-    }
-    OFF.with(|off| off.set(Some(rule)));
-    let _restore = Restore;
-    test()
-}
+jvs_repo::switchable!(Rule);

@@ -2,8 +2,8 @@
 //! world, and after every step the invariants of the protocol are checked.
 //!
 //! **Responsibility.** Actors that work with a lock ([`actor`]), what must hold
-//! whatever happens to them ([`invariant`]), and the worlds they meet in
-//! ([`stage`]).
+//! whatever happens to them ([`invariant`]), the worlds they meet in
+//! ([`stage`]), and what it takes for a rule to be needed ([`necessity`]).
 //!
 //! **Must not know.** How the lock decides: an invariant is about the register,
 //! about what holders believe and about what callers were told.
@@ -14,6 +14,7 @@
 
 pub mod actor;
 pub mod invariant;
+pub mod necessity;
 pub mod stage;
 
 pub use actor::{Actor, Step};

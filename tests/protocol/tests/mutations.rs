@@ -1,12 +1,12 @@
 //! Each rule of the protocol, switched off: the exploration must then find what
 //! the rule prevents. A rule without which nothing goes wrong is not needed, or
 //! not tested. Each test prints the states it visited and the way it found.
-#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_kit::sim::{Explorer, Process};
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::{Locks, Seams, worktrees};
 use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS};
+use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::{Actor, Stage, Step, invariant};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::config::LockPolicy;
@@ -15,17 +15,6 @@ use jvs_repo::record::worktree::Isolation;
 
 const PUBLISH: &[Step] = &[Step::Acquire, Step::Commit];
 const TAKE: &[Step] = &[Step::Acquire];
-
-/// The world holds with the rule and is broken without it, in the way named.
-#[track_caller]
-fn needed(rule: Rule, breaks: &str, world: impl Fn(Option<Rule>) -> Explorer<'static>) {
-    let whole = world(None).run();
-    eprintln!("with {rule:?}: {whole}");
-    whole.holds();
-    let violation = world(Some(rule)).run().violation();
-    eprintln!("without {rule:?}, in {} steps: {}", violation.choices.len(), violation.message);
-    assert!(violation.message.contains(breaks), "{rule:?}: {violation}");
-}
 
 fn alone(script: &'static [Step]) -> impl Fn(Option<Rule>) -> Explorer<'static> {
     move |off| Stage::coarse(&[Actor::new("a", script)], off)

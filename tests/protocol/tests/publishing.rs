@@ -2,10 +2,10 @@
 //! then find what the rule prevents. The worlds and what must be true in them
 //! are those of the tests of `jvs-snapshot`. Each test prints the states it
 //! visited and the way it found.
-#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
-use jvs_kit::sim::{Ctx, Explorer, PowerCuts, Process, Solo, View};
+use jvs_kit::sim::{Ctx, PowerCuts, Process, Solo, View};
 use jvs_lock::{Lease, Locks, Seams, Want};
+use jvs_protocol_tests::necessity::needed;
 use jvs_repo::clock::Clock;
 use jvs_repo::id::SnapshotId;
 use jvs_snapshot::mutation::{self, Rule};
@@ -19,17 +19,6 @@ mod actors;
 #[path = "../../../jvs-snapshot/tests/simulated/world.rs"]
 #[allow(dead_code, reason = "explored worlds need less than the others")]
 mod world;
-
-/// The world holds with the rule and is broken without it, in the way named.
-#[track_caller]
-fn needed(rule: Rule, breaks: &str, world: impl Fn(Option<Rule>) -> Explorer<'static>) {
-    let whole = world(None).run();
-    eprintln!("with {rule:?}: {whole}");
-    whole.holds();
-    let violation = world(Some(rule)).run().violation();
-    eprintln!("without {rule:?}, in {} steps: {}", violation.choices.len(), violation.message);
-    assert!(violation.message.contains(breaks), "{rule:?}: {violation}");
-}
 
 /// A process in a world where `off` does not hold.
 fn process(

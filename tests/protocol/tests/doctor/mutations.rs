@@ -1,9 +1,9 @@
 //! Each rule of repairs, switched off: the exploration must then find what the
 //! rule prevents.
-#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_doctor::mutation::{self, Rule};
 use jvs_kit::sim::{Errno, Explorer, Way};
+use jvs_protocol_tests::necessity::broken;
 
 use crate::beside::{doctor_named, session, world};
 use crate::ruins::{RUINS, ruined};
@@ -13,9 +13,7 @@ use crate::ruins::{RUINS, ruined};
 #[track_caller]
 fn needed(rule: Rule, breaks: &str, world: Explorer<'static>) {
     let world = world.process(doctor_named("d", Some(rule))).preemptions(1);
-    let violation = world.run().violation();
-    eprintln!("without {rule:?}, in {} steps: {}", violation.choices.len(), violation.message);
-    assert!(violation.message.contains(breaks), "{rule:?}: {violation}");
+    broken(rule, breaks, world);
 }
 
 #[test]

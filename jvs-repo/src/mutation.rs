@@ -1,0 +1,43 @@
+//! Rules that can be switched off, one at a time, to show that the tests notice.
+
+/// Makes the rules of an enumeration switchable: `holds` on it, and `without` beside
+/// it. In a crate whose `mutations` feature is off every rule holds, and the question
+/// compiles to nothing.
+#[macro_export]
+macro_rules! switchable {
+    ($rule:ident) => {
+        impl $rule {
+            /// Does the rule hold?
+            #[cfg(not(feature = "mutations"))]
+            #[inline(always)]
+            pub(crate) const fn holds(self) -> bool {
+                true
+            }
+
+            /// Does the rule hold?
+            #[cfg(feature = "mutations")]
+            pub(crate) fn holds(self) -> bool {
+                OFF.with(|off| off.get() != Some(self))
+            }
+        }
+
+        #[cfg(feature = "mutations")]
+        thread_local! {
+            static OFF: std::cell::Cell<Option<$rule>> = const { std::cell::Cell::new(None) };
+        }
+
+        /// Runs `test` in a world where `rule` does not hold on this thread.
+        #[cfg(feature = "mutations")]
+        pub fn without<T>(rule: $rule, test: impl FnOnce() -> T) -> T {
+            struct Restore;
+            impl Drop for Restore {
+                fn drop(&mut self) {
+                    OFF.with(|off| off.set(None));
+                }
+            }
+            OFF.with(|off| off.set(Some(rule)));
+            let _restore = Restore;
+            test()
+        }
+    };
+}

@@ -1,0 +1,29 @@
+//! That a rule is needed: with it a world holds, without it the exploration finds
+//! what the rule prevents. A rule without which nothing goes wrong is not needed, or
+//! not tested. Prints the states that were visited and the way that was found.
+#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
+
+use std::fmt::Debug;
+
+use jvs_kit::sim::Explorer;
+
+/// The world holds with the rule and is broken without it, in the way named.
+#[track_caller]
+pub fn needed<R: Copy + Debug>(
+    rule: R,
+    breaks: &str,
+    world: impl Fn(Option<R>) -> Explorer<'static>,
+) {
+    let whole = world(None).run();
+    eprintln!("with {rule:?}: {whole}");
+    whole.holds();
+    broken(rule, breaks, world(Some(rule)));
+}
+
+/// The world, in which `rule` is off, is broken in the way named.
+#[track_caller]
+pub fn broken<R: Debug>(rule: R, breaks: &str, world: Explorer<'static>) {
+    let violation = world.run().violation();
+    eprintln!("without {rule:?}, in {} steps: {}", violation.choices.len(), violation.message);
+    assert!(violation.message.contains(breaks), "{rule:?}: {violation}");
+}
