@@ -70,11 +70,13 @@
 //!   another: [`Ctx::look`] is how one is told something by another.
 //! - Steps take no time. Time passes by [`Explorer::time_jumps`] and by sleeping.
 //! - Modification times are all zero; there are no symlinks, hard links or modes.
-//! - A directory is listed in one moment and in the order of names.
+//! - A directory is listed in one moment and in the order of names, unless
+//!   [`Explorer::torn_listings`] says otherwise.
 //! - `sync_dir`, while no power cut is to come, is answered at once: that its
 //!   directory is removed by another right before it is not tried.
 
 mod board;
+mod cache;
 mod call;
 mod choice;
 mod clock;

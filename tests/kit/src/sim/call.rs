@@ -26,6 +26,8 @@ pub struct Handle {
 pub enum Call {
     FirstBatch(RepoPath),
     List(RepoPath),
+    /// The second batch of a listing of this inode, whose first showed these names.
+    ListRest(RepoPath, u64, Arc<[String]>),
     Stat(RepoPath),
     Open(RepoPath),
     OpenWritable(RepoPath),
@@ -51,6 +53,7 @@ impl Call {
         match self {
             Call::FirstBatch(_) => "first_batch",
             Call::List(_) => "list",
+            Call::ListRest(..) => "list_rest",
             Call::Stat(_) => "stat",
             Call::Open(_) => "open",
             Call::OpenWritable(_) => "open_writable",
@@ -76,6 +79,7 @@ impl Call {
         match self {
             Call::FirstBatch(p)
             | Call::List(p)
+            | Call::ListRest(p, ..)
             | Call::Stat(p)
             | Call::Open(p)
             | Call::OpenWritable(p)
@@ -97,6 +101,20 @@ impl Call {
     /// Is it one of the three renames, whose answers may lie?
     pub fn is_rename(&self) -> bool {
         matches!(self, Call::Rename(..) | Call::RenameNew(..) | Call::Exchange(..))
+    }
+
+    /// As which error an applied call may be answered: what servers and kernels
+    /// were seen to say when a reply was lost and the request was made again.
+    pub(crate) fn ambiguous_answers(&self) -> &'static [Errno] {
+        match self {
+            Call::Rename(..) | Call::RenameNew(..) | Call::Exchange(..) => {
+                &[Errno::IO, Errno::NOENT]
+            }
+            Call::CreateNew(_) | Call::MakeDir(_) => &[Errno::EXIST, Errno::IO, Errno::INTR],
+            Call::Unlink(_) | Call::RemoveDir(_) => &[Errno::NOENT, Errno::IO, Errno::INTR],
+            Call::Sync(_) | Call::SyncDir(_) => &[Errno::IO],
+            _ => &[],
+        }
     }
 }
 
@@ -204,14 +222,26 @@ pub(crate) fn errno_named(name: &str) -> Option<Errno> {
 /// What a process was answered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
-    Started { boots: u32 },
+    Started {
+        boots: u32,
+    },
     Done,
     Names(Arc<[String]>),
-    Stat { kind: Kind, device: u64, inode: u64, size: u64 },
+    /// The first batch of a listing of this inode; the rest must be asked for.
+    FirstOf(u64, Arc<[String]>),
+    Stat {
+        kind: Kind,
+        device: u64,
+        inode: u64,
+        size: u64,
+    },
     Opened(u32),
     Bytes(Arc<[u8]>),
     Number(u64),
-    Time { wall_ms: u64, boot_ms: u64 },
+    Time {
+        wall_ms: u64,
+        boot_ms: u64,
+    },
     Picked(usize),
     Seen(Option<Value>),
     Failed(Failure),
@@ -232,6 +262,7 @@ impl fmt::Display for Answer {
             Answer::Started { boots } => write!(f, "started (boot {boots})"),
             Answer::Done => f.write_str("ok"),
             Answer::Names(names) => write!(f, "[{}]", names.join(", ")),
+            Answer::FirstOf(_, names) => write!(f, "[{}], and more", names.join(", ")),
             Answer::Stat { kind, inode, size, .. } => {
                 write!(f, "{kind:?} inode {inode} of {size} bytes")
             }

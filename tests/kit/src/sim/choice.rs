@@ -20,6 +20,9 @@ pub enum Way {
     AppliedBut(Errno),
     /// Answered with EIO, and applied at some later moment or never.
     Late,
+    /// A listing takes two batches, others come in between; at its second one:
+    /// what changed meanwhile is shown as it was and as it is.
+    Torn,
     /// The process dies before it is applied.
     DiesFirst,
     /// Applied, and then the process dies without hearing of it.
@@ -55,6 +58,7 @@ impl fmt::Display for Choice {
             Choice::Step(p, Way::Fails(errno)) => write!(f, "{p}-{}", errno_name(*errno)),
             Choice::Step(p, Way::AppliedBut(errno)) => write!(f, "{p}+{}", errno_name(*errno)),
             Choice::Step(p, Way::Late) => write!(f, "{p}?"),
+            Choice::Step(p, Way::Torn) => write!(f, "{p}%"),
             Choice::Step(p, Way::DiesFirst) => write!(f, "{p}x"),
             Choice::Step(p, Way::ThenDies) => write!(f, "{p}!"),
             Choice::Step(p, Way::Picks(n)) => write!(f, "{p}#{n}"),
@@ -108,6 +112,7 @@ fn parse(text: &str) -> Option<Choice> {
         None => Way::Plain,
         Some(("~", "")) => Way::Stale,
         Some(("?", "")) => Way::Late,
+        Some(("%", "")) => Way::Torn,
         Some(("x", "")) => Way::DiesFirst,
         Some(("!", "")) => Way::ThenDies,
         Some(("-", name)) => Way::Fails(errno_named(name)?),
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn choices_are_read_as_they_are_printed() {
-        let text = "0 12 1~ 0-EACCES 1+ENOENT 1+errno99 0? 2x 2! 0#3 x1 w t0 s1 l2 c17";
+        let text = "0 12 1~ 0-EACCES 1+ENOENT 1+errno99 0? 3% 2x 2! 0#3 x1 w t0 s1 l2 c17";
         assert_eq!(print_choices(&parse_choices(text).expect("all valid")), text);
         for wrong in ["", "p", "0=", "0-", "0-EFUNNY", "x", "t-1", "0#", "0~~", "-1"] {
             assert!(wrong.parse::<Choice>().is_err(), "{wrong:?}");

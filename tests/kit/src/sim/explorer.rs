@@ -50,6 +50,10 @@ impl<'c> Explorer<'c> {
         let budgets = Budgets {
             crashes: 0,
             ambiguous_renames: 0,
+            ambiguous_makes: 0,
+            ambiguous_removals: 0,
+            ambiguous_syncs: 0,
+            torn_listings: 0,
             late_renames: 0,
             errors: 0,
             jumps: 0,
@@ -72,7 +76,8 @@ impl<'c> Explorer<'c> {
                 clock_is_a_step: false,
                 injected: Vec::new(),
                 max_calls: 500,
-                caching_ms: None,
+                stale_names_ms: None,
+                stale_absences_ms: None,
                 budgets,
             },
             image: Image::empty(false),
@@ -123,6 +128,38 @@ impl<'c> Explorer<'c> {
         self
     }
 
+    /// At most `n` calls that make a file or a directory are applied and answered
+    /// with EEXIST, EIO or EINTR.
+    #[must_use]
+    pub fn ambiguous_makes(mut self, n: u32) -> Self {
+        self.rules.budgets.ambiguous_makes = n;
+        self
+    }
+
+    /// At most `n` removals of a file or a directory are applied and answered with
+    /// ENOENT, EIO or EINTR.
+    #[must_use]
+    pub fn ambiguous_removals(mut self, n: u32) -> Self {
+        self.rules.budgets.ambiguous_removals = n;
+        self
+    }
+
+    /// At most `n` times a file or a directory is synced, and EIO is answered.
+    #[must_use]
+    pub fn ambiguous_syncs(mut self, n: u32) -> Self {
+        self.rules.budgets.ambiguous_syncs = n;
+        self
+    }
+
+    /// At most `n` listings take two batches, and others may come in between: what
+    /// they make, remove or rename meanwhile is missed, or is shown as it was and
+    /// as it is. A first batch alone is always what was there at one moment.
+    #[must_use]
+    pub fn torn_listings(mut self, n: u32) -> Self {
+        self.rules.budgets.torn_listings = n;
+        self
+    }
+
     /// At most `n` renames are answered with EIO and applied at any later
     /// moment at which their source is there, or never.
     #[must_use]
@@ -152,7 +189,15 @@ impl<'c> Explorer<'c> {
     /// its path through the others for `ms`.
     #[must_use]
     pub fn stale_reads_for_ms(mut self, ms: u64) -> Self {
-        self.rules.caching_ms = Some(ms);
+        self.rules.stale_names_ms = Some(ms);
+        self
+    }
+
+    /// A name that was looked up through a mount and was not there may be denied
+    /// there for `ms`, though another mount made it since. A listing shows it.
+    #[must_use]
+    pub fn stale_absences_for_ms(mut self, ms: u64) -> Self {
+        self.rules.stale_absences_ms = Some(ms);
         self
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn carry_out(kernel: &mut Kernel, caller: Caller, call: &Call, way: W
             }
             _ => Outcome { note: " (applied)", ..plain(failed(errno)) },
         },
+        Way::Torn => Outcome { note: " (torn)", ..plain(kernel.tear(caller, call)) },
         Way::Late => {
             Outcome { late: true, note: " (may be applied later)", ..plain(failed(Errno::IO)) }
         }

@@ -4,14 +4,15 @@
 //! **Must not know.** Schedules, faults, budgets: a call given to the kernel is
 //! carried out now, truthfully except for a stale path if that was chosen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
 use jvs_repo::store::{Kind, RepoPath};
 use rustix::io::Errno;
 
+use super::cache::{Caches, Caching};
 use super::call::{Answer, Call, Failure, Handle};
-use super::image::{Image, Ino, Name};
+use super::image::{Image, Ino};
 
 /// What one `getdents64` buffer of `PosixStore` takes.
 const BATCH_BYTES: usize = 32 * 1024;
@@ -40,28 +41,13 @@ struct Counters {
     created: u64,
 }
 
-/// What a mount may still think that a path names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Stale {
-    ino: Ino,
-    until_ms: u64,
-}
-
-/// How long and in how many mounts a replaced file may be read by its path.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Caching {
-    pub(crate) mounts: usize,
-    pub(crate) for_ms: u64,
-}
-
 /// The filesystem that all processes share.
 #[derive(Debug, Clone)]
 pub(crate) struct Kernel {
     pub(crate) image: Image,
     open: BTreeMap<(usize, u32), Opened>,
     counters: Vec<Counters>,
-    caching: Option<Caching>,
-    stale: BTreeMap<(usize, Ino, Name), Stale>,
+    caches: Caches,
 }
 
 /// Counters are left out: of a live process its history decides them, of
@@ -70,35 +56,40 @@ impl Hash for Kernel {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.image.hash(state);
         self.open.hash(state);
-        self.stale.hash(state);
+        self.caches.hash(state);
     }
 }
 
 type Answered = Result<Answer, Failure>;
 
 impl Kernel {
-    pub(crate) fn new(image: Image, caching: Option<Caching>) -> Self {
-        Kernel {
-            image,
-            open: BTreeMap::new(),
-            counters: Vec::new(),
-            caching,
-            stale: BTreeMap::new(),
-        }
+    pub(crate) fn new(image: Image, caching: Caching) -> Self {
+        Kernel { image, open: BTreeMap::new(), counters: Vec::new(), caches: Caches::new(caching) }
     }
 
-    /// Carries out `call`. With `stale`, a path is resolved to what it named
-    /// before another mount replaced it.
+    /// Carries out `call`. With `stale`, a path is resolved to what it named, or
+    /// is found missing as it was, before another mount changed that.
     pub(crate) fn perform(&mut self, caller: Caller, call: &Call, stale: bool) -> Answer {
         self.answer(caller, call, stale).unwrap_or_else(Answer::Failed)
     }
 
     fn answer(&mut self, caller: Caller, call: &Call, stale: bool) -> Answered {
+        if let Some(path) = looked_up(call) {
+            if stale && self.caches.denies(&self.image, caller, path) {
+                return Err(Errno::NOENT.into());
+            }
+            self.caches.look(&self.image, caller, path);
+        }
         match call {
             Call::FirstBatch(dir) => self.first_batch(dir),
             Call::List(dir) => {
                 let names = self.image.names(self.image.resolve(dir)?)?;
                 Ok(Answer::Names(names.map(str::to_owned).collect()))
+            }
+            Call::ListRest(_, dir, first) => {
+                let now = self.names_of(*dir)?;
+                let both = first.iter().filter(|name| now.contains(*name));
+                Ok(Answer::Names(both.cloned().collect()))
             }
             Call::Stat(path) => {
                 let ino = self.resolve_cached(caller, path, stale)?;
@@ -140,6 +131,7 @@ impl Kernel {
                 let (dir, name) = self.absent(path)?;
                 let ino = self.new_ino(caller);
                 self.image.add_dir(ino, dir, name);
+                self.changed(caller, dir, name, None);
                 Ok(Answer::Done)
             }
             Call::RemoveDir(path) => {
@@ -196,6 +188,31 @@ impl Kernel {
             used <= BATCH_BYTES
         });
         Ok(Answer::Names(batch.map(str::to_owned).collect()))
+    }
+
+    /// A directory is listed in two batches and is not the same at the second:
+    /// what is there both times is shown, what came or went meanwhile may be shown
+    /// or missed. Carried out as it should be, a second batch misses all of that;
+    /// torn, it shows all of it.
+    pub(crate) fn tear(&mut self, caller: Caller, call: &Call) -> Answer {
+        let torn = match call {
+            Call::List(dir) => self.image.resolve(dir).and_then(|ino| {
+                Ok(Answer::FirstOf(ino, self.names_of(ino)?.into_iter().collect()))
+            }),
+            Call::ListRest(_, dir, first) => self.names_of(*dir).map(|mut all| {
+                all.extend(first.iter().cloned());
+                Answer::Names(all.into_iter().collect())
+            }),
+            other => return self.perform(caller, other, false),
+        };
+        torn.unwrap_or_else(|errno| Answer::Failed(errno.into()))
+    }
+
+    fn names_of(&self, dir: Ino) -> Result<BTreeSet<String>, Errno> {
+        if !self.image.holds(dir) {
+            return Err(Errno::NOENT);
+        }
+        Ok(self.image.names(dir)?.map(str::to_owned).collect())
     }
 
     fn stat(&self, caller: Caller, inode: Ino) -> Answer {
@@ -287,6 +304,15 @@ impl Kernel {
         self.image.exists(call.paths().0)
     }
 
+    /// Is what `call` needs there, so that it may be applied and denied?
+    pub(crate) fn applies(&self, call: &Call) -> bool {
+        match call {
+            Call::CreateNew(path) | Call::MakeDir(path) => self.absent(path).is_ok(),
+            Call::Sync(_) => true,
+            other => self.has_source_of(other),
+        }
+    }
+
     fn new_ino(&mut self, caller: Caller) -> Ino {
         loop {
             let counters = self.counters(caller);
@@ -334,8 +360,7 @@ impl Kernel {
     }
 
     fn forget_if_unused(&mut self, ino: Ino) {
-        let used =
-            self.open.values().any(|o| o.ino == ino) || self.stale.values().any(|s| s.ino == ino);
+        let used = self.open.values().any(|o| o.ino == ino) || self.caches.remember(ino);
         if !used {
             self.image.forget_if_unnamed(ino);
         }
@@ -344,37 +369,22 @@ impl Kernel {
     /// The entry `name` of `dir`, which named `before`, was changed through the
     /// caller's mount: the others may not know yet.
     fn changed(&mut self, caller: Caller, dir: Ino, name: &str, before: Option<Ino>) {
-        let Some(caching) = self.caching else { return };
-        self.stale.remove(&(caller.mount, dir, name.into()));
-        let Some(ino) = before.filter(|&ino| self.image.kind(ino) == Kind::File) else { return };
-        let until_ms = caller.now_ms + caching.for_ms;
-        for mount in (0..caching.mounts).filter(|&m| m != caller.mount) {
-            self.stale.insert((mount, dir, name.into()), Stale { ino, until_ms });
-        }
-    }
-
-    fn stale_at(&self, caller: Caller, path: &RepoPath) -> Option<Ino> {
-        self.caching?;
-        let (dir, name) = self.image.resolve_parent(path).ok()?;
-        let stale = self.stale.get(&(caller.mount, dir, name.into()))?;
-        let current = self.image.look_up(dir, name).ok()?;
-        (stale.until_ms > caller.now_ms && current != Some(stale.ino)).then_some(stale.ino)
+        let file = before.filter(|&ino| self.image.kind(ino) == Kind::File);
+        self.caches.changed(caller, dir, name, file);
     }
 
     /// May `call` be answered from a cache that is out of date?
     pub(crate) fn could_be_stale(&self, caller: Caller, call: &Call) -> bool {
+        if looked_up(call).is_some_and(|path| self.caches.denies(&self.image, caller, path)) {
+            return true;
+        }
         match call {
             Call::Stat(path) | Call::Open(path) | Call::OpenWritable(path) => {
-                self.stale_at(caller, path).is_some()
+                self.caches.names(&self.image, caller, path).is_some()
             }
             // What was removed through another mount is still counted by this one.
             Call::Links(file) => self.file(caller, file).is_ok_and(|opened| {
-                !self.image.is_named(opened.ino)
-                    && self.stale.iter().any(|((mount, ..), stale)| {
-                        *mount == caller.mount
-                            && stale.ino == opened.ino
-                            && stale.until_ms > caller.now_ms
-                    })
+                !self.image.is_named(opened.ino) && self.caches.count(caller, opened.ino)
             }),
             _ => false,
         }
@@ -386,30 +396,19 @@ impl Kernel {
         path: &RepoPath,
         stale: bool,
     ) -> Result<Ino, Errno> {
-        if stale && let Some(ino) = self.stale_at(caller, path) {
+        if stale && let Some(ino) = self.caches.names(&self.image, caller, path) {
             return Ok(ino);
         }
-        if self.caching.is_some()
-            && let Ok((dir, name)) = self.image.resolve_parent(path)
-            && let Some(old) = self.stale.remove(&(caller.mount, dir, name.into()))
-        {
+        if let Some(old) = self.caches.refresh(&self.image, caller, path) {
             // Who has seen the new file does not see the old one again.
-            self.forget_if_unused(old.ino);
+            self.forget_if_unused(old);
         }
         self.image.resolve(path)
     }
 
     /// Drops what no cache remembers any more.
     pub(crate) fn expire_caches(&mut self, now_ms: u64) {
-        let mut over = Vec::new();
-        self.stale.retain(|_, stale| {
-            let keep = stale.until_ms > now_ms;
-            if !keep {
-                over.push(stale.ino);
-            }
-            keep
-        });
-        for ino in over {
+        for ino in self.caches.expire(now_ms) {
             if self.image.holds(ino) {
                 self.forget_if_unused(ino);
             }
@@ -420,7 +419,26 @@ impl Kernel {
     pub(crate) fn power_cut(&mut self, outcome: usize) {
         self.image = self.image.after_power_cut(outcome);
         self.open.clear();
-        self.stale.clear();
+        self.caches.clear();
+    }
+}
+
+/// The path that `call` asks its mount to look up, and that must be there for it:
+/// what a remembered absence answers. Exclusive creates and the targets of renames
+/// are always asked of the server.
+fn looked_up(call: &Call) -> Option<&RepoPath> {
+    match call {
+        Call::FirstBatch(path)
+        | Call::List(path)
+        | Call::Stat(path)
+        | Call::Open(path)
+        | Call::OpenWritable(path)
+        | Call::Rename(path, _)
+        | Call::RenameNew(path, _)
+        | Call::Exchange(path, _)
+        | Call::Unlink(path)
+        | Call::RemoveDir(path) => Some(path),
+        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use jvs_repo::clock::{BootId, BootMs, Discipline, Reading, WallMs};
 use rustix::io::Errno;
 
 use super::board::Value;
+use super::cache::Caching;
 use super::call::{Answer, Call, Effect};
 use super::choice::Way;
 use super::clock::SimClock;
@@ -46,7 +47,7 @@ impl Solo {
         image.track(true);
         let world = Arc::new(SoloWorld {
             inner: Mutex::new(Inner {
-                kernel: Kernel::new(image, None),
+                kernel: Kernel::new(image, Caching::default()),
                 calls: Vec::new(),
                 injected: Vec::new(),
                 late: Vec::new(),

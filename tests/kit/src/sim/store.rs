@@ -48,7 +48,12 @@ impl Store for SimStore {
     }
 
     fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>> {
-        let names = self.ask(Call::List(dir.clone()))?.names();
+        let names = match self.ask(Call::List(dir.clone()))? {
+            Answer::FirstOf(inode, names) => {
+                self.ask(Call::ListRest(dir.clone(), inode, names))?.names()
+            }
+            whole => whole.names(),
+        };
         Ok(names.into_iter().map(|name| DirEntry { name }).collect())
     }
 

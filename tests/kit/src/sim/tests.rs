@@ -1,8 +1,11 @@
 //! The simulator tried on toys whose behaviour is known.
 
+mod caches;
+mod denials;
 mod durability;
 mod faults;
 mod fidelity;
+mod listings;
 mod schedules;
 mod solo;
 mod time;

@@ -10,11 +10,12 @@ use jvs_repo::clock::Discipline;
 use rustix::io::Errno;
 
 use super::board::{Board, Value};
+use super::cache::Caching;
 use super::call::{Answer, Call, Effect, Request};
 use super::choice::{Choice, Way};
 use super::fault::carry_out;
 use super::image::Image;
-use super::kernel::{Caching, Caller, Kernel};
+use super::kernel::{Caller, Kernel};
 use super::process::{Process, Start};
 use super::program::{History, IsPrivate, Pool, Program};
 
@@ -30,6 +31,10 @@ const UP_AFTER_POWER_CUT_MS: u64 = 10_000;
 pub(crate) struct Budgets {
     pub(crate) crashes: u32,
     pub(crate) ambiguous_renames: u32,
+    pub(crate) ambiguous_makes: u32,
+    pub(crate) ambiguous_removals: u32,
+    pub(crate) ambiguous_syncs: u32,
+    pub(crate) torn_listings: u32,
     pub(crate) late_renames: u32,
     pub(crate) errors: u32,
     pub(crate) jumps: u32,
@@ -79,7 +84,8 @@ pub(crate) struct Rules {
     /// (process, number of its call, how it goes).
     pub(crate) injected: Vec<(usize, u32, Way)>,
     pub(crate) max_calls: u32,
-    pub(crate) caching_ms: Option<u64>,
+    pub(crate) stale_names_ms: Option<u64>,
+    pub(crate) stale_absences_ms: Option<u64>,
     pub(crate) budgets: Budgets,
 }
 
@@ -222,7 +228,11 @@ impl State {
         let mounts = (0..count).map(|p| rules.mount(p) + 1).max().unwrap_or(0);
         let mut image = image.clone();
         image.track(rules.budgets.power_cuts > 0);
-        let caching = rules.caching_ms.map(|for_ms| Caching { mounts, for_ms });
+        let caching = Caching {
+            mounts,
+            names_ms: rules.stale_names_ms,
+            absences_ms: rules.stale_absences_ms,
+        };
         let process = |process: &Process| Proc {
             status: match process.start {
                 Start::AtOnce => Status::Running,
@@ -349,20 +359,38 @@ impl State {
                 if self.kernel.could_be_stale(self.caller(machine, process), call) {
                     add(Way::Stale);
                 }
-                if call.is_rename() && self.kernel.has_source_of(call) {
-                    if self.left.ambiguous_renames > 0 {
-                        add(Way::AppliedBut(Errno::IO));
-                        add(Way::AppliedBut(Errno::NOENT));
-                    }
-                    if self.left.late_renames > 0 {
-                        add(Way::Late);
-                    }
+                self.ambiguous(call).iter().for_each(|&errno| add(Way::AppliedBut(errno)));
+                if call.is_rename() && self.left.late_renames > 0 && self.kernel.applies(call) {
+                    add(Way::Late);
+                }
+                if self.may_be_torn(call) {
+                    add(Way::Torn);
                 }
                 if self.left.errors > 0 {
                     machine.rules.errors.iter().for_each(|&errno| add(Way::Fails(errno)));
                 }
             }
             _ => add(Way::Plain),
+        }
+    }
+
+    /// The errors that `call` may be answered with though it was applied.
+    fn ambiguous(&self, call: &Call) -> &'static [Errno] {
+        let left = match call {
+            Call::CreateNew(_) | Call::MakeDir(_) => self.left.ambiguous_makes,
+            Call::Unlink(_) | Call::RemoveDir(_) => self.left.ambiguous_removals,
+            Call::Sync(_) | Call::SyncDir(_) => self.left.ambiguous_syncs,
+            _ => self.left.ambiguous_renames,
+        };
+        if left > 0 && self.kernel.applies(call) { call.ambiguous_answers() } else { &[] }
+    }
+
+    fn may_be_torn(&self, call: &Call) -> bool {
+        match call {
+            Call::List(_) => self.left.torn_listings > 0,
+            // Paid for at its first batch.
+            Call::ListRest(..) => true,
+            _ => false,
         }
     }
 
@@ -387,6 +415,8 @@ impl State {
             Call::Sync(_) | Call::SyncDir(_) if nothing_to_sync => {}
             _ => return None,
         }
+        let ambiguous = self.ambiguous(call).iter().map(|&e| Way::AppliedBut(e));
+        choices.extend(ambiguous.map(|way| Choice::Step(process, way)));
         if self.left.errors > 0 {
             choices.extend(rules.errors.iter().map(|&e| Choice::Step(process, Way::Fails(e))));
         }
@@ -501,7 +531,7 @@ impl State {
                 let caller = self.caller(machine, process);
                 let outcome = carry_out(&mut self.kernel, caller, call, way);
                 if injected.is_none() {
-                    self.pay_for(way, outcome.note);
+                    self.pay_for(call, way, outcome.note);
                 }
                 self.processes[process].calls += 1;
                 if outcome.late {
@@ -536,11 +566,18 @@ impl State {
         rules.injected.iter().find(|(p, n, _)| (*p, *n) == (process, call)).map(|(.., way)| *way)
     }
 
-    fn pay_for(&mut self, way: Way, note: &str) {
+    fn pay_for(&mut self, call: &Call, way: Way, note: &str) {
         let budget = match way {
             // An ambiguous answer to what failed anyway was none.
             Way::AppliedBut(_) if note.is_empty() => return,
-            Way::AppliedBut(_) => &mut self.left.ambiguous_renames,
+            Way::AppliedBut(_) => match call {
+                Call::CreateNew(_) | Call::MakeDir(_) => &mut self.left.ambiguous_makes,
+                Call::Unlink(_) | Call::RemoveDir(_) => &mut self.left.ambiguous_removals,
+                Call::Sync(_) | Call::SyncDir(_) => &mut self.left.ambiguous_syncs,
+                _ => &mut self.left.ambiguous_renames,
+            },
+            Way::Torn if matches!(call, Call::ListRest(..)) => return,
+            Way::Torn => &mut self.left.torn_listings,
             Way::Late => &mut self.left.late_renames,
             Way::Fails(_) => &mut self.left.errors,
             Way::DiesFirst | Way::ThenDies => &mut self.left.crashes,
