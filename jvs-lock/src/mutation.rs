@@ -38,11 +38,13 @@ pub enum Rule {
     OneOpForAllAttempts,
     /// A grant survives a power cut before anyone is told of it.
     GrantIsDurable,
+    /// A session's secret is another one on each host and boot.
+    SecretIsOfHost,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 16] = [
+    pub const ALL: [Rule; 17] = [
         Rule::EnoentIsUnknown,
         Rule::UnchangedIsNotFailed,
         Rule::LostToSelfIsRetried,
@@ -59,6 +61,7 @@ impl Rule {
         Rule::ReleaseKeepsToken,
         Rule::OneOpForAllAttempts,
         Rule::GrantIsDurable,
+        Rule::SecretIsOfHost,
     ];
 }
 

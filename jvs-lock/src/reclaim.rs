@@ -17,7 +17,7 @@ use crate::lease::Lease;
 use crate::liveness::{Here, Liveness, keeper_liveness};
 use crate::locks::{Locks, Want};
 use crate::queue::Lookup;
-use crate::record::Record;
+use crate::record::{Record, user_as_recorded};
 use crate::session::Session;
 use crate::view::{View, Word};
 
@@ -133,7 +133,8 @@ pub fn decide(
         return Decision::by(Reason::HolderDead);
     }
     if let Some(metadata) = record.map(|record| &record.metadata) {
-        let same_user = !claimant.user.is_empty() && metadata.user_identity == claimant.user;
+        let user = user_as_recorded(claimant.user);
+        let same_user = !user.is_empty() && metadata.user_identity == user;
         if rules.same_user && same_user {
             return Decision::by(Reason::SameUser);
         }

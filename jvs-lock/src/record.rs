@@ -5,7 +5,7 @@ use std::io;
 
 use jvs_repo::clock::{BootId, BootMs, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::{Epoch, FencingToken, HolderNonce, OpNonce, Seq};
+use jvs_repo::id::{Epoch, FencingToken, HolderNonce, OpNonce, Seq, hex};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{Store, StoredFile};
@@ -189,7 +189,7 @@ impl Record {
         self.lease_duration_ms = claim.lease_ms;
         self.lease_expires_at = Some(claim.expires.rfc3339());
         self.metadata.hostname = bounded(&identity.host, 64);
-        self.metadata.user_identity = bounded(&identity.user, 64);
+        self.metadata.user_identity = user_as_recorded(&identity.user);
         self.metadata.process_id = identity.pid;
         self.metadata.environment = identity.environment;
         self.metadata.purpose = identity.purpose;
@@ -250,6 +250,19 @@ fn bounded(text: &str, max: usize) -> String {
         end -= 1;
     }
     text[..end].to_owned()
+}
+
+/// A user's name as a record carries it. One that is too long keeps its beginning
+/// for people and gets a digest of the whole: cut short alone, it would be the
+/// name of whoever is called like its beginning.
+pub(crate) fn user_as_recorded(user: &str) -> String {
+    const MAX: usize = 64;
+    const DIGITS: usize = 16;
+    if user.len() <= MAX {
+        return user.to_owned();
+    }
+    let digest = blake3::derive_key("jvs user name v1", user.as_bytes());
+    format!("{}~{}", bounded(user, MAX - 1 - DIGITS), hex(&digest[..DIGITS / 2]))
 }
 
 /// What stands where the record should be.

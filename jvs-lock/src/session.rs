@@ -11,6 +11,8 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::HolderNonce;
 pub use jvs_repo::metadata::{Environment, Purpose};
 
+use crate::mutation::Rule;
+
 /// Longest session id, in bytes.
 pub const SESSION_ID_MAX: usize = 128;
 
@@ -84,6 +86,26 @@ impl FromStr for SessionId {
 /// a record never lets anyone renew or release.
 #[derive(Clone)]
 pub struct Secret(pub [u8; 32]);
+
+impl Secret {
+    /// The secret as it is on one boot of one host: a home directory that two
+    /// hosts share must not make one holder of two. Everything derived from it
+    /// (nonce, name of the audit log) is then of that host and boot, too.
+    #[must_use]
+    pub fn on_host(&self, machine_id: &str, boot_id: &BootId) -> Secret {
+        if !Rule::SecretIsOfHost.holds() {
+            return self.clone();
+        }
+        let mut hasher = blake3::Hasher::new_derive_key("jvs session secret of a host v1");
+        hasher.update(&self.0);
+        // Lengths first, so that no two pairs make the same bytes.
+        for part in [machine_id, &boot_id.0] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        Secret(*hasher.finalize().as_bytes())
+    }
+}
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -179,6 +201,17 @@ pub(crate) mod tests {
         assert_eq!(nonce, session("s", 1).nonce());
         assert_ne!(nonce, session("s", 2).nonce());
         assert_ne!(nonce, session("t", 1).nonce());
+    }
+
+    #[test]
+    fn one_home_on_two_hosts_is_two_holders() {
+        let (id, secret): (SessionId, _) = ("s".parse().expect("valid"), Secret([1; 32]));
+        let boot = |id: &str| BootId(id.to_owned());
+        let nonce = |machine: &str, on: &str| id.nonce(&secret.on_host(machine, &boot(on)));
+        assert_eq!(nonce("m", "a"), nonce("m", "a"));
+        let others = [nonce("m", "b"), nonce("n", "a"), nonce("", "ma"), nonce("ma", "")];
+        assert!(!others.contains(&nonce("m", "a")), "a later boot, another machine, neither known");
+        assert_ne!(nonce("", "ma"), nonce("ma", ""));
     }
 
     #[test]

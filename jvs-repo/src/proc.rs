@@ -18,6 +18,14 @@ pub fn boot_id() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// The id that this installation drew when it was made; empty if it has none, as
+/// in many containers.
+pub fn machine_id() -> String {
+    let read = |path: &str| fs::read_to_string(path).ok();
+    let text = read("/etc/machine-id").or_else(|| read("/var/lib/dbus/machine-id"));
+    text.map(|text| text.trim().to_owned()).unwrap_or_default()
+}
+
 /// The PID namespace that process ids of this process belong to.
 pub fn pid_namespace() -> Option<u64> {
     let link = fs::read_link("/proc/self/ns/pid").ok()?;

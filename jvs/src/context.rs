@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::args::Global;
 use crate::fail::{Failure, Stuck};
 use crate::render::{Done, Output, Paint};
-use crate::session::{self, Acting, Unusable};
+use crate::session::{self, Acting, Unusable, Whence};
 
 /// The environment variables, through a door that tests can stand in.
 #[derive(Clone, Copy)]
@@ -151,10 +151,9 @@ impl<'a> Context<'a> {
         Box::leak(Box::new(Context::new(self.global.clone(), env, self.output)))
     }
 
-    /// Is the session the terminal's own, rather than one that was named?
-    pub(crate) fn is_of_terminal(&self) -> bool {
-        self.given_session().is_none()
-            && self.env.get("JVS_SESSION_ID").is_none_or(|id| id.is_empty())
+    /// How the session's id is known.
+    pub(crate) fn whence(&self) -> Result<Whence, Failure> {
+        Ok(session::named(self.given_session(), self.env)?.whence)
     }
 
     /// The process that locks are kept for, if one was named.
@@ -168,9 +167,11 @@ impl<'a> Context<'a> {
         Ok(Some(pid))
     }
 
-    /// Where the session's next command finds what it must be told.
+    /// Where the session's next command in the repository that is meant finds what
+    /// it must be told.
     pub(crate) fn session_note(&self) -> Result<PathBuf, Failure> {
-        session::note_path(self.global.session.as_deref(), self.env)
+        let repo = self.repo()?.id().to_string();
+        session::note_path(self.global.session.as_deref(), self.env, &repo)
     }
 
     /// The directory of all such notes; there is one only while there are notes.

@@ -3,6 +3,7 @@
 //!
 //! **Must not know.** What a session may do; that is the lock's business.
 
+mod named;
 mod place;
 mod secret;
 mod terminal;
@@ -16,6 +17,7 @@ use jvs_repo::entropy::Entropy;
 use jvs_repo::id::HolderNonce;
 use jvs_repo::proc;
 
+pub(crate) use named::{Named, Whence, has_terminal, require_lasting};
 pub(crate) use secret::{Turns, leftovers, notes_dir};
 
 use crate::context::Env;
@@ -29,13 +31,12 @@ pub(crate) struct Acting {
 
 /// The session's id: given, from the environment, or this terminal's.
 pub(crate) fn id(given: Option<&str>, env: Env<'_>) -> Result<SessionId, Failure> {
-    if let Some(id) = given {
-        return Ok(id.parse()?);
-    }
-    match env.text("JVS_SESSION_ID")? {
-        Some(id) => Ok(id.parse()?),
-        None => Ok(terminal::session_id()?.parse()?),
-    }
+    named::find(given, env).map(|named| named.id)
+}
+
+/// The session's id, and how it was found.
+pub(crate) fn named(given: Option<&str>, env: Env<'_>) -> Result<Named, Failure> {
+    named::find(given, env)
 }
 
 /// The session with its secret, made on first use.
@@ -46,6 +47,7 @@ pub(crate) fn act(
     entropy: &dyn Entropy,
 ) -> Result<Acting, Failure> {
     let (secret, turns) = secret::of(&id, env, entropy)?;
+    let secret = of_this_host(&secret);
     let identity = identity(purpose, env)?;
     Ok(Acting { session: Session::new(id, &secret, identity), turns })
 }
@@ -54,7 +56,7 @@ pub(crate) fn act(
 /// nothing.
 pub(crate) fn imagine(id: SessionId, env: Env<'_>) -> Result<Session, Failure> {
     let secret = secret::peek(&id, env)?.unwrap_or(Secret([0; 32]));
-    Ok(Session::new(id, &secret, identity(None, env)?))
+    Ok(Session::new(id, &of_this_host(&secret), identity(None, env)?))
 }
 
 /// The session's public nonce, if it has a secret here. Makes nothing.
@@ -65,12 +67,16 @@ pub(crate) fn own_nonce(given: Option<&str>, env: Env<'_>) -> Result<Option<Hold
         Err(_) if given.is_none() && env.get("JVS_SESSION_ID").is_none() => return Ok(None),
         Err(failure) => return Err(failure),
     };
-    Ok(secret::peek(&id, env)?.map(|secret| id.nonce(&secret)))
+    Ok(secret::peek(&id, env)?.map(|secret| id.nonce(&of_this_host(&secret))))
 }
 
-/// Where a word to the session's next command lies.
-pub(crate) fn note_path(given: Option<&str>, env: Env<'_>) -> Result<PathBuf, Failure> {
-    secret::note_path(&id(given, env)?, env)
+fn of_this_host(secret: &Secret) -> Secret {
+    secret.on_host(&proc::machine_id(), &SystemClock.boot_id())
+}
+
+/// Where a word to the session's next command in the repository `repo` lies.
+pub(crate) fn note_path(given: Option<&str>, env: Env<'_>, repo: &str) -> Result<PathBuf, Failure> {
+    secret::note_path(&id(given, env)?, env, repo)
 }
 
 fn identity(purpose: Option<Purpose>, env: Env<'_>) -> Result<Identity, Failure> {

@@ -94,3 +94,20 @@ fn the_same_session_is_elsewhere_only_on_another_host_or_boot() {
     assert!(is_same_session_elsewhere(&record, &me));
     assert!(!is_same_session_elsewhere(&record, &session("t", 2)));
 }
+
+#[test]
+fn a_user_with_a_long_name_is_the_same_user_and_its_namesake_is_not() {
+    let (_, mut record) = granted();
+    let long = "n".repeat(100);
+    record.metadata.user_identity = user_as_recorded(&long);
+    assert!(record.metadata.user_identity.len() <= 64);
+    let ask = |user: &str| {
+        let claimant = Claimant { user, environment: Environment::Local, emergency: false };
+        let rules = ReclaimRules { higher_privilege: false, ..ALL };
+        decide(Word::Held, Some(&record), None, claimant, &rules).reason
+    };
+    assert_eq!(ask(&long), Reason::SameUser);
+    for other in [&long[..64], &long[..47], &long[..99]] {
+        assert_eq!(ask(other), Reason::LockHeld, "{other}");
+    }
+}

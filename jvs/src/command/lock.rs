@@ -28,6 +28,7 @@ use super::worktree::existing;
 use crate::args::{KeepArgs, LeaseArgs, LockCommand};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
+use crate::keeper;
 use crate::render::Done;
 use crate::session::Acting;
 
@@ -52,6 +53,7 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
 /// short as the policy has it; if not, as long as the repository's table has it
 /// for where and what for.
 fn want<'w>(
+    context: &Context<'_>,
     args: &'w LeaseArgs,
     keep: &KeepArgs,
     config: &Config,
@@ -65,6 +67,8 @@ fn want<'w>(
     let lease_ms = args.lease.map_or_else(usual, |lease| lease.as_ms());
     if !keep.no_keeper {
         keepable(lease_ms)?;
+        // Before anything is taken: for whom would it be kept?
+        keeper::follow(context, keep.while_)?;
     }
     Ok(Want { note: args.note.as_deref(), ..Want::lease(lease_ms) })
 }

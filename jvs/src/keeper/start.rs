@@ -17,6 +17,7 @@ use crate::alarm::Alarm;
 use crate::args::{Follow, OnLoss};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
+use crate::session::{has_terminal, require_lasting};
 
 /// How long a keeper may take to begin.
 const READY_MS: u64 = 20_000;
@@ -170,9 +171,10 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Fo
     let pid = match named.map_or_else(|| context.keep_while(), |pid| Ok(Some(pid)))? {
         Some(pid) => pid,
         None => {
+            require_lasting(context.whence()?)?;
             let me = proc::process_stat(std::process::id());
             let leader = me.map(|stat| stat.session_leader).filter(|pid| *pid > 0);
-            match leader.filter(|_| context.is_of_terminal() || has_terminal()) {
+            match leader.filter(|_| has_terminal()) {
                 Some(leader) => leader,
                 None => return Ok(Vec::new()),
             }
@@ -187,11 +189,6 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Fo
             Err(Stuck::new("keep the lock for as long as that process runs", gone).into())
         }
     }
-}
-
-/// Does this process have a controlling terminal?
-fn has_terminal() -> bool {
-    std::fs::OpenOptions::new().read(true).open("/dev/tty").is_ok()
 }
 
 /// A handle on the very process with that pid and start time.

@@ -87,9 +87,10 @@ pub(crate) fn notes_dir(env: Env<'_>) -> Result<PathBuf, Failure> {
     Ok(base(env)?.join(DIR).join("notes"))
 }
 
-/// The file with a word to the next command of session `id`.
-pub(super) fn note_path(id: &SessionId, env: Env<'_>) -> Result<PathBuf, Failure> {
-    Ok(notes_dir(env)?.join(file_name(id)))
+/// The file with a word to the next command of session `id` in the repository `repo`:
+/// what was lost there is nobody's business elsewhere.
+pub(super) fn note_path(id: &SessionId, env: Env<'_>, repo: &str) -> Result<PathBuf, Failure> {
+    Ok(notes_dir(env)?.join(format!("{}.{repo}", file_name(id))))
 }
 
 /// The directory that holds ours: one that the system empties at logout if

@@ -53,12 +53,20 @@ pub struct Actor {
     script: &'static [Step],
     start: Start,
     old_listings: u32,
+    of_its_host: bool,
 }
 
 impl Actor {
     /// A process of `session` that does `script`, on a host of its own.
     pub const fn new(session: &'static str, script: &'static [Step]) -> Self {
-        Actor { session, host: None, script, start: Start::AtOnce, old_listings: 0 }
+        Actor {
+            session,
+            host: None,
+            script,
+            start: Start::AtOnce,
+            old_listings: 0,
+            of_its_host: false,
+        }
     }
 
     /// The one that is left when all others have ended or died.
@@ -88,6 +96,14 @@ impl Actor {
         self
     }
 
+    /// Its secret is that of its host, as the command has it; else all processes of
+    /// a session are one holder wherever they run.
+    #[must_use]
+    pub const fn of_its_host(mut self) -> Self {
+        self.of_its_host = true;
+        self
+    }
+
     /// The process, in a world where `off` does not hold.
     pub fn process(self, off: Option<Rule>) -> Process {
         let act = move |ctx: &Ctx| perform(ctx, self);
@@ -112,6 +128,10 @@ pub fn secret(session: &str) -> Secret {
 
 /// The session `id` as process `pid` of the host that `clock` belongs to.
 pub fn session(id: &str, pid: u32, clock: &dyn Clock) -> Session {
+    session_with(id, &secret(id), pid, clock)
+}
+
+fn session_with(id: &str, secret: &Secret, pid: u32, clock: &dyn Clock) -> Session {
     let identity = Identity {
         host: "sim".into(),
         user: "ann".into(),
@@ -122,7 +142,7 @@ pub fn session(id: &str, pid: u32, clock: &dyn Clock) -> Session {
         environment: Environment::Local,
         purpose: Purpose::Automated,
     };
-    Session::new(id.parse().expect("a plain word"), &secret(id), identity)
+    Session::new(id.parse().expect("a plain word"), secret, identity)
 }
 
 fn perform(ctx: &Ctx, actor: Actor) {
@@ -134,7 +154,13 @@ fn perform(ctx: &Ctx, actor: Actor) {
     };
     let seams = Seams { store: &store, clock: ctx.clock(), entropy: ctx.entropy() };
     let pid = u32::try_from(ctx.index()).expect("few processes");
-    let session = session(id, pid, ctx.clock());
+    let session = match actor.of_its_host {
+        true => {
+            let secret = secret(id).on_host("machine", &ctx.clock().boot_id());
+            session_with(id, &secret, pid, ctx.clock())
+        }
+        false => session(id, pid, ctx.clock()),
+    };
     ctx.claim("session", id);
     ctx.claim("nonce", session.nonce().to_string());
     // Every process has a log of its own: taking turns is the command's business.

@@ -187,6 +187,21 @@ fn a_register_is_born_by_renaming_a_ready_directory() {
     });
 }
 
+/// The same id, the same home, two hosts: without the rule the second refreshes the
+/// first one's hold and gives it back under its feet.
+#[test]
+fn a_secret_is_of_one_host_and_boot() {
+    const HOLD: &[Step] = &[Step::Acquire, Step::Renew];
+    const GIVE_BACK: &[Step] = &[Step::Resume, Step::Release];
+    needed(Rule::SecretIsOfHost, "believes", |off| {
+        let actors = [
+            Actor::new("a", HOLD).on_host(0).of_its_host(),
+            Actor::new("a", GIVE_BACK).on_host(1).of_its_host(),
+        ];
+        Stage::coarse(&actors, off)
+    });
+}
+
 /// Every rule that can be switched off is switched off by a test above.
 #[test]
 fn no_rule_is_left_out() {

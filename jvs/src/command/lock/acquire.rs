@@ -13,7 +13,7 @@ pub(super) fn run(context: &Context<'_>, args: &AcquireArgs) -> Result<Done, Fai
     lockable(&here)?;
     let acting = context.session(args.lease.purpose)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
-    let wanted = want(&args.lease, &args.keep, &config, &acting)?;
+    let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
     let lease = turn::take(context, &here, &locks, wanted, args.wait.wait)?;
     keep::leave(context, &here, &config, &acting, lease, &args.keep)
 }

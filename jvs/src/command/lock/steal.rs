@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
     let acting = context.session(args.lease.purpose)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let watch = if args.observe { observe(context, &locks, worktree)? } else { None };
-    let wanted = want(&args.lease, &args.keep, &config, &acting)?;
+    let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
     let wanted = Want { reason: Some(&args.reason), watch: watch.as_ref(), ..wanted };
     let lease = locks.acquire(worktree, wanted).map_err(|error| match args.observe {
         true => error,

@@ -1,5 +1,6 @@
 //! The life of a keeper.
 
+use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::process::{Running, eventually};
 use rustix::process::Signal;
 
@@ -99,29 +100,66 @@ fn a_keeper_ends_with_the_process_that_it_was_told_to_follow() {
 }
 
 #[test]
-fn the_keeper_of_a_terminal_session_ends_with_its_leader() {
+fn nobody_without_a_name_and_a_terminal_is_promised_a_lock() {
     let world = World::new();
-    let leader = world
-        .jvs("", "lock acquire")
-        .env_remove("JVS_SESSION_ID")
-        .env_remove("JVS_KEEP_WHILE")
-        .under(["setsid", "-w", "sh", "-c", "\"$0\" \"$@\" && exec sleep 1000"])
-        .start();
-    eventually("it is held", PATIENCE, || world.status()["keeper"]["alive"] == true);
+    let nameless = |words: &str| {
+        let jvs = world.jvs("", words).env_remove("JVS_SESSION_ID").env_remove("JVS_KEEP_WHILE");
+        jvs.under(["setsid", "-w"])
+    };
+    let refused = nameless("lock acquire").run().exits(1);
+    assert!(refused.stderr().contains("E_SESSION_INVALID"), "{refused}");
+    assert!(refused.stderr().contains("export JVS_SESSION_ID=NAME"), "{refused}");
+    assert_eq!(world.status()["state"], "free");
+    assert!(world.events("acquire").is_empty(), "it was not even tried");
+    // What is over with the command needs no name.
+    nameless("run -- true").run().ok();
+    nameless("snapshot").run().ok();
+    // The steps of a CI job are one session.
+    let step = |words: &str| nameless(words).env("CI_SYSTEM", "drone").env("CI_RUN_ID", "7");
+    step("lock acquire").run().ok();
+    let seen = world.status();
+    assert_eq!(seen["record"]["session_id"], "ci:7:drone");
+    step("lock release").run().ok();
+}
+
+#[test]
+fn a_lost_lock_is_told_in_the_repository_where_it_was_lost() {
+    let (world, other) = (World::new(), World::new());
+    world.ok("ann", "config set reclaim.emergency_override true");
+    world.ok("ann", "lock acquire --lease 600ms");
     let keeper = world.keeper();
-    let session = jvs_repo::proc::process_stat(keeper.as_raw_nonzero().get().unsigned_abs());
-    assert_eq!(
-        session.map(|stat| stat.session_leader),
-        Some(keeper.as_raw_nonzero().get().unsigned_abs()),
-        "the keeper is in a session of its own"
+    world.ok("admin", "lock reclaim --emergency --reason maintenance --no-keeper");
+    eventually("the keeper has noticed", PATIENCE, || is_gone(keeper));
+    let elsewhere = world.jvs("ann", "lock status").cwd(other.root().join("main")).run().ok();
+    assert_eq!(elsewhere.stderr(), "", "another repository");
+    let told = world.ok("ann", "lock status");
+    assert!(told.stderr().contains("warning: worktree 'main' is not yours any more"), "{told}");
+}
+
+#[test]
+fn one_home_directory_on_two_hosts_is_two_holders() {
+    let world = World::new();
+    let other_boot = world.outside("boot_id");
+    std::fs::write(&other_boot, "01234567-89ab-4cde-8f01-23456789abcd\n").expect("written");
+    let mount = format!(
+        "mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"",
+        other_boot.display()
     );
-    // `setsid -w` runs the leader as its child, in a group of its own.
-    let id = world.status()["record"]["session_id"].as_str().map(str::to_owned);
-    let pid = id.as_deref().and_then(|id| id.split(':').nth(2)?.parse().ok()).expect("its leader");
-    world.signal(rustix::process::Pid::from_raw(pid).expect("not zero"), Signal::KILL);
-    world.eventually_free();
-    eventually("it has ended", PATIENCE, || is_gone(keeper));
-    drop(leader);
+    if !granted(&[Capability::Root]) {
+        return;
+    }
+    let there =
+        |words: &str| world.jvs("ann", words).under(["unshare", "--mount", "sh", "-c", &mount]);
+    world.ok("ann", "lock acquire --no-keeper --lease 1h");
+    let nonce = world.status()["record"]["holder_nonce"].clone();
+    // The same id elsewhere takes over under a new token, and the old hold is fenced.
+    let taken = there("lock acquire --no-keeper --lease 1h --json").run().ok().json();
+    assert_eq!(taken["data"]["how"], "reclaimed", "{taken}");
+    assert_eq!(taken["data"]["fencing_token"], 2);
+    assert_ne!(taken["data"]["record"]["holder_nonce"], nonce);
+    world.jvs("ann", "lock renew").run().exits(4);
+    world.jvs("ann", "lock release").run().exits(4);
+    there("lock release").run().ok();
 }
 
 #[test]
