@@ -7,6 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 
 use crate::manifest::{TreePath, Xattr};
+use crate::mutation::capturing::Rule;
 use crate::tree::{self, Kind, Stat};
 
 /// What a copy has not.
@@ -163,30 +164,44 @@ impl<F: AsFd> Copied for Named<'_, F> {
     }
 }
 
-/// Gives a copy the original's attributes, owner, mode and time, as far as it
+/// Run as whoever owns it, or whose group it is in, these make a program act for
+/// them: `chmod u+s` and `g+s`.
+const SET_ID: u32 = 0o6000;
+
+/// The mode that a copy may get. Whoever makes a copy of somebody else's set-user
+/// program, and cannot give it away, must not make one of their own of it: the
+/// other, who wrote it, could then act as them.
+fn permitted(original: &Stat, copy: &Stat) -> u32 {
+    let same = (original.uid, original.gid) == (copy.uid, copy.gid);
+    match same || !Rule::SetIdForItsOwner.holds() {
+        true => original.mode,
+        false => original.mode & !SET_ID,
+    }
+}
+
+/// Gives a copy the original's owner, attributes, mode and time, as far as it
 /// takes them, and looks whether it has them. A refusal is not an error but a
 /// loss; that the copy cannot be looked at is.
+///
+/// The order matters. The owner is first and the mode last, so that there is no
+/// moment in which a mode counts for somebody it was not meant for; a change of
+/// owner also clears set-user bits and capabilities, and an ACL changes the mode.
 pub(crate) fn dress(
     copy: &impl Copied,
     original: &Stat,
     xattrs: Vec<Xattr>,
 ) -> io::Result<Dressed> {
-    if xattrs.is_empty() && original.kind != Kind::Symlink {
-        // Nearly always enough: what we make is ours, and so was the original.
-        fatal_only(copy.set_mode(original.mode))?;
-        fatal_only(copy.set_mtime(original))?;
-        let stat = copy.stat()?;
-        if differences(original, &stat).is_empty() {
-            return Ok(Dressed { stat, lost: Vec::new(), xattrs });
-        }
+    let mut owned = copy.stat()?;
+    if owned.kind != Kind::Symlink && owned.mode & SET_ID != 0 && Rule::SetIdForItsOwner.holds() {
+        // A clone that came with its mode: until its owner is known it has none.
+        fatal_only(copy.set_mode(owned.mode & !SET_ID))?;
     }
-    let made = copy.stat()?;
-    let mut lost = Vec::new();
-    // The order matters: a change of owner clears setuid and capabilities, an
-    // ACL changes the mode.
-    if (made.uid, made.gid) != (original.uid, original.gid) {
+    if (owned.uid, owned.gid) != (original.uid, original.gid) {
         fatal_only(copy.set_owner(original.uid, original.gid))?;
+        // Read back, whatever the answer was: some filesystems map owners.
+        owned = copy.stat()?;
     }
+    let mut lost = Vec::new();
     let mut kept = Vec::with_capacity(xattrs.len());
     for xattr in xattrs {
         match copy.set_xattr(&xattr) {
@@ -200,7 +215,7 @@ pub(crate) fn dress(
         }
     }
     if original.kind != Kind::Symlink {
-        fatal_only(copy.set_mode(original.mode))?;
+        fatal_only(copy.set_mode(permitted(original, &owned)))?;
     }
     fatal_only(copy.set_mtime(original))?;
     let stat = copy.stat()?;

@@ -7,6 +7,8 @@
 //! is, so nothing breaks without it; it is there for the day on which READY is
 //! lost.
 
+pub mod capturing;
+
 /// A rule of publishing or collecting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rule {

@@ -578,11 +578,12 @@ impl<'w, C: Content> Maker<'w, C> {
     ) -> io::Result<()> {
         let name = branch.name(node);
         let facts = |number| self.learned().facts.xattrs.get(&number).cloned().unwrap_or_default();
+        let mut digest = None;
         let dressed = match node.stat.kind {
             Kind::File => {
                 let (from, to) = (tree::open_file(from, leader)?, tree::create_file(to, name)?);
-                let size = tree::stat_open(&from)?.size;
-                self.content.fill(&from, &to, size, None, self.work.threads, &|_| Ok(()))?;
+                let (size, threads) = (tree::stat_open(&from)?.size, self.work.threads);
+                digest = Some(self.content.fill(&from, &to, size, None, threads, &|_| Ok(()))?);
                 dress(&Open(&to), &node.stat, facts(first))?
             }
             Kind::Symlink => {
@@ -598,6 +599,10 @@ impl<'w, C: Content> Maker<'w, C> {
         let path = branch.child(node);
         self.note(member, &path, dressed);
         let mut learned = self.learned();
+        if digest.is_some() {
+            // The first name may not have been read yet.
+            learned.facts.hashes[member] = digest;
+        }
         learned.facts.parted.insert(member);
         learned.degraded.add(&path, LossKind::HardLink);
         Ok(())

@@ -9,4 +9,5 @@ mod payload;
 mod program;
 mod quiet;
 mod refusals;
+mod set_id;
 mod support;

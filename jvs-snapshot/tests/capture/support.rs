@@ -351,23 +351,48 @@ pub(crate) const SOMEBODY: u32 = 12_345;
 /// its own: threads share their user. Where the tests are not run by root, nothing
 /// is prepared. `test` is the path of the calling test.
 pub(crate) fn unprivileged(test: &str, prepare: impl Fn(&Path), rest: impl Fn(&Path)) {
+    let place = || {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().to_owned();
+        Some((dir, path))
+    };
+    match is_root() || std::env::var_os(UNPRIVILEGED).is_some() {
+        true => as_somebody(test, place, prepare, rest),
+        false => rest(&place().expect("made").1),
+    }
+}
+
+/// As [`unprivileged`], in a place that only root can make: it, and where it is.
+pub(crate) fn as_somebody<P>(
+    test: &str,
+    place: impl FnOnce() -> Option<(P, PathBuf)>,
+    prepare: impl Fn(&Path),
+    rest: impl Fn(&Path),
+) {
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::process::CommandExt as _;
     if let Some(place) = std::env::var_os(UNPRIVILEGED) {
         return rest(place.as_ref());
     }
-    let dir = tempfile::tempdir().expect("a directory");
-    if !is_root() {
-        return rest(dir.path());
+    let Some((_stays, place)) = place() else { return };
+    prepare(&place);
+    let open = |path: &Path| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    };
+    open(&place);
+    // Mount points are in directories of root's alone.
+    let temporary = std::env::temp_dir();
+    for above in place.ancestors().skip(1).take_while(|above| *above != temporary) {
+        open(above);
     }
-    prepare(dir.path());
-    std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    let dir = tempfile::tempdir().expect("a directory");
+    open(dir.path());
     let copy = dir.path().join("test");
     let program = std::env::current_exe().expect("this test");
     std::fs::copy(program, &copy).expect("a copy that everybody may run");
     let mut command = std::process::Command::new(copy);
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
-    command.env(UNPRIVILEGED, dir.path()).uid(SOMEBODY).gid(SOMEBODY);
+    command.env(UNPRIVILEGED, &place).uid(SOMEBODY).gid(SOMEBODY);
     let outcome = jvs_kit::live::process::run(command, std::time::Duration::from_secs(60)).ok();
     assert!(outcome.stdout().contains("1 passed"), "{outcome}");
 }
