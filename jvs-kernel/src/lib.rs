@@ -1,6 +1,6 @@
-//! The three things that are asked of the kernel without a safe wrapper: the
-//! state of its clock, signals, and a word from a child before it is another
-//! program.
+//! What is asked of the kernel without a safe wrapper: the state of its clock,
+//! signals, a word from a child before it is another program, and the end of
+//! inherited descriptors.
 //!
 //! **Responsibility.** All unsafe code of the project, behind functions that are
 //! safe to call with anything. Every other crate forbids it.
@@ -13,4 +13,5 @@
 
 pub mod child;
 pub mod clock;
+pub mod descriptors;
 pub mod signals;

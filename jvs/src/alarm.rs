@@ -30,6 +30,16 @@ impl Alarm {
         fds: [Option<BorrowedFd<'_>>; N],
         at: Option<BootMs>,
     ) -> io::Result<[bool; N]> {
+        self.wait_or_write(fds, None, at).map(|(ready, _)| ready)
+    }
+
+    /// The same, or until there is room to write to `to`.
+    pub(crate) fn wait_or_write<const N: usize>(
+        &self,
+        fds: [Option<BorrowedFd<'_>>; N],
+        to: Option<BorrowedFd<'_>>,
+        at: Option<BootMs>,
+    ) -> io::Result<([bool; N], bool)> {
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         // A time of zero would disarm it.
         let at = at.map(|at| at.0.max(1)).unwrap_or(0);
@@ -41,12 +51,14 @@ impl Alarm {
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &spec)?;
         let mut polled = vec![PollFd::new(&self.timer, PollFlags::IN)];
         polled.extend(fds.iter().flatten().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)));
+        polled.extend(to.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
         match rustix::event::poll(&mut polled, None) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
         let mut answers = polled[1..].iter().map(|fd| !fd.revents().is_empty());
-        Ok(fds.map(|fd| fd.is_some() && answers.next().unwrap_or(false)))
+        let ready = fds.map(|fd| fd.is_some() && answers.next().unwrap_or(false));
+        Ok((ready, to.is_some() && answers.next().unwrap_or(false)))
     }
 }
 

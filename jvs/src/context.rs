@@ -2,6 +2,7 @@
 //! which session. The only reader of the environment.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use jvs_lock::session::{Purpose, SessionId};
@@ -165,6 +166,12 @@ impl<'a> Context<'a> {
             Unusable::new(message, "unset it, or set it to the process that locks are kept for")
         })?;
         Ok(Some(pid))
+    }
+
+    /// The directory that only this user can read and write, and the name under
+    /// which the session has its files there. `None` if there is none yet.
+    pub(crate) fn private_dir(&self) -> Result<Option<(OwnedFd, String)>, Failure> {
+        session::private_dir(self.global.session.as_deref(), self.env)
     }
 
     /// Where the session's next command in the repository that is meant finds what

@@ -16,11 +16,13 @@ pub(crate) struct Failure {
     preface: String,
     report: Option<Box<Done>>,
     dies_of: Option<Signal>,
+    exit: Option<u8>,
 }
 
 impl<E: Coded + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Failure { error: Box::new(error), preface: String::new(), report: None, dies_of: None }
+        let (preface, report, dies_of, exit) = (String::new(), None, None, None);
+        Failure { error: Box::new(error), preface, report, dies_of, exit }
     }
 }
 
@@ -41,6 +43,17 @@ impl Failure {
     pub(crate) fn dying_of(mut self, signal: Option<Signal>) -> Self {
         self.dies_of = signal;
         self
+    }
+
+    /// The command ends as another program would that met this, and not with the
+    /// exit status of the code.
+    pub(crate) fn exiting_with(mut self, exit: u8) -> Self {
+        self.exit = Some(exit);
+        self
+    }
+
+    pub(crate) fn exit(&self) -> u8 {
+        self.exit.unwrap_or_else(|| self.code().exit())
     }
 
     pub(crate) fn dies_of(&self) -> Option<Signal> {

@@ -8,12 +8,18 @@
 mod group;
 mod hands;
 mod heart;
+mod identity;
 mod note;
 mod start;
+mod voice;
 mod wire;
 
 pub(crate) use group::stop_group;
 pub(crate) use heart::run;
+pub(crate) use identity::{Identity, running};
 pub(crate) use note::{take as take_note, waiting as notes_waiting};
-pub(crate) use start::{Attached, Order, Started, follow, running, stand_down, start};
+pub(crate) use start::{Attached, Order, Started, follow, stand_down, start};
 pub(crate) use wire::{GROUP, Said, Tell};
+
+/// The word by which a keeper is started. Nobody types it.
+pub(crate) const COMMAND: &str = "__keeper";

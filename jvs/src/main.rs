@@ -32,7 +32,13 @@ use crate::context::{Context, Env};
 use crate::render::Output;
 
 fn main() -> ExitCode {
-    run(std::env::args_os().collect(), Env::of_process())
+    let words: Vec<OsString> = std::env::args_os().collect();
+    if words.get(1).is_some_and(|word| word == keeper::COMMAND) {
+        // Before anything is opened: what its starter had open (the lock of a
+        // script, a pipe that is read to its end) must not last as long as a keeper.
+        jvs_kernel::descriptors::close_all_but(&[]);
+    }
+    run(words, Env::of_process())
 }
 
 fn run(words: Vec<OsString>, env: Env<'_>) -> ExitCode {

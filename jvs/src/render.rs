@@ -156,7 +156,7 @@ impl Output {
             }
             self.complain(failure);
         }
-        ExitCode::from(failure.code().exit())
+        ExitCode::from(failure.exit())
     }
 
     fn complain(self, failure: &Failure) {

@@ -8,6 +8,7 @@ mod place;
 mod secret;
 mod terminal;
 
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use jvs_lock::session::{Identity, Purpose, Secret, Session, SessionId};
@@ -72,6 +73,14 @@ pub(crate) fn own_nonce(given: Option<&str>, env: Env<'_>) -> Result<Option<Hold
 
 fn of_this_host(secret: &Secret) -> Secret {
     secret.on_host(&proc::machine_id(), &SystemClock.boot_id())
+}
+
+/// The private directory and the session's name in it, if there is one yet.
+pub(crate) fn private_dir(
+    given: Option<&str>,
+    env: Env<'_>,
+) -> Result<Option<(OwnedFd, String)>, Failure> {
+    secret::private_dir(&id(given, env)?, env)
 }
 
 /// Where a word to the session's next command in the repository `repo` lies.

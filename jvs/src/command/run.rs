@@ -100,7 +100,7 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
         Err(error) => {
             give_back(keeper)?;
             let command = words[0].to_string_lossy().into_owned();
-            return Err(CannotRun { command, error }.into());
+            return Err(CannotRun { command, error }.failure());
         }
     };
     let until = keeper.until();
@@ -275,6 +275,18 @@ impl Watch<'_> {
 struct CannotRun {
     command: String,
     error: std::io::Error,
+}
+
+impl CannotRun {
+    /// Ends as a shell does: 127 for what is not there, 126 for what is there and
+    /// cannot be executed.
+    fn failure(self) -> Failure {
+        let exit = match self.error.kind() {
+            std::io::ErrorKind::NotFound => 127,
+            _ => 126,
+        };
+        Failure::from(self).exiting_with(exit)
+    }
 }
 
 impl std::fmt::Display for CannotRun {

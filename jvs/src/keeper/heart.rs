@@ -8,14 +8,16 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use jvs_kernel::signals::Signals;
 use jvs_lock::record::Keeper;
 use jvs_lock::span::Span;
-use jvs_lock::{Belief, Ticket, retry};
+use jvs_lock::{Belief, Session, Ticket, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Code;
 use rustix::event::EventfdFlags;
 use rustix::process::{Pid, Signal};
 
 use super::hands::{self, Did, Do};
-use super::wire::{Lines, Said, Tell, say};
+use super::identity::Identity;
+use super::voice::Voice;
+use super::wire::{Lines, Said, Tell};
 use super::{note, stop_group};
 use crate::alarm::Alarm;
 use crate::args::{KeeperArgs, OnLoss};
@@ -31,11 +33,10 @@ const RELEASE_MS: u64 = 10_000;
 const SHORTEST_INTERVAL_MS: u64 = 20;
 
 pub(crate) fn run(context: &Context<'_>, args: &KeeperArgs) -> Result<Done, Failure> {
-    let wire = io::stdout();
     match begin(context, args) {
         Ok(heart) => heart.beat().map(|()| Done::new(serde_json::Value::Null)),
         Err(failure) => {
-            say(&wire, &Said::Failed(failure.message()));
+            Voice::new(io::stdout()).say(Said::Failed(failure.message()));
             Err(failure)
         }
     }
@@ -43,6 +44,9 @@ pub(crate) fn run(context: &Context<'_>, args: &KeeperArgs) -> Result<Done, Fail
 
 struct Heart {
     context: &'static Context<'static>,
+    session: &'static Session,
+    /// Where it has written down who it is, unless another one keeps the lock too.
+    identity: Option<Identity>,
     signals: Signals,
     alarm: Alarm,
     /// Rung by the hands.
@@ -54,6 +58,7 @@ struct Heart {
     follows: Vec<OwnedFd>,
     /// Whoever reads what is said also speaks, and is gone when it falls silent.
     attached: bool,
+    voice: Voice<io::Stdout>,
     /// The hold is another's, of the same session: it is not given back.
     guest: bool,
     on_loss: OnLoss,
@@ -97,7 +102,10 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let locks = context.locks(here.repo.store(), policy, acting)?;
     let ticket = Ticket { worktree: here.worktree.clone(), epoch: args.epoch, token: args.token };
     let mut lease = locks.resume(&here.worktree, Some(&ticket))?;
-    if !args.guest {
+    let identity = Identity::of(context, here)?.filter(|_| !args.guest);
+    if let Some(identity) = &identity {
+        // First: nobody may think that a lock is kept whose keeper cannot be found.
+        identity.write(&acting.session)?;
         // Best effort, as all that is in the record.
         let _ = lease.set_keeper(Some(Keeper::of(&acting.session)));
     }
@@ -120,9 +128,12 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
         .spawn(move || hands::work(lease, &receiver, &sender, &for_hands, seams))
         .map_err(stuck("start a thread"))?;
     let now = SystemClock.now().boot;
-    say(io::stdout(), &Said::Ready(belief.until().unwrap_or(now)));
+    let mut voice = Voice::new(io::stdout());
+    voice.say(Said::Ready(belief.until().unwrap_or(now)));
     Ok(Heart {
         context,
+        session: &acting.session,
+        identity,
         signals,
         alarm: Alarm::new().map_err(stuck("set a timer"))?,
         bell,
@@ -131,6 +142,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
         belief,
         follows,
         attached: args.attached,
+        voice,
         guest: args.guest,
         on_loss: args.on_loss,
         group: None,
@@ -143,6 +155,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
 impl Heart {
     fn beat(mut self) -> Result<(), Failure> {
         let end = self.until_the_end()?;
+        let (identity, session) = (self.identity.take(), self.session);
         match end {
             End::StandDown => self.settle(),
             End::Release => self.give_back(),
@@ -151,6 +164,9 @@ impl Heart {
                 self.give_back();
             }
             End::Lost(why) => self.lost(&why)?,
+        }
+        if let Some(identity) = identity {
+            identity.remove(session);
         }
         Ok(())
     }
@@ -180,9 +196,9 @@ impl Heart {
             }
             let next = [Some(last_moment), self.ends, (!busy).then_some(renew_at)];
             let next = next.into_iter().flatten().min();
-            let woke = self
+            let (woke, room) = self
                 .alarm
-                .wait(
+                .wait_or_write(
                     [
                         Some(self.signals.fd()),
                         Some(self.bell.as_fd()),
@@ -190,10 +206,14 @@ impl Heart {
                         self.follows.first().map(AsFd::as_fd),
                         self.follows.get(1).map(AsFd::as_fd),
                     ],
+                    self.voice.waits_for(),
                     next,
                 )
                 .map_err(|error| Stuck::new("wait", error))?;
             let [_, rung, spoken, first_gone, second_gone] = woke;
+            if room {
+                self.voice.go_on();
+            }
             while let Some(signal) = self.signals.next() {
                 match signal {
                     Signal::USR1 => return Ok(End::StandDown),
@@ -213,7 +233,7 @@ impl Heart {
                         Did::Renewed => {
                             trouble.clear();
                             let until = self.belief.until().unwrap_or(now);
-                            self.report(&Said::Renewed(until));
+                            self.report(Said::Renewed(until));
                         }
                         Did::Stumbled(why) => {
                             trouble = why;
@@ -255,10 +275,16 @@ impl Heart {
         }
     }
 
-    fn report(&self, said: &Said) {
+    fn report(&mut self, said: Said) {
         if self.attached {
-            say(io::stdout(), said);
+            self.voice.say(said);
         }
+    }
+
+    /// The last word, which a slow reader should still hear.
+    fn last_word(&mut self, said: Said) {
+        self.report(said);
+        self.voice.finish(1_000);
     }
 
     /// Waits for what the hands are doing, so that nothing is left half-written.
@@ -268,9 +294,9 @@ impl Heart {
         while self.answers.recv_timeout(patience).is_ok() {}
     }
 
-    fn give_back(self) {
+    fn give_back(mut self) {
         if self.guest {
-            self.report(&Said::Released);
+            self.last_word(Said::Released);
             return self.settle();
         }
         let patience = std::time::Duration::from_millis(RELEASE_MS);
@@ -279,12 +305,12 @@ impl Heart {
         }
         loop {
             match self.answers.recv_timeout(patience) {
-                Ok(Did::Released) => return self.report(&Said::Released),
-                Ok(Did::NotReleased(why)) => return self.report(&Said::Failed(why)),
+                Ok(Did::Released) => return self.last_word(Said::Released),
+                Ok(Did::NotReleased(why)) => return self.last_word(Said::Failed(why)),
                 Ok(_) => {}
                 Err(_) => {
                     let why = "the filesystem does not answer; the lease will run out";
-                    return self.report(&Said::Failed(why.to_owned()));
+                    return self.last_word(Said::Failed(why.to_owned()));
                 }
             }
         }
@@ -292,7 +318,7 @@ impl Heart {
 
     /// The lease is gone: ends what it protected and tells whoever is there.
     fn lost(mut self, why: &str) -> Result<(), Failure> {
-        self.report(&Said::Lost(why.to_owned()));
+        self.report(Said::Lost(why.to_owned()));
         let now = SystemClock.now().boot;
         if self.on_loss == OnLoss::Stop {
             // Fenced, nothing is protected any more: the grace is courtesy.

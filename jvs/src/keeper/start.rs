@@ -5,13 +5,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use jvs_lock::liveness::{Here as Where, Liveness, keeper_liveness};
-use jvs_lock::record::Keeper;
 use jvs_lock::{Session, Ticket};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::proc;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::identity::Identity;
 use super::wire::{Lines, Said, Tell, say};
 use crate::alarm::Alarm;
 use crate::args::{Follow, OnLoss};
@@ -71,7 +70,7 @@ impl Started {
 
     /// What it has said, and whether it is gone.
     pub(crate) fn hear(&mut self) -> (Vec<Said>, bool) {
-        let (lines, gone) = self.lines.read(&self.said);
+        let (lines, gone) = self.lines.drain(&self.said);
         (lines.iter().filter_map(|line| line.parse().ok()).collect(), gone)
     }
 
@@ -102,6 +101,8 @@ pub(crate) fn start(context: &Context<'_>, order: &Order<'_>) -> Result<Started,
     let mut child = command.spawn().map_err(stuck("start the keeper"))?;
     let said = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe));
     let said = said.map_err(stuck("hear the keeper"))?;
+    rustix::io::ioctl_fionbio(&said, true)
+        .map_err(|error| stuck("hear the keeper")(error.into()))?;
     let told = child.stdin.take();
     let until = BootMs(0);
     let mut started = Started { child, said, lines: Lines::default(), told, until };
@@ -138,7 +139,7 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> Command {
     // This very program, also when its file was replaced meanwhile.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("jvs").current_dir("/").stdout(Stdio::piped()).stderr(Stdio::null());
-    command.arg("__keeper").arg("--repo").arg(context.absolute(here.repo.store().root_path()));
+    command.arg(super::COMMAND).arg("--repo").arg(context.absolute(here.repo.store().root_path()));
     command.args(["--worktree", here.worktree.as_str()]);
     command.args(["--session", session.id().as_str()]);
     command.args(["--purpose", session.identity().purpose.as_str()]);
@@ -200,31 +201,20 @@ pub(super) fn pidfd(pid: u32, start_time: u64) -> Option<OwnedFd> {
     (stat.start_ticks == start_time && !stat.zombie).then_some(handle)
 }
 
-/// Is the keeper there? `None` if that cannot be known from here.
-pub(crate) fn running(keeper: &Keeper) -> Option<bool> {
-    let boot_id = SystemClock.boot_id();
-    let here = Where { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
-    match keeper_liveness(keeper, here, proc::process_stat) {
-        Liveness::Alive => Some(true),
-        Liveness::Dead => Some(false),
-        Liveness::Unknown(_) => None,
-    }
-}
-
-/// Asks a keeper to end without giving the lock back, and waits until it has.
-/// The whole session stops believing before a release is issued.
-pub(crate) fn stand_down(keeper: &Keeper) {
-    if running(keeper) != Some(true) {
-        return;
-    }
-    let Some(handle) = pidfd(keeper.pid, keeper.start_time) else { return };
+/// Asks the session's keeper of a lock to end without giving the lock back, and
+/// waits until it has. The whole session stops believing before a release is issued.
+pub(crate) fn stand_down(context: &Context<'_>, here: &Here) -> Result<(), Failure> {
+    let Some(handle) = Identity::of(context, here)?.and_then(|identity| identity.process()) else {
+        return Ok(());
+    };
     for signal in [Signal::USR1, Signal::KILL] {
         let _ = pidfd_send_signal(&handle, signal);
         let deadline = SystemClock.now().boot.plus(STAND_DOWN_MS);
         let waited =
             Alarm::new().and_then(|alarm| alarm.wait([Some(handle.as_fd())], Some(deadline)));
         if waited.is_ok_and(|[ended]| ended) {
-            return;
+            break;
         }
     }
+    Ok(())
 }

@@ -102,23 +102,50 @@ impl Lines {
     /// Reads what is there, at most once. The lines that are whole by now, and
     /// whether the other end is gone.
     pub(crate) fn read(&mut self, from: impl AsFd) -> (Vec<String>, bool) {
-        let mut buffer = [0; 1024];
-        let gone = match rustix::io::read(from, &mut buffer) {
-            Ok(0) => true,
+        let gone = self.fill(from) == Filled::Gone;
+        (self.whole(), gone)
+    }
+
+    /// The same of a pipe that does not make its reader wait: all that is there.
+    pub(crate) fn drain(&mut self, from: impl AsFd) -> (Vec<String>, bool) {
+        loop {
+            match self.fill(from.as_fd()) {
+                Filled::More => {}
+                Filled::Nothing => return (self.whole(), false),
+                Filled::Gone => return (self.whole(), true),
+            }
+        }
+    }
+
+    fn fill(&mut self, from: impl AsFd) -> Filled {
+        let mut buffer = [0; 4096];
+        match rustix::io::read(from, &mut buffer) {
+            Ok(0) => Filled::Gone,
             Ok(count) => {
                 self.rest.extend_from_slice(&buffer[..count]);
-                false
+                Filled::More
             }
-            Err(Errno::AGAIN | Errno::INTR) => false,
-            Err(_) => true,
-        };
-        let mut lines = Vec::new();
-        while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.rest.drain(..=end).collect();
-            lines.push(String::from_utf8_lossy(&line[..end]).into_owned());
+            Err(Errno::INTR) => Filled::More,
+            Err(Errno::AGAIN) => Filled::Nothing,
+            Err(_) => Filled::Gone,
         }
-        (lines, gone)
     }
+
+    fn whole(&mut self) -> Vec<String> {
+        let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
+            return Vec::new();
+        };
+        let whole: Vec<u8> = self.rest.drain(..=end).collect();
+        String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect()
+    }
+}
+
+/// What came of a look into a pipe.
+#[derive(Debug, PartialEq, Eq)]
+enum Filled {
+    More,
+    Nothing,
+    Gone,
 }
 
 /// Says one line; nobody listening is fine.

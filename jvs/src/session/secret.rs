@@ -81,6 +81,16 @@ pub(crate) fn leftovers(env: Env<'_>) -> Vec<PathBuf> {
     left
 }
 
+/// The private directory, and the name under which session `id` has its files
+/// there. `None` before any session had one. Makes nothing.
+pub(super) fn private_dir(
+    id: &SessionId,
+    env: Env<'_>,
+) -> Result<Option<(OwnedFd, String)>, Failure> {
+    let Ok(base) = base(env) else { return Ok(None) };
+    Ok(open_private_dir(&base.join(DIR))?.map(|dir| (dir, file_name(id))))
+}
+
 /// Where words to the next commands of sessions lie; it is there only while
 /// there are any.
 pub(crate) fn notes_dir(env: Env<'_>) -> Result<PathBuf, Failure> {

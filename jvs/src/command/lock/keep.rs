@@ -9,7 +9,7 @@ use super::{look, report};
 use crate::args::KeepArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::keeper::{self, Order};
+use crate::keeper::{self, Identity, Order};
 use crate::render::Done;
 use crate::session::Acting;
 
@@ -23,17 +23,14 @@ pub(super) fn leave(
     args: &KeepArgs,
 ) -> Result<Done, Failure> {
     let how = lease.how();
-    let former = lease.record().and_then(|record| record.keeper.clone());
     let inside_run = context.handed_token(&here.worktree)? == Some(lease.token());
-    if inside_run && former.as_ref().and_then(keeper::running) == Some(true) {
+    if inside_run && is_kept(context, here)? {
         // `jvs run` keeps it and will give it back.
         return Ok(report::held(context, &lease, how));
     }
-    if let Some(former) = &former {
-        keeper::stand_down(former);
-    }
+    keeper::stand_down(context, here)?;
     if args.no_keeper {
-        if former.is_some() {
+        if lease.record().is_some_and(|record| record.keeper.is_some()) {
             let _ = lease.set_keeper(None);
         }
         return Ok(report::held(context, &lease, how));
@@ -78,4 +75,12 @@ pub(super) fn leave(
         data["kept_until"] = json!(kept_until.rfc3339());
     });
     Ok(done)
+}
+
+/// Does a process of this session keep the lock, as far as can be told? Inside a
+/// PID namespace of its own a command cannot see the keeper that it runs under.
+fn is_kept(context: &Context<'_>, here: &Here) -> Result<bool, Failure> {
+    let identity = Identity::of(context, here)?;
+    let keeper = identity.and_then(|identity| identity.read());
+    Ok(keeper.is_some_and(|keeper| keeper::running(&keeper) != Some(false)))
 }

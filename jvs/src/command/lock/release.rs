@@ -16,10 +16,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
     let lease = resume(context, &locks, &here)?;
     let (token, head) = (lease.token(), lease.head());
-    if let Some(keeper) = lease.record().and_then(|record| record.keeper.as_ref()) {
-        // The whole session stops believing before the release is issued.
-        keeper::stand_down(keeper);
-    }
+    // The whole session stops believing before the release is issued.
+    keeper::stand_down(context, &here)?;
     retry::release(locks.seams(), lease).map_err(|failed| failed.error)?;
     let data = || {
         json!({

@@ -21,9 +21,7 @@ pub(super) fn run(context: &Context<'_>, args: &TransferArgs) -> Result<Done, Fa
     let lease = resume(context, &locks, &here)?;
     // Found before anything is given up.
     let waiter = locks.waiter(worktree, &to, &proc::process_stat)?;
-    if let Some(keeper) = lease.record().and_then(|record| record.keeper.as_ref()) {
-        keeper::stand_down(keeper);
-    }
+    keeper::stand_down(context, &here)?;
     let state = lease
         .transfer(&waiter, policy.lease_duration_ms, &args.reason)
         .map_err(|failed| failed.error)?;

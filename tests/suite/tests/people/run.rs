@@ -173,3 +173,15 @@ fn a_child_in_a_pipe_sees_its_reader_go() {
     assert_eq!(outcome.stdout(), "y\n");
     world.eventually_free();
 }
+
+#[test]
+fn what_is_not_there_exits_127_and_what_cannot_be_executed_126_and_neither_leaves_a_lock() {
+    let world = World::new();
+    let plain = world.outside("plain");
+    std::fs::write(&plain, "no program").expect("a file");
+    for (program, exit) in [("/no/such/program", 127), (plain.to_str().expect("text"), 126)] {
+        let outcome = world.jvs("ann", "run --").arg(program).run().exits(exit);
+        assert!(outcome.stderr().contains(&format!("cannot run {program}: ")), "{outcome}");
+        assert_eq!(world.status()["state"], "free");
+    }
+}

@@ -14,7 +14,7 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/bell.rs", "asks the kernel to say when something changes"),
     ("jvs/src/command/demo.rs", "plays in a directory of its own"),
     ("jvs/src/command/man.rs", "makes the directory for manual pages"),
-    ("jvs/src/keeper.rs", "leaves a note outside any repository"),
+    ("jvs/src/keeper.rs", "leaves a note and its name outside any repository"),
     ("jvs/src/session/place.rs", "reads the host's list of users"),
     ("jvs/src/session/named.rs", "asks whether there is a terminal"),
     ("jvs/src/session/secret.rs", "keeps a secret outside any repository"),
