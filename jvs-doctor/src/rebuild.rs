@@ -140,6 +140,7 @@ impl Memory {
             Ok(jvs_lock::record::Found::Record(record)) => {
                 memory.token(record.epoch, record.fencing_token);
             }
+            Ok(jvs_lock::record::Found::Refused(why)) => return Err(unanswered(&why)),
             Err(error) if !is_absent(&error) && !is_symlink(&error) => {
                 return Err(unanswered(&error.to_string()));
             }

@@ -9,9 +9,9 @@ use std::fmt;
 use std::io;
 
 use jvs_lock::history::{self, Logs};
-use jvs_lock::judge::{Facts, judge};
+use jvs_lock::record::Found;
 use jvs_lock::register::{ReadError, Register};
-use jvs_lock::{State, View, record};
+use jvs_lock::{State, View, view};
 use jvs_repo::clock::Reading;
 use jvs_repo::config::{Config, ConfigError};
 use jvs_repo::id::{Epoch, SnapshotId};
@@ -105,7 +105,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             unseen: Vec::new(),
         };
         survey.read_registers(report);
-        survey.look_at_locks(report);
+        survey.look_at_locks();
         if depth == Depth::Full {
             survey.staging = survey.names(&layout::staging(), report);
             survey.snapshot_names = survey.names(&layout::snapshots(), report);
@@ -202,51 +202,29 @@ impl<'p, 'r> Survey<'p, 'r> {
         }
     }
 
-    fn look_at_locks(&mut self, report: &mut Report) {
+    fn look_at_locks(&mut self) {
         let seams = self.patient.seams;
-        let boot_id = seams.clock.boot_id();
-        let discipline = seams.clock.discipline();
         let mut refused = Vec::new();
         for (worktree, state) in &self.registers {
             let Ok(state) = state else { continue };
             let name = layout::lock_record(worktree);
-            if state.hold.claim().is_none() && !self.locks.contains(name.split().1) {
+            let theirs = layout::legacy_lock(worktree);
+            let there = |path: &RepoPath| self.locks.contains(path.split().1);
+            if state.hold.claim().is_none() && !there(&name) && !there(&theirs) {
                 continue;
             }
-            let found = match record::read(seams.store, worktree) {
-                Ok(found) => found,
-                Err(error) => {
-                    if !is_symlink(&error) {
-                        refused.push((name, error));
-                    }
-                    continue;
-                }
+            let view = match view::examine(seams, &self.policy, worktree, *state, None, None) {
+                Ok(view) => view,
+                // A symlink, which is another check's.
+                Err(_) => continue,
             };
-            let at = seams.clock.now();
-            let judgement = state.hold.claim().and_then(|_| {
-                judge(Facts {
-                    state,
-                    record: found.record(),
-                    now: at,
-                    boot_id: &boot_id,
-                    discipline,
-                    watch: None,
-                    policy: &self.policy,
-                })
-            });
-            let view = View {
-                worktree: worktree.clone(),
-                state: *state,
-                found,
-                judgement,
-                mine: false,
-                at,
-            };
+            if let Found::Refused(why) = &view.found {
+                refused.push((name, why.clone()));
+            }
             self.views.insert(worktree.clone(), view);
         }
-        for (name, error) in refused {
-            self.refused(&name, &error, report);
-        }
+        // Whatever it says may be newer than all else that is known.
+        self.unseen.extend(refused.iter().map(|(name, why)| format!("{name}: {why}")));
     }
 
     fn read_snapshots(&mut self) {

@@ -142,6 +142,18 @@ impl LockError {
     pub(crate) const fn internal(what: &'static str) -> Self {
         LockError::Internal { what }
     }
+
+    /// The refusal because of a lock of another tool, which `view` has seen.
+    pub(crate) fn of_other_tool(view: &View) -> Self {
+        match &view.foreign {
+            Some(legacy) => LockError::Legacy {
+                worktree: view.worktree.clone(),
+                legacy: Box::new(legacy.clone()),
+                now: view.at.wall,
+            },
+            None => LockError::internal("a lock of another tool was seen"),
+        }
+    }
 }
 
 impl From<ReadError> for LockError {
@@ -170,7 +182,12 @@ impl fmt::Display for LockError {
                 write!(f, "; it cannot be reclaimed: {why_not}")
             }
             LockError::Legacy { worktree, legacy, now } => {
-                write!(f, "worktree '{worktree}' is locked {}", legacy.described(*now))
+                f.write_str(&legacy.sentence(worktree, *now))?;
+                match legacy.ends {
+                    // Over by its own end, and still within the margin for clocks.
+                    Some(ends) if ends < *now => write!(f, ", and clocks may differ"),
+                    _ => Ok(()),
+                }
             }
             LockError::NotFrozen { worktree } => write!(f, "worktree '{worktree}' is not frozen"),
             LockError::NoSuchWaiter { worktree, session } => {
@@ -268,6 +285,9 @@ fn widest(judged: &Judgement) -> Option<&Evidence> {
 
 /// Held by whom, since when, for how long, until when.
 fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
+    if let Some(legacy) = view.held_by_other_tool() {
+        return f.write_str(&legacy.sentence(&view.worktree, view.at.wall));
+    }
     write!(f, "worktree '{}' is locked", view.worktree)?;
     if let Some(record) = view.record() {
         write!(
@@ -348,11 +368,18 @@ impl Coded for LockError {
                  jvs lock why -w {0}",
                 view.worktree
             ),
-            LockError::Legacy { legacy, .. } => format!(
-                "wait until it ends; if that tool is gone for good, remove {} or run: jvs doctor \
-                 --repair",
-                legacy.path
-            ),
+            LockError::Legacy { worktree, legacy, .. } => match legacy.ends {
+                Some(_) => format!(
+                    "wait until it ends: jvs lock acquire --wait -w {worktree}; if that tool is gone \
+                     for good, in the repository's root: rm {}",
+                    legacy.path
+                ),
+                None => format!(
+                    "it ends only when that tool gives it back; if the tool is gone for good, in the \
+                     repository's root: rm {}",
+                    legacy.path
+                ),
+            },
             LockError::NotFrozen { worktree } => {
                 format!("see how it stands: jvs lock status -w {worktree}")
             }
@@ -404,17 +431,9 @@ impl Coded for LockError {
                 details["why_not"] = json!(why_not);
                 Some(details)
             }
-            LockError::Legacy { worktree, legacy, now } => Some(json!({
-                "worktree": worktree,
-                "holder_id": legacy.owner,
-                "session_id": null,
-                "since": legacy.since.rfc3339(),
-                "lease_expires_at": legacy.ends.map(|ends| ends.rfc3339()),
-                "remaining_ms": legacy.ends.map(|ends| ends.since(*now)),
-                "fencing_token": null,
-                "reason": "LOCK_HELD",
-                "legacy": legacy.as_ref(),
-            })),
+            LockError::Legacy { worktree, legacy, now } => {
+                Some(legacy_details(worktree, legacy, *now))
+            }
             LockError::InLine { ahead, waited_ms, view } => {
                 let mut details = view_details(view);
                 details["ahead"] = json!(ahead);
@@ -443,6 +462,9 @@ impl Coded for LockError {
 }
 
 fn view_details(view: &View) -> serde_json::Value {
+    if let Some(legacy) = view.held_by_other_tool() {
+        return legacy_details(&view.worktree, legacy, view.at.wall);
+    }
     let record = view.record();
     let reason = match view.word() {
         Word::Held | Word::Expired => Some("LOCK_HELD"),
@@ -461,6 +483,21 @@ fn view_details(view: &View) -> serde_json::Value {
         "stealable_in_ms": view.judgement.as_ref().map(|judged| judged.stealable_in_ms),
         "fencing_token": view.state.token,
         "reason": reason,
+    })
+}
+
+fn legacy_details(worktree: &WorktreeName, legacy: &Legacy, now: WallMs) -> serde_json::Value {
+    json!({
+        "worktree": worktree,
+        "state": Word::Held,
+        "holder_id": legacy.owner,
+        "session_id": null,
+        "since": legacy.since.rfc3339(),
+        "lease_expires_at": legacy.ends.map(|ends| ends.rfc3339()),
+        "remaining_ms": legacy.ends.map(|ends| ends.since(now)),
+        "fencing_token": null,
+        "reason": "LOCK_HELD",
+        "legacy": legacy,
     })
 }
 

@@ -31,7 +31,12 @@ impl<'r> Shared<'r> {
         let register = locks.register(worktree);
         let state = register.read()?;
         match state.hold {
-            Hold::Free => {}
+            Hold::Free => {
+                let view = locks.examine(&register, &state, None)?;
+                if view.foreign.is_some() {
+                    return Err(LockError::of_other_tool(&view));
+                }
+            }
             Hold::Retired => return Err(LockError::Retired { worktree: worktree.clone() }),
             Hold::Held(_) | Hold::Frozen(_) => {
                 let view = Box::new(locks.examine(&register, &state, None)?);

@@ -22,6 +22,7 @@ use crate::fence::Fence;
 use crate::locks::{Locks, believed_end};
 use crate::mutation::Rule;
 use crate::queue::Waiter;
+use crate::reclaim::Decision;
 use crate::record::{Keeper, OwnRecord, Record};
 use crate::register::Register;
 use crate::state::{Claim, State};
@@ -72,6 +73,7 @@ pub struct Lease<'r> {
     belief: Belief,
     own: Option<OwnRecord>,
     how: How,
+    by: Option<Decision>,
     drift: Vec<String>,
 }
 
@@ -101,7 +103,38 @@ impl<'r> Lease<'r> {
         let belief = Belief::until_boot(before.boot.plus(claim.lease_ms));
         let drift = Vec::new();
         let head = state.head;
-        Ok(Lease { locks, register, bound, claim, head, lease_ms, belief, own: None, how, drift })
+        Ok(Lease {
+            locks,
+            register,
+            bound,
+            claim,
+            head,
+            lease_ms,
+            belief,
+            own: None,
+            how,
+            by: None,
+            drift,
+        })
+    }
+
+    /// Remembers by which rule it was taken from another.
+    pub(crate) fn taken_by(&mut self, by: Option<Decision>) {
+        self.by = by;
+    }
+
+    /// Tells of a file that may be a lock of another tool and could not be read.
+    pub(crate) fn tell_unheard(&mut self, file: Option<String>) {
+        self.drift.extend(file.map(|file| {
+            format!(
+                "what may be a lock of another tool cannot be read and is not waited for: {file}"
+            )
+        }));
+    }
+
+    /// By which rule it was reclaimed, if it was.
+    pub fn by(&self) -> Option<Decision> {
+        self.by
     }
 
     /// A lease that another process of the session began.
@@ -368,7 +401,8 @@ impl<'r> Lease<'r> {
             }
             None => self.locks.record_of(worktree, state, &claim, at, note),
         };
-        self.own = Some(OwnRecord::place(store, record)?);
+        let may_replace = || !self.locks.has_foreign_record(worktree);
+        self.own = Some(OwnRecord::place(store, record, may_replace)?);
         Ok(())
     }
 

@@ -16,12 +16,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::LockError;
-use crate::locks::Locks;
+use crate::hearsay::{Heard, hear};
+use crate::locks::{Locks, Over};
 use crate::seams::Seams;
 use crate::span::Span;
 
-/// Largest file that is read at all.
-const READ_MAX: usize = 64 * 1024;
 /// Longest owner that is believed, as in seed 002.
 const OWNER_MAX: usize = 256;
 
@@ -59,19 +58,22 @@ impl Legacy {
         self.ends.is_none_or(|ends| now <= ends.plus(margin))
     }
 
-    /// By whom, since when, for how long, until when.
+    /// By whom, since when, through what, until when.
     pub fn described(&self, now: WallMs) -> String {
-        let held = Span(now.since(self.since));
         let ends = match self.ends {
-            Some(ends) => format!("expires in {}", Span(ends.since(now))),
-            None => "never expires".to_owned(),
+            Some(ends) if ends < now => format!("it expired {} ago", Span(now.since(ends))),
+            Some(ends) => format!("it expires in {}, at {}", Span(ends.since(now)), ends.rfc3339()),
+            None => "it never expires".to_owned(),
         };
-        format!(
-            "by {} since {}, for {held}; {ends}; it is a lock of another tool ({})",
-            self.owner,
-            self.since.rfc3339(),
-            self.path
-        )
+        let (since, held) = (self.since.rfc3339(), Span(now.since(self.since)));
+        let Legacy { owner, path, .. } = self;
+        format!("by {owner} since {since}, for {held}, through another tool ({path}); {ends}")
+    }
+
+    /// How the worktree stands because of it, in one sentence.
+    pub fn sentence(&self, worktree: &WorktreeName, now: WallMs) -> String {
+        let is = if self.ends.is_some_and(|ends| ends < now) { "was" } else { "is" };
+        format!("worktree '{worktree}' {is} locked {}", self.described(now))
     }
 }
 
@@ -105,39 +107,59 @@ pub fn parse(bytes: &[u8], path: &RepoPath) -> Option<Legacy> {
     Some(Legacy { format, path: path.to_string(), owner, since, ends })
 }
 
-/// The locks of other tools on `worktree`.
-pub fn find(store: &dyn Store, worktree: &WorktreeName) -> io::Result<Vec<Legacy>> {
-    let mut found = Vec::new();
-    for path in [layout::lock_record(worktree), layout::legacy_lock(worktree)] {
-        match store.read(&path, READ_MAX) {
-            Ok(bytes) => found.extend(parse(&bytes, &path)),
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(found)
+/// What other tools left on a worktree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// Their locks, live or over.
+    pub locks: Vec<Legacy>,
+    /// A file that may be one and cannot be read; where and why. It keeps nobody
+    /// out: nobody could ever take that worktree again.
+    pub unread: Option<String>,
 }
 
-/// Refuses if another tool's lock may be live.
-pub(crate) fn respect(
+impl Others {
+    /// The lock that may still be live and ends last.
+    pub fn live(&self, now: WallMs, policy: &LockPolicy) -> Option<&Legacy> {
+        let live = self.locks.iter().filter(|legacy| legacy.is_live(now, policy));
+        live.max_by_key(|legacy| legacy.ends.map_or(u64::MAX, |ends| ends.0))
+    }
+}
+
+/// The locks of other tools on `worktree`.
+pub fn find(store: &dyn Store, worktree: &WorktreeName) -> io::Result<Others> {
+    beside(store, worktree, &hear(store, &layout::lock_record(worktree))?)
+}
+
+/// The same, where `ours` was heard in the place of our own record.
+pub(crate) fn beside(
+    store: &dyn Store,
+    worktree: &WorktreeName,
+    ours: &Heard,
+) -> io::Result<Others> {
+    let mut others = Others::default();
+    if let Heard::Bytes(bytes) = ours {
+        others.locks.extend(parse(bytes, &layout::lock_record(worktree)));
+    }
+    let path = layout::legacy_lock(worktree);
+    match hear(store, &path)? {
+        Heard::Bytes(bytes) => others.locks.extend(parse(&bytes, &path)),
+        Heard::Refused(why) => others.unread = Some(format!("{path}: {why}")),
+        Heard::Nothing | Heard::Unfit(_) => {}
+    }
+    Ok(others)
+}
+
+/// Does our own record's place have a live lock of another tool in it? Then
+/// nothing of ours is put there, and it is not removed.
+pub(crate) fn is_in_the_place_of_our_record(
     seams: Seams<'_>,
     policy: &LockPolicy,
     worktree: &WorktreeName,
-) -> Result<(), LockError> {
-    let found = find(seams.store, worktree).map_err(|source| LockError::Io {
-        worktree: worktree.clone(),
-        doing: "cannot look for locks of other tools",
-        source,
-    })?;
+) -> bool {
+    let path = layout::lock_record(worktree);
+    let Ok(Heard::Bytes(bytes)) = hear(seams.store, &path) else { return false };
     let now = seams.clock.now().wall;
-    match found.into_iter().find(|legacy| legacy.is_live(now, policy)) {
-        Some(legacy) => {
-            Err(LockError::Legacy { worktree: worktree.clone(), legacy: Box::new(legacy), now })
-        }
-        None => Ok(()),
-    }
+    parse(&bytes, &path).is_some_and(|legacy| legacy.is_live(now, policy))
 }
 
 /// What became of a lock of another tool.
@@ -168,7 +190,7 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
     let store = locks.seams.store;
     let found = find(store, worktree).map_err(io("cannot look for locks of other tools"))?;
     let mut migrated = Vec::new();
-    for legacy in found {
+    for legacy in found.locks {
         let now = locks.seams.clock.now().wall;
         let live = legacy.is_live(now, &locks.policy);
         let left = legacy.ends.map(|ends| ends.since(now).max(1));
@@ -187,7 +209,7 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
         note(Phase::Intent).map_err(io("cannot write the audit log"))?;
         if let (true, Some(left)) = (live, left) {
             let reason = format!("held by {} through another tool", legacy.owner);
-            match locks.freeze(worktree, left, &reason, false) {
+            match locks.freeze_over(worktree, left, &reason, Over::Others) {
                 Ok(_) => {}
                 Err(LockError::Conflict(_) | LockError::Frozen(_)) => {
                     let _ = note(Phase::NotApplied);
@@ -199,9 +221,12 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
         }
         // Our own record has taken the place of one of the two by now.
         for path in [layout::lock_record(worktree), layout::legacy_lock(worktree)] {
-            let ours = path.to_string() != legacy.path
-                || store.read(&path, READ_MAX).is_ok_and(|bytes| parse(&bytes, &path).is_none());
-            if ours {
+            if path.to_string() != legacy.path {
+                continue;
+            }
+            if let Ok(Heard::Bytes(bytes)) = hear(store, &path)
+                && parse(&bytes, &path).is_none()
+            {
                 continue;
             }
             match store.unlink(&path) {

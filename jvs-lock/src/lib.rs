@@ -69,6 +69,7 @@ pub mod decide;
 mod drive;
 pub mod error;
 pub mod fence;
+mod hearsay;
 pub mod history;
 pub mod judge;
 pub mod lease;

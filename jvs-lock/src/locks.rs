@@ -16,6 +16,7 @@ use crate::error::LockError;
 use crate::fence::Shared;
 use crate::judge::Watch;
 use crate::lease::{How, Lease, Ticket};
+use crate::legacy;
 use crate::reclaim;
 use crate::record::{OwnRecord, Record};
 use crate::register::Register;
@@ -42,6 +43,17 @@ impl Want<'_> {
     pub const fn lease(lease_ms: u64) -> Self {
         Want { lease_ms, reason: None, note: None, watch: None }
     }
+}
+
+/// Whom an operator goes over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Neither a live holder nor a live lock of another tool.
+    Nobody,
+    /// A lock of another tool: it is being turned into one of ours.
+    Others,
+    /// Whoever holds: forced.
+    Everybody,
 }
 
 /// The locks of a repository in the hands of one session. Cheap to clone.
@@ -97,23 +109,45 @@ impl<'r> Locks<'r> {
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
-        let mut granted: Option<(Kind, FencingToken)> = None;
+        let mut unheard: Option<String> = None;
+        let mut granted: Option<(Kind, FencingToken, Option<reclaim::Decision>)> = None;
         let Applied { state, before } =
             self.driver(&register, want.reason).run(|state, now, _| {
-                let others = state.hold.claim().is_some() && state.holder() != Some(me);
-                let seen = match others {
-                    true => Some(self.examine(&register, state, want.watch)?),
-                    false => None,
+                // What is one's own is not taken from anybody.
+                let seen = match state.holder() == Some(me) {
+                    true => None,
+                    false => Some(self.examine(&register, state, want.watch)?),
                 };
+                unheard = seen.as_ref().and_then(|view| view.unheard.clone());
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-                let mut grant = |kind| {
+                let mut grant = |kind, by: Option<reclaim::Decision>| {
                     let next = state.granted(me, want.lease_ms, now.wall, op);
-                    granted = Some((kind, next.token));
-                    Verdict::Try(kind, next)
+                    let details = by
+                        .zip(seen.as_ref())
+                        .map(|(by, view)| reclaim::details(by, view, &self.session));
+                    granted = Some((kind, next.token, by));
+                    match details {
+                        Some(details) => Verdict::TryOver(kind, next, details),
+                        None => Verdict::Try(kind, next),
+                    }
                 };
-                match decide::acquire(state, me, op, judged, &self.policy) {
-                    Ok(Acquire::Grant) => Ok(grant(Kind::Acquire)),
-                    Ok(Acquire::Steal) => Ok(grant(Kind::Steal)),
+                let decided = decide::acquire(state, me, op, judged, &self.policy);
+                if matches!(decided, Ok(Acquire::Grant | Acquire::Steal))
+                    && let Some(view) = seen.as_ref().filter(|view| view.foreign.is_some())
+                {
+                    return match over(view).filter(|by| by.overrules_other_tools()) {
+                        Some(by) => Ok(grant(Kind::Reclaim, Some(by))),
+                        None => Err(LockError::of_other_tool(view)),
+                    };
+                }
+                match decided {
+                    Ok(Acquire::Grant) => Ok(grant(Kind::Acquire, None)),
+                    Ok(Acquire::Steal) => match seen.as_ref().and_then(over) {
+                        Some(by) if by.reason == reclaim::Reason::LockExpired => {
+                            Ok(grant(Kind::Reclaim, Some(by)))
+                        }
+                        _ => Ok(grant(Kind::Steal, None)),
+                    },
                     Ok(Acquire::Refresh) => {
                         Ok(Verdict::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
                     }
@@ -122,13 +156,7 @@ impl<'r> Locks<'r> {
                         let view =
                             seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
                         match over(view) {
-                            Some(decision) if decision.allowed => {
-                                let details = reclaim::details(decision, view, &self.session);
-                                let Verdict::Try(kind, next) = grant(Kind::Reclaim) else {
-                                    return Err(LockError::internal("a grant is tried"));
-                                };
-                                Ok(Verdict::TryOver(kind, next, details))
-                            }
+                            Some(by) if by.allowed => Ok(grant(Kind::Reclaim, Some(by))),
                             _ => {
                                 let refusal = Refusal::Conflict(judged);
                                 Err(self.refused(&register, state, refusal, seen, None))
@@ -138,16 +166,19 @@ impl<'r> Locks<'r> {
                     Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
                 }
             })?;
+        // A grant whose answer was lost and that was then refreshed is a grant.
+        let granted = granted.filter(|(_, token, _)| *token == state.token);
         let how = match granted {
-            // A grant whose answer was lost and that was then refreshed is a grant.
-            Some((Kind::Steal, token)) if token == state.token => How::Stolen,
-            Some((Kind::Reclaim, token)) if token == state.token => How::Reclaimed,
-            Some((_, token)) if token == state.token => How::Acquired,
-            _ => How::Refreshed,
+            Some((Kind::Steal, ..)) => How::Stolen,
+            Some((Kind::Reclaim, ..)) => How::Reclaimed,
+            Some(_) => How::Acquired,
+            None => How::Refreshed,
         };
         let mut lease = Lease::begin(self.clone(), register, state, before, want.lease_ms, how)?;
+        lease.taken_by(granted.and_then(|(_, _, by)| by));
         lease.write_record(&state, before, want.note);
         lease.make_durable();
+        lease.tell_unheard(unheard);
         Ok(lease)
     }
 
@@ -251,18 +282,31 @@ impl<'r> Locks<'r> {
         reason: &str,
         force: bool,
     ) -> Result<State, LockError> {
+        let over = if force { Over::Everybody } else { Over::Nobody };
+        self.freeze_over(worktree, for_ms, reason, over)
+    }
+
+    pub(crate) fn freeze_over(
+        &self,
+        worktree: &WorktreeName,
+        for_ms: u64,
+        reason: &str,
+        over: Over,
+    ) -> Result<State, LockError> {
+        let force = over == Over::Everybody;
         check_lease(for_ms)?;
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
         let Applied { state, before } =
             self.driver(&register, Some(reason)).run(|state, now, _| {
-                let seen = match state.hold.claim() {
-                    Some(_) => Some(self.examine(&register, state, None)?),
-                    None => None,
-                };
+                let seen = Some(self.examine(&register, state, None)?);
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+                let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
                 match decide::freeze(state, op, judged, force) {
+                    Ok(Own::Try) if over == Over::Nobody && foreign.is_some() => {
+                        Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
+                    }
                     Ok(Own::Try) => {
                         Ok(Verdict::Try(Kind::Freeze, state.frozen(me, for_ms, now.wall, op)))
                     }
@@ -273,7 +317,8 @@ impl<'r> Locks<'r> {
         if let Hold::Frozen(claim) = state.hold {
             let record = self.record_of(worktree, &state, &claim, before, Some(reason));
             // Best effort, as for every record: the register says it is frozen.
-            let _ = OwnRecord::place(self.seams.store, record);
+            let may_replace = || over == Over::Others || !self.has_foreign_record(worktree);
+            let _ = OwnRecord::place(self.seams.store, record, may_replace);
         }
         let _ = register.sync();
         Ok(state)
@@ -295,8 +340,15 @@ impl<'r> Locks<'r> {
                     Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
                 }
             })?;
-        let _ = self.seams.store.unlink(&jvs_repo::layout::lock_record(worktree));
+        if !self.has_foreign_record(worktree) {
+            let _ = self.seams.store.unlink(&jvs_repo::layout::lock_record(worktree));
+        }
         Ok(state)
+    }
+
+    /// Is a live lock of another tool where the record would be?
+    pub(crate) fn has_foreign_record(&self, worktree: &WorktreeName) -> bool {
+        legacy::is_in_the_place_of_our_record(self.seams, &self.policy, worktree)
     }
 
     pub(crate) fn register(&self, worktree: &WorktreeName) -> Register<'r> {
@@ -322,7 +374,7 @@ impl<'r> Locks<'r> {
         watch: Option<&Watch>,
     ) -> Result<View, LockError> {
         let me = Some(self.session.nonce());
-        view::examine(self.seams, &self.policy, register, *state, me, watch)
+        view::examine(self.seams, &self.policy, register.worktree(), *state, me, watch)
     }
 
     pub(crate) fn record_of(

@@ -40,11 +40,16 @@ pub enum Rule {
     GrantIsDurable,
     /// A session's secret is another one on each host and boot.
     SecretIsOfHost,
+    /// What is only told about a lock, its record and files of other tools, is
+    /// never needed.
+    HearsayIsNotNeeded,
+    /// A live lock of another tool is respected by whoever takes.
+    OthersAreRespected,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 17] = [
+    pub const ALL: &[Rule] = &[
         Rule::EnoentIsUnknown,
         Rule::UnchangedIsNotFailed,
         Rule::LostToSelfIsRetried,
@@ -62,6 +67,8 @@ impl Rule {
         Rule::OneOpForAllAttempts,
         Rule::GrantIsDurable,
         Rule::SecretIsOfHost,
+        Rule::HearsayIsNotNeeded,
+        Rule::OthersAreRespected,
     ];
 }
 

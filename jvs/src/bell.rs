@@ -8,14 +8,14 @@ use std::os::fd::{AsFd, OwnedFd};
 use jvs_kernel::signals::Signals;
 use jvs_lock::queue::{Bell, Rung, Waiting};
 use jvs_lock::span::Span;
-use jvs_lock::view::Word;
+use jvs_lock::view::{View, Word};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::store::{PosixStore, RepoPath};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::process::Signal;
 
 use crate::alarm::Alarm;
-use crate::fail::{Failure, Stuck};
+use crate::fail::{Failure, Stuck, on_one_line};
 use crate::render::Progress;
 
 /// The signals that end a wait.
@@ -120,6 +120,7 @@ impl Bell for Doorbell<'_> {
             ahead => format!("place {} of {} in line", ahead + 1, waiting.waiting),
         };
         let holder = waiting.view.as_ref().map(|view| match view.word() {
+            Word::Held if view.held_by_other_tool().is_some() => other_tool(view),
             Word::Free => "free".to_owned(),
             Word::Frozen => format!("frozen for {} more", Span(view.remaining_ms())),
             Word::Expired | Word::Stealable => "its holder's lease is over".to_owned(),
@@ -131,4 +132,14 @@ impl Bell for Doorbell<'_> {
         let holder = holder.map(|holder| format!("; {holder}")).unwrap_or_default();
         self.progress.show(&format!("waiting {waited} for worktree {name}: {line}{holder}"));
     }
+}
+
+/// Who holds it through another tool, and until when, in few words.
+fn other_tool(view: &View) -> String {
+    let Some(foreign) = view.held_by_other_tool() else { return String::new() };
+    let ends = match foreign.ends {
+        Some(_) => format!("ends in {}", Span(view.remaining_ms())),
+        None => "never ends".to_owned(),
+    };
+    on_one_line(&format!("held by {} through another tool, {ends}", foreign.owner))
 }

@@ -5,7 +5,7 @@ use jvs_lock::record::{Found, Record};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
-use crate::finding::{Check, Report};
+use crate::finding::{Check, Report, Severity};
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
@@ -38,6 +38,17 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             Found::Record(record) if record.is_of(&view.state) => {}
             Found::Record(record) => stale(survey, worktree, record, report),
             Found::Unreadable(_) if is_legacy(survey, worktree) => {}
+            Found::Refused(why) => {
+                report
+                    .add(Check::Unreadable, &path, format!("it cannot be looked at: {why}"))
+                    .of(worktree)
+                    .severity(Severity::Warning)
+                    .advice(
+                        "nothing needs to be done: the register says who holds, and the next holder \
+                         replaces it",
+                    )
+                    .maybe(quarantine());
+            }
             Found::Unreadable(why) => {
                 let bytes = survey.store().read(&path, 64 * 1024).unwrap_or_default();
                 let other = serde_json::from_slice::<Record>(&bytes).ok();
@@ -96,7 +107,7 @@ fn stale(survey: &Survey<'_, '_>, worktree: &WorktreeName, record: &Record, repo
 }
 
 fn is_legacy(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
-    legacy::find(survey.store(), worktree).is_ok_and(|found| !found.is_empty())
+    legacy::find(survey.store(), worktree).is_ok_and(|found| !found.locks.is_empty())
 }
 
 fn legacy_locks(survey: &Survey<'_, '_>, report: &mut Report) {
@@ -107,9 +118,17 @@ fn legacy_locks(survey: &Survey<'_, '_>, report: &mut Report) {
         if !there(&ours) && !there(&theirs) {
             continue;
         }
-        for lock in legacy::find(survey.store(), worktree).unwrap_or_default() {
-            let message =
-                format!("worktree '{worktree}' is locked {}", lock.described(survey.began.wall));
+        let others = legacy::find(survey.store(), worktree).unwrap_or_default();
+        if let Some(why) = &others.unread {
+            report
+                .add(Check::Unreadable, &theirs, format!("it cannot be looked at: {why}"))
+                .of(worktree)
+                .advice(
+                    "it may be a lock of another tool; if that tool is gone for good, remove it",
+                );
+        }
+        for lock in others.locks {
+            let message = lock.sentence(worktree, survey.began.wall);
             report
                 .add(Check::RecordLegacy, &lock.path, message)
                 .of(worktree)

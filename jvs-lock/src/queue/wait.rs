@@ -9,9 +9,9 @@ use super::{Look, Lookup, Mark, Place, Queue, Waiter, pause_ms};
 use crate::error::LockError;
 use crate::judge::Watch;
 use crate::lease::Lease;
-use crate::legacy;
 use crate::locks::{Locks, Want};
 use crate::register::{Register, is_transient};
+use crate::retry;
 use crate::session::SessionId;
 use crate::state::State;
 use crate::view::View;
@@ -76,7 +76,6 @@ impl<'r> Locks<'r> {
         want: Want<'_>,
         lookup: Lookup<'_>,
     ) -> Result<Lease<'r>, LockError> {
-        legacy::respect(self.seams, &self.policy, worktree)?;
         let queue = Queue::new(self.seams, worktree);
         // A line that cannot be read keeps nobody out: it is about fairness only.
         let line = queue.list().unwrap_or_default();
@@ -139,7 +138,8 @@ impl<'r> Locks<'r> {
         let started = self.seams.clock.now().boot;
         match self.acquire_in_turn(worktree, want, lookup) {
             Ok(lease) => return Ok(Some(lease)),
-            Err(error) if !is_worth_waiting(&error) => return Err(error),
+            // As patient as without a wait: a mount that stumbles is waited for.
+            Err(error) if !is_worth_waiting(&error) && !retry::passes(&error) => return Err(error),
             Err(_) => {}
         }
         let queue = Queue::new(self.seams, worktree);
@@ -274,18 +274,19 @@ impl First {
         if let Some((_, due)) = self.refused.filter(|(at, due)| *at == state && after.boot < *due) {
             return Ok(Tried::Not { again_in_ms: due.since(after.boot) });
         }
-        match legacy::respect(locks.seams, &locks.policy, register.worktree()) {
-            Err(LockError::Legacy { .. }) => return Ok(Tried::Not { again_in_ms: u64::MAX }),
-            other => other?,
-        }
         let error = match locks.acquire(register.worktree(), Want { watch: Some(watch), ..want }) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
             Err(error) if is_worth_waiting(&error) => error,
-            Err(LockError::Io { source, .. }) if is_transient(&source) => {
+            Err(error) if retry::passes(&error) => {
                 return Ok(Tried::Not { again_in_ms: u64::MAX });
             }
             Err(error) => return Err(error),
         };
+        if let LockError::Legacy { .. } = error {
+            // Its file may be gone at any moment: looked at again with every look.
+            self.view = Some(locks.examine(register, &state, Some(watch))?);
+            return Ok(Tried::Not { again_in_ms: u64::MAX });
+        }
         let (LockError::Conflict(view)
         | LockError::Frozen(view)
         | LockError::ClockSkew { view, .. }) = error

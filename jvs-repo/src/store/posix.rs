@@ -6,6 +6,7 @@
 //! its entries durable; `openat2` with `RESOLVE_NO_SYMLINKS|RESOLVE_BENEATH`
 //! follows nothing.
 
+mod patience;
 mod tree;
 
 use std::ffi::OsStr;
@@ -413,27 +414,12 @@ impl StoredFile for PosixFile {
         self.read_range(0, limit.saturating_add(1))
     }
 
+    fn read_within(&self, limit: usize, ms: u64) -> io::Result<Vec<u8>> {
+        patience::within(&self.fd, ms, move |fd| read_range(fd, 0, limit.saturating_add(1)))
+    }
+
     fn read_range(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        const STEP: usize = 16 * 1024;
-        let mut bytes = Vec::new();
-        while bytes.len() < length {
-            let start = bytes.len();
-            let want = STEP.min(length - start);
-            bytes.resize(start + want, 0);
-            let at = offset + start as u64;
-            match rustix::io::pread(&self.fd, &mut bytes[start..], at) {
-                Ok(got) => {
-                    bytes.truncate(start + got);
-                    // A short read of a regular file is its end.
-                    if got < want {
-                        break;
-                    }
-                }
-                Err(Errno::INTR) => bytes.truncate(start),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(bytes)
+        read_range(&self.fd, offset, length)
     }
 
     fn size(&self) -> io::Result<u64> {
@@ -461,6 +447,29 @@ impl StoredFile for PosixFile {
     fn sync(&self) -> io::Result<()> {
         Ok(fs::fsync(&self.fd)?)
     }
+}
+
+fn read_range(fd: &OwnedFd, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    const STEP: usize = 16 * 1024;
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        let start = bytes.len();
+        let want = STEP.min(length - start);
+        bytes.resize(start + want, 0);
+        let at = offset + start as u64;
+        match rustix::io::pread(fd, &mut bytes[start..], at) {
+            Ok(got) => {
+                bytes.truncate(start + got);
+                // A short read of a regular file is its end.
+                if got < want {
+                    break;
+                }
+            }
+            Err(Errno::INTR) => bytes.truncate(start),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -20,7 +20,9 @@ impl Stage {
     /// A world in which nothing goes wrong yet, with every invariant in force.
     /// `off` is the rule that does not hold in it, if any.
     pub fn fine(actors: &[Actor], off: Option<Rule>) -> Explorer<'static> {
-        Stage::world(actors, off).private(is_audit).forget_private()
+        Stage::world(actors, off)
+            .private(|path| is_audit(path) || is_of_other_tools(path))
+            .forget_private()
     }
 
     /// As [`Stage::fine`], but nobody comes between two calls on the lock record.
@@ -65,14 +67,19 @@ pub fn repository(solo: &Solo) {
     worktrees::create(&locks, &WorktreeName::main(), Isolation::Exclusive).expect("main is made");
 }
 
+/// Nobody writes it in these worlds.
+fn is_of_other_tools(path: &RepoPath) -> bool {
+    *path == layout::legacy_lock(&WorktreeName::main())
+}
+
 /// Each process writes its own audit log, and nobody reads it in these worlds.
 fn is_audit(path: &RepoPath) -> bool {
     path.as_str().starts_with(layout::audit().as_str())
 }
 
-/// The lock record, and what is about to become one.
+/// The lock record, what is about to become one, and where other tools' would be.
 fn is_record(path: &RepoPath) -> bool {
     let record = layout::lock_record(&WorktreeName::main());
     let tmp = layout::lock_tmp(&WorktreeName::main(), "");
-    *path == record || path.as_str().starts_with(tmp.as_str())
+    *path == record || is_of_other_tools(path) || path.as_str().starts_with(tmp.as_str())
 }

@@ -1,5 +1,6 @@
 //! What all lock commands say alike.
 
+use jvs_lock::record::Found;
 use jvs_lock::span::Span;
 use jvs_lock::view::{View, Word};
 use jvs_lock::{How, Lease};
@@ -34,12 +35,13 @@ pub(super) fn held_as(
         Some(ms) => format!("Lease of {lease_ms}, kept renewed for {}", Span(ms)),
         None => format!("Lease of {lease_ms}, until {}", claim.expires.rfc3339()),
     };
+    let by = lease.by().map(|by| format!(", by {}", by.reason)).unwrap_or_default();
     let text = format!(
-        "{first} {} (fencing token {token})\n{lasts}\n",
+        "{first} {} (fencing token {token}{by})\n{lasts}\n",
         context.paint().bold(worktree.as_str()),
     );
     let data = || {
-        json!({
+        let mut data = json!({
             "worktree": worktree,
             "state": Word::Held,
             "mine": true,
@@ -48,7 +50,11 @@ pub(super) fn held_as(
             "how": how,
             "fencing_token": token,
             "record": lease.record().map(record),
-        })
+        });
+        if let Some(by) = lease.by() {
+            data["reclaim"] = json!(by);
+        }
+        data
     };
     lease.drift().iter().fold(context.done(data).with_text(text), |done, drift| {
         done.with_warning(format!("{drift}; the lock itself is not affected"))
@@ -57,16 +63,20 @@ pub(super) fn held_as(
 
 /// What one look tells.
 pub(crate) fn seen(view: &View) -> Value {
-    json!({
+    let mut seen = json!({
         "worktree": view.worktree,
         "state": view.word(),
         "mine": view.mine,
-        "remaining_ms": view.remaining_ms(),
+        "remaining_ms": Some(view.remaining_ms()).filter(|ms| *ms < u64::MAX),
         "head": view.state.head,
         "how": null,
         "fencing_token": view.state.token,
         "record": view.record().map(record),
-    })
+    });
+    if let Some(foreign) = &view.foreign {
+        seen["other_tool"] = json!(foreign);
+    }
+    seen
 }
 
 /// A record with all of its fields, whatever an older tool left out.
@@ -80,12 +90,31 @@ fn record(record: &jvs_lock::record::Record) -> Value {
 
 /// How a lock stands, in one line.
 pub(crate) fn line(view: &View) -> String {
+    if let Some(foreign) = view.held_by_other_tool() {
+        return on_one_line(&format!("held {}", foreign.described(view.at.wall)));
+    }
+    match &view.foreign {
+        Some(foreign) => {
+            let also = on_one_line(&foreign.described(view.at.wall));
+            format!("{}; also held {also}", own_line(view))
+        }
+        None => own_line(view),
+    }
+}
+
+/// The same without other tools.
+fn own_line(view: &View) -> String {
     let holder = || match view.record() {
         _ if view.mine => "this session".to_owned(),
         Some(record) => {
             on_one_line(&format!("session {} ({})", record.session_id, record.holder_id))
         }
-        None => "a session that left no record".to_owned(),
+        None => match &view.found {
+            Found::Refused(why) | Found::Unreadable(why) => {
+                on_one_line(&format!("a session whose record cannot be read ({why})"))
+            }
+            Found::Nothing | Found::Record(_) => "a session that left no record".to_owned(),
+        },
     };
     let left = Span(view.remaining_ms());
     let until = || view.expires().map(|expires| expires.rfc3339()).unwrap_or_default();

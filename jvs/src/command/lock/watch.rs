@@ -15,8 +15,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     loop {
         let view = look(context, &here)?;
         // A renewal is no news.
-        let news = (view.word(), view.state.token, view.state.head, view.mine);
-        if last != Some(news) {
+        let foreign = view.foreign.clone();
+        let news = (view.word(), view.state.token, view.state.head, view.mine, foreign);
+        if last.as_ref() != Some(&news) {
             last = Some(news);
             let at = view.at.wall.rfc3339();
             let text = format!("{at} {}: {}\n", view.worktree, report::line(&view));

@@ -1,5 +1,7 @@
 //! `jvs lock why`: who holds, how that is known, and what to do next, in words.
 
+use std::path::Path;
+
 use jvs_lock::judge::{Judgement, Method};
 use jvs_lock::liveness::{Here as Where, Liveness, Unknowable, liveness};
 use jvs_lock::record::{Found, Record};
@@ -12,7 +14,7 @@ use super::{look, status};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
 use crate::keeper;
-use crate::render::Done;
+use crate::render::{Done, shown};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let here = context.here()?;
@@ -20,7 +22,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let boot_id = context.clock().boot_id();
     let place = Where { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
     let alive = view.record().map(|record| liveness(record, place, proc::process_stat));
-    let (facts, next) = (facts(&view, alive), next(&view));
+    let root = context.absolute(here.repo.store().root_path());
+    let (facts, next) = (facts(&view, alive), next(&view, &root));
 
     let paint = context.paint();
     let mut text = format!("{}\n", verdict(&view));
@@ -43,6 +46,9 @@ struct Fact {
 
 fn verdict(view: &View) -> String {
     let worktree = &view.worktree;
+    if view.held_by_other_tool().is_some() {
+        return format!("Worktree {worktree} is locked by another tool.");
+    }
     match (view.word(), view.mine) {
         (Word::Free, _) => format!("Worktree {worktree} is free: nobody holds its lock."),
         (Word::Retired, _) => format!("Worktree {worktree} was removed."),
@@ -64,10 +70,16 @@ fn facts(view: &View, alive: Option<Liveness>) -> Vec<Fact> {
     let mut know = |label, sentence: String| {
         facts.push(Fact { label, sentence: on_one_line(&sentence) });
     };
+    if let Some(foreign) = &view.foreign {
+        know("other tool", format!("held {}", foreign.described(view.at.wall)));
+    }
+    if let Some(unheard) = &view.unheard {
+        know("other tool", format!("what may be its lock cannot be read: {unheard}"));
+    }
     match (view.record(), &view.found) {
         (Some(record), _) => about_holder(view, record, alive, &mut know),
         (None, _) if view.state.hold.claim().is_none() => {}
-        (None, Found::Unreadable(why)) => {
+        (None, Found::Unreadable(why) | Found::Refused(why)) => {
             know("record", format!("cannot be read ({why}); the register alone tells the rest"));
         }
         (None, _) => know("record", "missing; the register alone tells the rest".to_owned()),
@@ -163,8 +175,13 @@ fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static s
 }
 
 /// The command to run next.
-fn next(view: &View) -> String {
+fn next(view: &View, root: &Path) -> String {
     let worktree = &view.worktree;
+    if let Some(foreign) = view.held_by_other_tool().filter(|foreign| foreign.ends.is_none()) {
+        // To wait for what never ends is no advice.
+        let file = root.join(&foreign.path);
+        return format!("if that tool is gone for good: rm {}", shown(&file));
+    }
     match (view.word(), view.mine) {
         (Word::Free, _) => format!("jvs lock acquire -w {worktree}"),
         (Word::Retired, _) => "jvs worktree list".to_owned(),

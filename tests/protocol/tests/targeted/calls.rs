@@ -46,6 +46,9 @@ fn acquire_and_release_by_two_processes() {
         &world,
         &[
             "first_batch main.fence",
+            // Does another tool hold it?
+            "open main.lock",
+            "open main.json",
             // The session's first event here.
             "open_writable log",
             "create_new log",
@@ -128,6 +131,7 @@ fn a_steal_replaces_the_record_whole() {
             // By which clock the old lease is over.
             "open main.lock",
             "read main.lock",
+            "open main.json",
             "open_writable log",
             "size log",
             "read log",
@@ -137,6 +141,9 @@ fn a_steal_replaces_the_record_whole() {
             "size log",
             "write_at log",
             "create_new main.lock",
+            // Not over what another tool put there meanwhile.
+            "open main.lock",
+            "read main.lock",
             "create_new tmp",
             "write_at tmp",
             "sync tmp",
@@ -151,10 +158,10 @@ fn a_steal_replaces_the_record_whole() {
 fn a_look_and_a_conflict_change_nothing() {
     let world = World::new();
     world.view();
-    makes(&world, &["first_batch main.fence", "open main.lock"]);
+    makes(&world, &["first_batch main.fence", "open main.lock", "open main.json"]);
     world.takes("A");
     world.solo.forget_calls();
-    let look = ["first_batch main.fence", "open main.lock", "read main.lock"];
+    let look = ["first_batch main.fence", "open main.lock", "read main.lock", "open main.json"];
     world.view();
     makes(&world, &look);
     world.session("B").acquire(&main(), LEASE).expect_err("held");

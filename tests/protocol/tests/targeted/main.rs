@@ -5,5 +5,6 @@ mod calls;
 mod faults;
 mod flaws;
 mod interrupted;
+mod surroundings;
 mod v63;
 mod world;

@@ -1,0 +1,51 @@
+//! What is only told about a lock: its record, and files of other tools. Who
+//! holds is the register's to say, so nothing here is ever needed: what is torn,
+//! what the filesystem refuses, and what does not answer in time is an answer too,
+//! and the lock is judged without it.
+//!
+//! Only the content is read within a time. To open a file is a question to the
+//! same metadata engine that the register's READ asks: where that answers, so
+//! does this.
+
+use std::io;
+
+use jvs_repo::code::{Code, code_of_io};
+use jvs_repo::store::{RepoPath, Store};
+
+use crate::mutation::Rule;
+
+/// Largest file that is read at all.
+pub(crate) const READ_MAX: usize = 64 * 1024;
+/// How long its content may take to come.
+pub(crate) const PATIENCE_MS: u64 = 2_000;
+
+/// What was heard.
+pub(crate) enum Heard {
+    /// There is no such file.
+    Nothing,
+    /// The file says this.
+    Bytes(Vec<u8>),
+    /// It is no file that could say anything; why.
+    Unfit(String),
+    /// The filesystem does not show it; why.
+    Refused(String),
+}
+
+/// Listens to the file at `path`. Fails only for a symlink, which nobody may
+/// plant in the control plane.
+pub(crate) fn hear(store: &dyn Store, path: &RepoPath) -> io::Result<Heard> {
+    let read = store.open(path).and_then(|file| file.read_within(READ_MAX, PATIENCE_MS));
+    match read {
+        Ok(bytes) if bytes.len() > READ_MAX => {
+            Ok(Heard::Unfit(format!("it is larger than {READ_MAX} bytes")))
+        }
+        Ok(bytes) => Ok(Heard::Bytes(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Heard::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Ok(Heard::Unfit(error.to_string()))
+        }
+        Err(error) if code_of_io(&error) == Code::PathEscape => Err(error),
+        Err(error) if Rule::HearsayIsNotNeeded.holds() => Ok(Heard::Refused(error.to_string())),
+        Err(error) => Err(error),
+    }
+}
