@@ -11,6 +11,8 @@ pub enum Rule {
     PutsBack,
     /// Nothing follows from what the filesystem did not show.
     UnseenIsNotGone,
+    /// A repair in the session that holds the lock leaves it holding.
+    HoldIsLeft,
 }
 
 jvs_repo::switchable!(Rule);

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use jvs_lock::{Locks, Want, history, legacy, rebuild as reborn};
+use jvs_lock::{How, Lease, Locks, Want, history, legacy, rebuild as reborn};
 use jvs_repo::audit::{Kind as Event, Phase};
 use jvs_repo::clock::WallMs;
 use jvs_repo::id::{OpNonce, SnapshotId};
@@ -361,11 +361,17 @@ impl Hand<'_, '_, '_> {
         Ok(())
     }
 
+    /// What is over is taken and given back, so that its holder is fenced. One's
+    /// own is given back as it was seen: were it renewed since, it is in use.
     fn free(&self, worktree: &WorktreeName) -> Result<(), String> {
+        let view = self.locks.inspect(worktree).map_err(text)?;
+        if view.mine && Rule::HoldIsLeft.holds() {
+            return self.locks.release_abandoned(&view).map_err(text);
+        }
         let want =
             Want { reason: Some("its lease was over for long enough"), ..Want::lease(LEASE_MS) };
         let lease = self.locks.acquire(worktree, want).map_err(text)?;
-        lease.release().map_err(|failed| failed.error.to_string())
+        leave(lease)
     }
 
     /// Between the look and the removal a new holder may put its own record
@@ -409,12 +415,17 @@ impl Hand<'_, '_, '_> {
             let state = fence.read().map_err(text)?;
             return at.help(&fence, &state).map_err(text);
         }
-        let mut lease = self.locks.acquire(worktree, Want::lease(LEASE_MS)).map_err(text)?;
+        // What this session holds is used as it is.
+        let held = self.locks.resume(worktree, None).ok().filter(|_| Rule::HoldIsLeft.holds());
+        let mut lease = match held {
+            Some(lease) => lease,
+            None => self.locks.acquire(worktree, Want::lease(LEASE_MS)).map_err(text)?,
+        };
         let shown = lease.fence().map_err(text).and_then(|fence| {
             let state = fence.read().map_err(text)?;
             at.help(&fence, &state).map_err(text)
         });
-        lease.release().map_err(|failed| failed.error.to_string())?;
+        leave(lease)?;
         shown
     }
 
@@ -478,6 +489,18 @@ impl Hand<'_, '_, '_> {
     fn collect(&self, plan: Plan) -> Result<(), String> {
         let at = Snapshots::new(self.patient.seams, self.patient.payloads);
         gc::run(&at, self.locks, &plan, &mut |_, _| {}).map(drop).map_err(text)
+    }
+}
+
+/// Gives back what was taken here, and only that: a lease that this session had
+/// before, or that another process of it has joined since, is relied on.
+fn leave(lease: Lease<'_>) -> Result<(), String> {
+    match lease.how() {
+        _ if !Rule::HoldIsLeft.holds() => {
+            lease.release().map_err(|failed| failed.error.to_string())
+        }
+        How::Acquired | How::Stolen | How::Reclaimed => lease.release_if_alone().map_err(text),
+        How::Refreshed | How::Resumed => Ok(()),
     }
 }
 

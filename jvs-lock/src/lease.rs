@@ -74,6 +74,7 @@ pub struct Lease<'r> {
     own: Option<OwnRecord>,
     how: How,
     by: Option<Decision>,
+    began_as: State,
     drift: Vec<String>,
 }
 
@@ -114,6 +115,7 @@ impl<'r> Lease<'r> {
             own: None,
             how,
             by: None,
+            began_as: state,
             drift,
         })
     }
@@ -130,6 +132,19 @@ impl<'r> Lease<'r> {
                 "what may be a lock of another tool cannot be read and is not waited for: {file}"
             )
         }));
+    }
+
+    /// The register's state with which it began.
+    pub(crate) fn began_as(&self) -> &State {
+        &self.began_as
+    }
+
+    /// Removes the own record, once the lock is given back.
+    pub(crate) fn forget_record(mut self) {
+        if let Some(own) = self.own.take() {
+            // Best effort: a record without a holder is drift.
+            let _ = own.remove(self.locks.seams.store);
+        }
     }
 
     /// By which rule it was reclaimed, if it was.
@@ -266,17 +281,14 @@ impl<'r> Lease<'r> {
 
     /// Gives the lock back. Belief ends before the release is issued: one that
     /// lands late must not find a holder that still writes.
-    pub fn release(mut self) -> Result<(), ReleaseError<'r>> {
+    pub fn release(self) -> Result<(), ReleaseError<'r>> {
         if Rule::BeliefEndsBeforeRelease.holds() {
             self.belief.end();
         }
         match self.issue_release() {
             Ok(()) => {
                 self.belief.end();
-                if let Some(own) = self.own.take() {
-                    // Best effort: a record without a holder is drift.
-                    let _ = own.remove(self.locks.seams.store);
-                }
+                self.forget_record();
                 Ok(())
             }
             Err(error) => Err(ReleaseError { lease: Box::new(self), error }),

@@ -68,6 +68,7 @@ pub mod birth;
 pub mod decide;
 mod drive;
 pub mod error;
+mod exactly;
 pub mod fence;
 mod hearsay;
 pub mod history;

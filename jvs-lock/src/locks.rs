@@ -149,6 +149,10 @@ impl<'r> Locks<'r> {
                         _ => Ok(grant(Kind::Steal, None)),
                     },
                     Ok(Acquire::Refresh) => {
+                        // Another process of this session made this state: a grant
+                        // that was tried before is its, or was refreshed by it, and
+                        // who cannot tell must not give it back.
+                        granted = None;
                         Ok(Verdict::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
                     }
                     Ok(Acquire::Done) => Ok(Verdict::Applied),
@@ -166,7 +170,6 @@ impl<'r> Locks<'r> {
                     Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
                 }
             })?;
-        // A grant whose answer was lost and that was then refreshed is a grant.
         let granted = granted.filter(|(_, token, _)| *token == state.token);
         let how = match granted {
             Some((Kind::Steal, ..)) => How::Stolen,

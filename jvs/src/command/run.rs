@@ -171,7 +171,9 @@ fn give_back(mut keeper: Started) -> Result<Option<String>, Failure> {
                     keeper.reap();
                     return Ok(None);
                 }
-                Said::Failed(why) | Said::Lost(why) => return Ok(Some(why)),
+                Said::Failed(why) | Said::Lost(why) | Said::NotBegun(_, why) => {
+                    return Ok(Some(why));
+                }
                 Said::Ready(_) | Said::Renewed(_) => {}
             }
         }
@@ -229,7 +231,7 @@ impl Watch<'_> {
                 Said::Renewed(until) | Said::Ready(until) => self.until = until,
                 // With `stop` the keeper ends the group itself, in time.
                 Said::Lost(why) => self.lose(why),
-                Said::Released | Said::Failed(_) => {}
+                Said::Released | Said::Failed(_) | Said::NotBegun(..) => {}
             }
         }
         if gone {

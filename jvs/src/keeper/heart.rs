@@ -36,7 +36,8 @@ pub(crate) fn run(context: &Context<'_>, args: &KeeperArgs) -> Result<Done, Fail
     match begin(context, args) {
         Ok(heart) => heart.beat().map(|()| Done::new(serde_json::Value::Null)),
         Err(failure) => {
-            Voice::new(io::stdout()).say(Said::Failed(failure.message()));
+            let said = Said::NotBegun(failure.code(), failure.message());
+            Voice::new(io::stdout()).say(said);
             Err(failure)
         }
     }

@@ -1,5 +1,6 @@
 //! Starting a keeper, finding one, and asking one to stand down.
 
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -7,6 +8,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use jvs_lock::{Session, Ticket};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -94,6 +97,40 @@ impl Started {
     }
 }
 
+/// A keeper could not begin. A lock that was lost meanwhile is that, whoever
+/// noticed it.
+#[derive(Debug)]
+struct NotKept {
+    code: Code,
+    why: String,
+    worktree: WorktreeName,
+}
+
+impl fmt::Display for NotKept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot keep the lock: {}", self.why)
+    }
+}
+
+impl std::error::Error for NotKept {}
+
+impl Coded for NotKept {
+    fn code(&self) -> Code {
+        self.code
+    }
+
+    fn hint(&self) -> Option<String> {
+        let lost = matches!(
+            self.code,
+            Code::FencingMismatch | Code::LockExpired | Code::LockNotHeld | Code::LockConflict
+        );
+        lost.then(|| {
+            let worktree = &self.worktree;
+            format!("stop writing to the worktree; see who has it: jvs lock why -w {worktree}")
+        })
+    }
+}
+
 /// Starts a keeper and waits until it keeps the lease.
 pub(crate) fn start(context: &Context<'_>, order: &Order<'_>) -> Result<Started, Failure> {
     let stuck = |doing: &'static str| move |error: io::Error| Stuck::new(doing, error);
@@ -117,6 +154,11 @@ pub(crate) fn start(context: &Context<'_>, order: &Order<'_>) -> Result<Started,
                 Said::Ready(until) => {
                     started.until = until;
                     return Ok(started);
+                }
+                Said::NotBegun(code, why) => {
+                    started.reap();
+                    let worktree = order.here.worktree.clone();
+                    return Err(NotKept { code, why, worktree }.into());
                 }
                 Said::Failed(why) => {
                     started.reap();

@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::str::FromStr;
 
 use jvs_repo::clock::BootMs;
+use jvs_repo::code::Code;
 use jvs_repo::id::strict_decimal;
 use rustix::io::Errno;
 
@@ -22,8 +23,10 @@ pub(crate) enum Said {
     Lost(String),
     /// It gave the lock back.
     Released,
-    /// It could not begin, or could not give the lock back; why.
+    /// It could not give the lock back; why.
     Failed(String),
+    /// It could not begin to keep the lease; as which error, and why.
+    NotBegun(Code, String),
 }
 
 impl fmt::Display for Said {
@@ -34,6 +37,7 @@ impl fmt::Display for Said {
             Said::Lost(why) => write!(f, "lost {}", on_one_line(why)),
             Said::Released => write!(f, "released -"),
             Said::Failed(why) => write!(f, "failed {}", on_one_line(why)),
+            Said::NotBegun(code, why) => write!(f, "not-begun {code} {}", on_one_line(why)),
         }
     }
 }
@@ -50,6 +54,11 @@ impl FromStr for Said {
             "lost" => Said::Lost(value.to_owned()),
             "released" => Said::Released,
             "failed" => Said::Failed(value.to_owned()),
+            "not-begun" => {
+                let (name, why) = value.split_once(' ').ok_or(())?;
+                let code = Code::ALL.iter().find(|code| code.as_str() == name).ok_or(())?;
+                Said::NotBegun(*code, why.to_owned())
+            }
             _ => return Err(()),
         })
     }
@@ -166,6 +175,7 @@ mod tests {
             Said::Lost("a b".into()),
             Said::Released,
             Said::Failed(String::new()),
+            Said::NotBegun(Code::FencingMismatch, "token 68, now 69".into()),
         ] {
             assert_eq!(said.to_string().parse(), Ok(said));
         }

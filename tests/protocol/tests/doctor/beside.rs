@@ -29,16 +29,28 @@ pub(crate) fn doctor_named(name: &'static str, off: Option<Rule>) -> Process {
     })
 }
 
+/// What a session does with the lock in the end.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    Not,
+    Yes,
+    WithItsRecord,
+}
+
 /// Takes the lock, or steals it if it may, and publishes so many snapshots;
 /// keeps the lock if it is to.
-fn work(ctx: &Ctx, id: &str, snapshots: usize, keeps: bool) -> Option<()> {
+fn work(ctx: &Ctx, id: &str, snapshots: usize, keeps: Keeps) -> Option<()> {
     let seams = seams_in(ctx);
     let trees = SimTrees(ctx.store());
     let at = Snapshots::new(seams, &trees);
     let locks = locks_of(seams, id);
     let mut lease = locks.acquire(&main(), Want::lease(LEASE_MS)).ok()?;
-    if keeps {
+    if keeps == Keeps::WithItsRecord {
         ctx.claim("keeps", lease.token().0);
+    }
+    if keeps != Keeps::Not {
+        ctx.claim("holds", lease.token().0);
+        ctx.claim("until", lease.belief().until().map_or(0, |until| until.0));
     }
     for n in 0..snapshots {
         let staged = stage(seams, &at, &mut lease, &format!("{id} {n}"))?;
@@ -60,15 +72,24 @@ fn work(ctx: &Ctx, id: &str, snapshots: usize, keeps: bool) -> Option<()> {
             }
         }
     }
-    if !keeps {
+    if keeps == Keeps::Not {
         lease.release().ok()?;
     }
     Some(())
 }
 
 pub(crate) fn session(id: &'static str, snapshots: usize, keeps: bool) -> Process {
+    let keeps = if keeps { Keeps::WithItsRecord } else { Keeps::Not };
     Process::new(id, move |ctx| {
         let _ = work(ctx, id, snapshots, keeps);
+    })
+}
+
+/// One that relies on its hold. Who gives the same lock back at that moment may
+/// take its record along: drift, which its next renewal mends.
+fn holder(id: &'static str, snapshots: usize) -> Process {
+    Process::new(id, move |ctx| {
+        let _ = work(ctx, id, snapshots, Keeps::Yes);
     })
 }
 
@@ -92,6 +113,22 @@ pub(crate) fn world(ruin: &'static str) -> Explorer<'static> {
         .early_wakes(0)
         .max_calls(5_000)
         .at_end(the_next_repair_makes_it_whole)
+}
+
+/// Whoever was told that it holds, holds for as long as it was told: no repair
+/// frees, renews under another token or hands on what a session relies on.
+fn who_holds_goes_on_holding(view: &View<'_>) -> Result<(), String> {
+    let state = jvs_protocol_tests::invariant::register(view)?;
+    for process in view.processes() {
+        let (Some(token), Some(until)) = (process.number("holds"), process.number("until")) else {
+            continue;
+        };
+        let over = process.boot_ms() >= until;
+        if !over && (state.token.0 != token || state.holder().is_none()) {
+            return Err(format!("{} holds token {token}, but: {state}", process.name()));
+        }
+    }
+    Ok(())
 }
 
 /// A repository with history, ruined.
@@ -173,6 +210,49 @@ fn a_doctor_beside_a_session_that_takes_the_lock_and_publishes() {
         eprintln!("{ruin}, a doctor and a session: {report}");
         report.holds();
     }
+}
+
+/// The doctor of a session that holds the lock, or takes it meanwhile: in a second
+/// terminal, or inside what the session runs.
+pub(crate) fn holder_and_its_own_doctor(off: Option<Rule>) -> Explorer<'static> {
+    world("the head is not visible yet")
+        .process(holder("a", 0))
+        .process(doctor_named("a", off))
+        .always(who_holds_goes_on_holding)
+}
+
+#[test]
+fn a_doctor_in_the_holders_own_session_leaves_it_holding() {
+    for ruin in
+        ["the head is not visible yet", "a snapshot was never finished", "a record is stale"]
+    {
+        let report = world(ruin)
+            .process(holder("a", 1))
+            .process(doctor_named("a", None))
+            .always(who_holds_goes_on_holding)
+            .preemptions(2)
+            .run();
+        eprintln!("{ruin}, a holder and its own doctor: {report}");
+        report.holds();
+    }
+}
+
+/// The lease may end meanwhile, and a thief may come: whatever the doctor of the
+/// robbed session does, the thief keeps what it got.
+#[test]
+fn a_doctor_in_the_holders_own_session_beside_a_thief() {
+    let world = world("the head is not visible yet")
+        .process(holder("a", 0))
+        .process(doctor_named("a", None))
+        .process(holder("b", 0))
+        .time_jumps(1, [LONG_MS])
+        .always(who_holds_goes_on_holding);
+    let report = match std::env::var_os("JVS_LONG") {
+        Some(_) => world.preemptions(2).run(),
+        None => world.preemptions(3).sample(17, 120),
+    };
+    eprintln!("a holder, its own doctor and a thief: {report}");
+    report.holds();
 }
 
 /// Whose lease is over for long enough is fenced by the doctor itself.

@@ -5,7 +5,7 @@ use jvs_doctor::mutation::{self, Rule};
 use jvs_kit::sim::{Errno, Explorer, Way};
 use jvs_protocol_tests::necessity::broken;
 
-use crate::beside::{doctor_named, session, world};
+use crate::beside::{doctor_named, holder_and_its_own_doctor, session, world};
 use crate::ruins::{RUINS, ruined};
 
 /// The world is broken without the rule, in the way named. That it holds with it
@@ -26,6 +26,12 @@ fn work_is_removed_only_if_it_is_proven_dead() {
 fn the_record_of_a_new_holder_is_put_back() {
     let world = world("a record is stale").process(session("a", 0, true));
     needed(Rule::PutsBack, "holds the lock and has no record", world);
+}
+
+#[test]
+fn a_repair_in_the_session_that_holds_leaves_it_holding() {
+    let world = holder_and_its_own_doctor(Some(Rule::HoldIsLeft)).preemptions(1);
+    broken(Rule::HoldIsLeft, "a holds token", world);
 }
 
 #[test]

@@ -305,8 +305,8 @@ pub(crate) fn seams_of(solo: &Solo) -> Seams<'_> {
 fn aged(image: Image) -> Solo {
     let solo = Solo::on(image);
     let _used: u64 = (0..USED).fold(0, |all, _| all ^ solo.entropy().next());
-    // Later than anything that happened before.
-    solo.pass_ms(LONG_MS);
+    // Later than anything that happened before, whatever time was jumped over.
+    solo.pass_ms(3 * LONG_MS);
     solo
 }
 

@@ -270,3 +270,53 @@ fn what_the_record_says_of_the_keeper_ends_nobody() {
         assert!(is_gone(keeper), "{verb}: the real one stood down");
     }
 }
+
+/// The keeper is held up at its first step, the lease runs out meanwhile and another
+/// session takes the lock: that is a lost lock, not trouble with a disk.
+#[test]
+fn a_lock_lost_before_its_keeper_begins_is_told_as_lost() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    let trace = world.outside("trace");
+    let slow = world.jvs("ann", "lock acquire --lease 500ms --json").under([
+        "strace",
+        "-f",
+        "-qq",
+        "-o",
+        trace.to_str().expect("a plain path"),
+        "-e",
+        "trace=setsid",
+        "-e",
+        "inject=setsid:delay_enter=4000000",
+    ]);
+    let slow = slow.start();
+    eventually("it is taken", PATIENCE, || world.status()["state"] != "free");
+    world.ok("bob", "lock acquire --no-keeper --lease 1m --wait=20s");
+    let told = slow.wait(PATIENCE);
+    assert!([5, 6].contains(&told.code()), "{told}");
+    let code = told.json()["error"]["code"].clone();
+    assert!(code == "E_FENCING_MISMATCH" || code == "E_LOCK_EXPIRED", "{told}");
+}
+
+#[test]
+fn a_doctor_in_the_holders_session_leaves_it_holding() {
+    let world = World::new();
+    std::fs::write(world.root().join("main/file"), "one").expect("written");
+    world.ok("ann", "lock acquire");
+    let head = world.json("ann", "snapshot one")["data"]["snapshot_id"].clone();
+    // As if its publisher had died between the commit and the end.
+    let id = head.as_str().expect("an id").parse().expect("an id");
+    let dir = jvs_repo::layout::snapshot(id);
+    let at = |path: jvs_repo::store::RepoPath| world.root().join(path.as_str());
+    let (ready, staged) = (jvs_repo::layout::ready(&dir), jvs_repo::layout::ready_staged(&dir));
+    std::fs::rename(at(ready.clone()), at(staged)).expect("renamed");
+    let keeper = world.keeper();
+    world.ok("ann", "doctor --strict --repair");
+    assert!(at(ready).exists(), "it was made visible");
+    let status = world.status();
+    assert_eq!((&status["state"], &status["fencing_token"]), (&"held".into(), &1.into()));
+    assert!(!is_gone(keeper), "and it is still kept");
+    world.jvs("bob", "lock acquire").run().exits(2);
+}

@@ -1,0 +1,69 @@
+//! Giving back one very state of the register, and no other: for whoever cannot
+//! know which processes of its session have joined a hold since.
+//!
+//! To join a hold is to refresh it, and every refresh changes the register's name.
+//! So a release that starts from the name that was seen takes nothing from anybody:
+//! whoever joined before it has changed that name, whoever joins after it finds the
+//! lock free.
+
+use jvs_repo::audit::Kind;
+use jvs_repo::layout;
+
+use crate::decide::Refusal;
+use crate::drive::{Applied, Verdict};
+use crate::error::LockError;
+use crate::lease::Lease;
+use crate::locks::Locks;
+use crate::register::Register;
+use crate::state::State;
+use crate::view::{View, Word};
+
+impl<'r> Locks<'r> {
+    /// Gives back a hold of this session whose lease is over for long enough, if
+    /// the register is exactly as `seen`. Nobody believes in it: belief ends with
+    /// the lease, and a renewal that lands late finds no name to rename.
+    pub fn release_abandoned(&self, seen: &View) -> Result<(), LockError> {
+        let register = self.register(&seen.worktree);
+        let abandoned = seen.mine && seen.word() == Word::Stealable;
+        let reason = Some("its lease was over for long enough");
+        if !abandoned || !self.release_exactly(&register, &seen.state, reason)? {
+            let state = register.read()?;
+            return Err(self.refused(&register, &state, Refusal::NotHeld, None, None));
+        }
+        if !self.has_foreign_record(&seen.worktree) {
+            // Best effort: a record without a holder is drift.
+            let _ = self.seams.store.unlink(&layout::lock_record(&seen.worktree));
+        }
+        Ok(())
+    }
+
+    /// Frees the lock if its state is `seen`; false if it is another by now, also
+    /// if it was freed and then taken.
+    fn release_exactly(
+        &self,
+        register: &Register<'r>,
+        seen: &State,
+        reason: Option<&str>,
+    ) -> Result<bool, LockError> {
+        let op = self.fresh_op();
+        let Applied { state, .. } =
+            self.driver(register, reason).run(|state, _, _| match *state == *seen {
+                true => Ok(Verdict::Try(Kind::Release, state.released(op))),
+                false => Ok(Verdict::Applied),
+            })?;
+        Ok(state.op == op)
+    }
+}
+
+impl Lease<'_> {
+    /// Gives the lock back if no other process of this session has joined the hold
+    /// since it was granted here. Who has relies on it, and keeps it.
+    pub fn release_if_alone(self) -> Result<(), LockError> {
+        self.belief().end();
+        let seen = *self.began_as();
+        if self.locks.release_exactly(&self.register, &seen, None)? {
+            self.forget_record();
+        }
+        Ok(())
+    }
+}
