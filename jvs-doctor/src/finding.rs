@@ -152,6 +152,7 @@ checks! {
     SessionStale "D_SESSION_STALE" Notice Full "A session of this user on this host left something that it did not come back for.";
     TagMissing "D_TAG_MISSING" Error Full "A tag was made and not deleted, and is not there.";
     Altered "D_ALTERED" Warning Full "A control file does not match its checksum.";
+    AuditLinked "D_AUDIT_LINKED" Notice Full "An audit log has another name too; nothing more is added to it.";
 }
 
 impl fmt::Display for Check {

@@ -217,6 +217,6 @@ impl fmt::Display for Remedy {
 pub(crate) fn is_later_format(entry: &str) -> bool {
     let format = entry.split('.').next().unwrap_or_default();
     entry.parse::<State>().is_err()
-        && format.parse::<u64>().is_ok_and(|number| number > 1)
+        && format.parse::<u64>().is_ok_and(|number| number > 2)
         && entry.split('.').count() > 4
 }

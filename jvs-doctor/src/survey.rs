@@ -22,7 +22,7 @@ use jvs_repo::store::{Kind, RepoPath, Store};
 use jvs_snapshot::descriptor::{self, Descriptor};
 use jvs_snapshot::hash::Digest;
 
-use crate::finding::{Depth, Report};
+use crate::finding::{Check, Depth, Report};
 use crate::patient::Patient;
 use crate::remedy::is_later_format;
 
@@ -111,7 +111,12 @@ impl<'p, 'r> Survey<'p, 'r> {
             survey.snapshot_names = survey.names(&layout::snapshots(), report);
             survey.read_snapshots();
             match history::read_logs(store) {
-                Ok(logs) => survey.logs = logs,
+                Ok(logs) => {
+                    for (writer, error) in &logs.unread {
+                        survey.log_refused(&layout::audit_log(writer), error, report);
+                    }
+                    survey.logs = logs;
+                }
                 // A directory that is missing is another check's.
                 Err(error) if is_absent(&error) => {}
                 Err(error) => survey.refused(&layout::audit(), &error, report),
@@ -275,6 +280,17 @@ impl<'p, 'r> Survey<'p, 'r> {
     fn refused(&mut self, path: &RepoPath, error: &dyn fmt::Display, report: &mut Report) {
         self.unseen.push(format!("{path}: {error}"));
         report.unreadable(path, error);
+    }
+
+    /// A log that cannot be read: what only it knows is missing, and nothing else.
+    fn log_refused(&mut self, path: &RepoPath, error: &io::Error, report: &mut Report) {
+        self.unseen.push(format!("{path}: {error}"));
+        let message = format!("this log cannot be read: {error}");
+        report.add(Check::Unreadable, path, message).advice(format!(
+            "check the mount and the permissions of {path}; if it is lost for good, move it out \
+             of the repository: what only it told is missing then, and a register is rebuilt \
+             without it"
+        ));
     }
 
     fn names(&mut self, dir: &RepoPath, report: &mut Report) -> Vec<OsString> {

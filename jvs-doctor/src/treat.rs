@@ -204,6 +204,9 @@ impl Hand<'_, '_, '_> {
             Remedy::RestoreTag(told) => {
                 // Read after the tag was found missing: who deletes says so first.
                 let logs = history::read_logs(self.store()).map_err(text)?;
+                if let Some((writer, error)) = logs.unread.first() {
+                    return Err(format!("{} cannot be read: {error}", layout::audit_log(writer)));
+                }
                 let events = logs.events.iter().map(|logged| &logged.event);
                 if !tags::remembered(events).contains(told) {
                     return Err("it was deleted meanwhile".to_owned());

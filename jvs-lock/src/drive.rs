@@ -15,7 +15,7 @@ use jvs_repo::name::WorktreeName;
 use crate::backoff::Backoff;
 use crate::error::LockError;
 use crate::mutation::Rule;
-use crate::register::{Answer, Register};
+use crate::register::{Answer, ReadError, Register};
 use crate::seams::Seams;
 use crate::session::Session;
 use crate::state::State;
@@ -23,9 +23,15 @@ use crate::state::State;
 /// How often a CAS is tried while the register stays where it was.
 const TRIES_AT_ONE_STATE: u32 = 4;
 
+/// How many renewals wait to be written down while another process of the session
+/// is at its log. More than any that is not stuck for good takes.
+const PENDING_MAX: usize = 64;
+
 /// This session's voice in the audit log.
 pub struct Journal<'r> {
     log: Log<'r>,
+    /// Renewals that happened and are not written down yet, oldest first.
+    pending: Vec<Event>,
     clock: &'r dyn Clock,
     session_id: String,
     holder_id: String,
@@ -36,6 +42,7 @@ impl<'r> Journal<'r> {
     pub fn new(log: Log<'r>, clock: &'r dyn Clock, session: &Session) -> Self {
         Journal {
             log,
+            pending: Vec::new(),
             clock,
             session_id: session.id().as_str().to_owned(),
             holder_id: session.holder_id(),
@@ -70,12 +77,14 @@ impl<'r> Journal<'r> {
         reason: Option<&str>,
         details: Option<serde_json::Value>,
     ) -> io::Result<()> {
+        self.flush()?;
         let event = self.event(kind, Phase::Intent, worktree, from, to, reason);
         self.log.append_durably(&Event { details, ..event })
     }
 
     /// Says what came of it. Best effort: the register itself tells what was
-    /// applied, so a lost outcome hides nothing.
+    /// applied, so a lost outcome hides nothing. A renewal does not wait for its
+    /// turn at the log: whoever is stuck there must not cost a lease.
     pub fn settle(
         &mut self,
         kind: Kind,
@@ -85,7 +94,26 @@ impl<'r> Journal<'r> {
         phase: Phase,
     ) {
         let event = self.event(kind, phase, worktree, from, to, None);
-        let _ = self.log.append(&event);
+        if kind != Kind::Renew || !Rule::RenewalsDoNotWait.holds() {
+            let _ = self.flush().and_then(|()| self.log.append(&event));
+            return;
+        }
+        self.pending.push(event);
+        while let Some(next) = self.pending.first() {
+            match self.log.append_now(next) {
+                Ok(false) if self.pending.len() < PENDING_MAX => return,
+                // Written, or never will be: no renewal has an event for certain.
+                _ => drop(self.pending.remove(0)),
+            }
+        }
+    }
+
+    /// Writes down what waits, before what comes after it.
+    fn flush(&mut self) -> io::Result<()> {
+        for event in std::mem::take(&mut self.pending) {
+            self.log.append(&event)?;
+        }
+        Ok(())
     }
 
     /// Records something that is not a transition of a register.
@@ -111,6 +139,7 @@ impl<'r> Journal<'r> {
             reason: reason.map(str::to_owned),
             details,
         };
+        self.flush()?;
         self.log.append_durably(&event)
     }
 
@@ -217,6 +246,11 @@ impl<'r> Driver<'_, 'r> {
                     return Ok(Applied { state, before });
                 }
             };
+            if state.is_at_an_end() && Rule::CountersEnd.holds() {
+                let worktree = self.register.worktree().clone();
+                let found = format!("a counter of its entry {state} is at its end");
+                return Err(ReadError::Corrupt { worktree, found }.into());
+            }
             let attempt = Attempt { kind, from: state, to: next, before };
             if kind != Kind::Renew {
                 let stolen = (kind == Kind::Steal).then_some("the former holder's lease was over");

@@ -45,6 +45,16 @@ pub enum Rule {
     HearsayIsNotNeeded,
     /// A live lock of another tool is respected by whoever takes.
     OthersAreRespected,
+    /// A renewal does not wait for its turn at the audit log.
+    RenewalsDoNotWait,
+    /// The chain covers the whole name of the state before.
+    ChainCoversTheName,
+    /// A counter at its end is not counted on from.
+    CountersEnd,
+    /// Two states of one place in a history are a forgery.
+    OneStateAPlace,
+    /// Tokens and commits never fall, and each step is one that an operation makes.
+    LawfulSteps,
 }
 
 impl Rule {
@@ -69,6 +79,11 @@ impl Rule {
         Rule::SecretIsOfHost,
         Rule::HearsayIsNotNeeded,
         Rule::OthersAreRespected,
+        Rule::RenewalsDoNotWait,
+        Rule::ChainCoversTheName,
+        Rule::CountersEnd,
+        Rule::OneStateAPlace,
+        Rule::LawfulSteps,
     ];
 }
 

@@ -60,9 +60,29 @@ impl Hold {
     }
 }
 
+/// How a name is spelled and what its chain covers. The first field of the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Format {
+    /// The chain covers the chain of the state before. Still read; no longer made.
+    One,
+    /// The chain covers the whole name of the state before.
+    Two,
+}
+
+impl Format {
+    const fn word(self) -> &'static str {
+        match self {
+            Format::One => "1",
+            Format::Two => "2",
+        }
+    }
+}
+
 /// The register's whole content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct State {
+    /// How its name is spelled.
+    pub format: Format,
     /// Which life of the register.
     pub epoch: Epoch,
     /// The fencing token.
@@ -96,6 +116,7 @@ impl State {
         op: OpNonce,
     ) -> Self {
         let unchained = State {
+            format: Format::Two,
             epoch,
             token,
             seq: Seq(0),
@@ -105,7 +126,7 @@ impl State {
             chain: Chain([0; 8]),
             op,
         };
-        unchained.chained_to(Chain([0; 8]))
+        unchained.chained_to(None)
     }
 
     /// Is it held by `holder` under `token` of `epoch`?
@@ -197,29 +218,55 @@ impl State {
 
     /// The same successor of `previous`, made by another operation.
     pub(crate) fn by_another_op(&self, previous: &State, op: OpNonce) -> Self {
-        State { op, ..*self }.chained_to(previous.chain)
+        State { op, ..*self }.chained_to(Some(previous))
     }
 
-    /// Does `self` directly follow `previous`, as far as the chain can tell?
+    /// Does `self` directly follow `previous`, as far as the chain can tell? A
+    /// register that went over to a later format does not go back.
     pub fn follows(&self, previous: &State) -> bool {
         self.seq == previous.seq.next()
             && self.epoch == previous.epoch
-            && self.chained_to(previous.chain).chain == self.chain
+            && self.format >= previous.format
+            && self.chained_to(Some(previous)).chain == self.chain
     }
 
     /// Is this the first state of a register, as far as the chain can tell?
     pub fn is_birth(&self) -> bool {
-        self.seq == Seq(0) && self.chained_to(Chain([0; 8])).chain == self.chain
+        self.seq == Seq(0) && self.chained_to(None).chain == self.chain
+    }
+
+    /// Is one of its counters at its end? Nothing follows such a state.
+    pub fn is_at_an_end(&self) -> bool {
+        self.token >= FencingToken::END
+            || self.seq >= Seq::END
+            || self.generation >= Generation::END
     }
 
     fn followed_by(&self, next: State) -> State {
-        State { seq: self.seq.next(), ..next }.chained_to(self.chain)
+        State { format: Format::Two, seq: self.seq.next(), ..next }.chained_to(Some(self))
     }
 
-    fn chained_to(self, previous: Chain) -> State {
-        let mut hasher = blake3::Hasher::new_derive_key("jvs register chain v1");
-        hasher.update(&previous.0);
-        hasher.update(State { chain: Chain([0; 8]), ..self }.to_string().as_bytes());
+    fn chained_to(self, previous: Option<&State>) -> State {
+        let bare = State { chain: Chain([0; 8]), ..self }.to_string();
+        let mut hasher = match self.format {
+            Format::One => blake3::Hasher::new_derive_key("jvs register chain v1"),
+            Format::Two => blake3::Hasher::new_derive_key("jvs register chain v2"),
+        };
+        match self.format {
+            // Not its other fields: whoever changed them and kept the chain was not
+            // found out by what came after.
+            Format::One => {
+                hasher.update(&previous.map_or([0; 8], |previous| previous.chain.0));
+            }
+            Format::Two if Rule::ChainCoversTheName.holds() => {
+                hasher.update(previous.map(State::to_string).unwrap_or_default().as_bytes());
+                hasher.update(b"\n");
+            }
+            Format::Two => {
+                hasher.update(&previous.map_or([0; 8], |previous| previous.chain.0));
+            }
+        }
+        hasher.update(bare.as_bytes());
         let mut chain = [0; 8];
         chain.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
         State { chain: Chain(chain), ..self }
@@ -228,7 +275,8 @@ impl State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1.{}.{}.{}.{}.", self.epoch, self.token, self.seq, self.hold.word())?;
+        let (format, word) = (self.format.word(), self.hold.word());
+        write!(f, "{format}.{}.{}.{}.{word}.", self.epoch, self.token, self.seq)?;
         match self.hold.claim() {
             Some(c) => write!(f, "{}.{}.{}.", c.holder, c.lease_ms, c.expires.0)?,
             None => write!(f, "-.0.0.")?,
@@ -255,12 +303,17 @@ fn parse(name: &str) -> Option<State> {
     }
     let mut fields = name.split('.');
     let mut next = || fields.next();
-    if next()? != "1" {
+    let format = match next()? {
+        "1" => Format::One,
+        "2" => Format::Two,
+        _ => return None,
+    };
+    let epoch: Epoch = next()?.parse().ok()?;
+    if epoch.counter > Epoch::END {
         return None;
     }
-    let epoch = next()?.parse().ok()?;
-    let token = FencingToken(strict_decimal(next()?)?);
-    let seq = Seq(strict_decimal(next()?)?);
+    let token = FencingToken::parse_strict(next()?)?;
+    let seq = Seq::parse_strict(next()?)?;
     let word = next()?;
     let (holder, lease_ms, expires) = (next()?, strict_decimal(next()?)?, strict_decimal(next()?)?);
     let claim = || {
@@ -275,158 +328,16 @@ fn parse(name: &str) -> Option<State> {
         "frozen" => Hold::Frozen(claim()?),
         _ => return None,
     };
-    let generation = Generation(strict_decimal(next()?)?);
+    let generation = Generation::parse_strict(next()?)?;
     let head = match next()? {
         "none" => None,
         id => Some(id.parse().ok()?),
     };
     let chain = next()?.parse().ok()?;
     let op = next()?.parse().ok()?;
-    next().is_none().then_some(State { epoch, token, seq, hold, generation, head, chain, op })
+    let end = next().is_none();
+    end.then_some(State { format, epoch, token, seq, hold, generation, head, chain, op })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A small deterministic generator: enough to reach every field.
-    struct Dice(u64);
-
-    impl Dice {
-        fn roll(&mut self) -> u64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            // Mixes small, medium and extreme magnitudes.
-            self.0 >> (self.0 % 64)
-        }
-
-        fn state(&mut self) -> State {
-            let holder = HolderNonce([self.roll() as u8; 16]);
-            let claim = Claim {
-                holder,
-                lease_ms: self.roll() % (LEASE_MAX_MS + 1),
-                expires: WallMs(self.roll() % 10_000_000_000_000),
-            };
-            let hold = match self.roll() % 4 {
-                0 => Hold::Free,
-                1 => Hold::Held(claim),
-                2 => Hold::Frozen(claim),
-                _ => Hold::Retired,
-            };
-            let head = (self.roll().is_multiple_of(2)).then(|| SnapshotId {
-                created_ms: self.roll() % 10_000_000_000_000,
-                random: self.roll() as u32,
-            });
-            State {
-                epoch: Epoch { counter: self.roll() as u32, salt: self.roll() as u16 },
-                token: FencingToken(self.roll()),
-                seq: Seq(self.roll()),
-                hold,
-                generation: Generation(self.roll()),
-                head,
-                chain: Chain(self.roll().to_be_bytes()),
-                op: OpNonce(self.roll().to_be_bytes()),
-            }
-        }
-    }
-
-    #[test]
-    fn names_round_trip_and_fit() {
-        let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
-        let mut longest = 0;
-        for _ in 0..20_000 {
-            let state = dice.state();
-            let name = state.to_string();
-            longest = longest.max(name.len());
-            assert_eq!(name.parse(), Ok(state), "{name}");
-        }
-        assert!(longest <= NAME_MAX, "{longest}");
-    }
-
-    #[test]
-    fn every_malformed_name_is_rejected() {
-        // Each single-character edit of a good name either names another state
-        // that prints back to exactly these characters, or is refused.
-        let mut dice = Dice(42);
-        for _ in 0..60 {
-            let name = dice.state().to_string();
-            for at in 0..name.len() {
-                let (before, after) = (&name[..at], &name[at + 1..]);
-                let mut edits = vec![format!("{before}{after}"), before.to_owned()];
-                for c in ['.', '-', '0', '9', 'a', 'F', ' ', '/', '+', '\u{e9}'] {
-                    edits.push(format!("{before}{c}{after}"));
-                    edits.push(format!("{before}{c}{}{after}", &name[at..=at]));
-                }
-                for edit in edits {
-                    if let Ok(state) = edit.parse::<State>() {
-                        assert_eq!(state.to_string(), edit);
-                    }
-                }
-            }
-        }
-        for name in ["", "1", ".", "..", "2.1-0000.0.0.free.-.0.0.0.none.x.y"] {
-            assert!(name.parse::<State>().is_err(), "{name:?}");
-        }
-    }
-
-    fn born() -> State {
-        State::birth(Epoch { counter: 1, salt: 7 }, OpNonce([1; 8]))
-    }
-
-    const ME: HolderNonce = HolderNonce([3; 16]);
-
-    #[test]
-    fn each_transition_raises_seq_and_only_changes_of_holder_raise_the_token() {
-        let op = OpNonce([2; 8]);
-        let head = SnapshotId { created_ms: 5, random: 6 };
-        let held = born().granted(ME, 30_000, WallMs(1_000), op);
-        assert_eq!((held.token, held.seq), (FencingToken(1), Seq(1)));
-        for (what, next, token) in [
-            ("extend", held.extended(30_000, WallMs(2_000), op), 1),
-            ("publish", held.with_head(head, op), 1),
-            ("release", held.released(op), 1),
-            ("advance", held.advanced(op), 1),
-            ("steal", held.granted(HolderNonce([4; 16]), 1, WallMs(0), op), 2),
-            ("freeze", held.frozen(ME, 1, WallMs(0), op), 2),
-            ("fence", held.fenced(op), 2),
-            ("retire", held.retired(op), 2),
-        ] {
-            assert_eq!(next.seq, Seq(2), "{what}");
-            assert_eq!(next.token, FencingToken(token), "{what}");
-            assert!(next.follows(&held), "{what}");
-            assert!(!next.follows(&born()), "{what}");
-        }
-        assert!(born().is_birth() && !held.is_birth());
-    }
-
-    #[test]
-    fn a_renewal_never_shortens_what_was_promised() {
-        let op = OpNonce([2; 8]);
-        let held = born().granted(ME, 30_000, WallMs(100_000), op);
-        let Hold::Held(claim) = held.extended(5_000, WallMs(101_000), op).hold else {
-            panic!("held")
-        };
-        assert_eq!(claim.expires, WallMs(130_000));
-        assert_eq!(claim.lease_ms, 29_000, "whoever watches the name waits long enough");
-    }
-
-    #[test]
-    fn a_wall_clock_that_was_set_back_does_not_make_a_lease_longer() {
-        let op = OpNonce([2; 8]);
-        let held = born().granted(ME, 30_000, WallMs(100_000_000), op);
-        let Hold::Held(claim) = held.extended(30_000, WallMs(1_000_000), op).hold else {
-            panic!("held")
-        };
-        assert_eq!(claim.lease_ms, 30_000, "whoever watches the name waits for one lease");
-        assert_eq!(claim.expires, WallMs(100_030_000), "and what was written down stays");
-    }
-
-    #[test]
-    fn a_head_move_copies_the_claim() {
-        let held = born().granted(ME, 30_000, WallMs(100_000), OpNonce([2; 8]));
-        let moved = held.with_head(SnapshotId { created_ms: 1, random: 1 }, OpNonce([3; 8]));
-        assert_eq!(moved.hold, held.hold);
-        assert_eq!(moved.generation, Generation(1));
-    }
-}
+mod tests;

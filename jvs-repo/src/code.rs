@@ -85,9 +85,17 @@ pub trait Coded: std::error::Error {
     }
 }
 
-/// The code of a bare `io::Error`: a symlink in the control plane is an escape,
-/// everything else is plain `E_IO`.
+/// The code of a bare `io::Error`: a symlink in the control plane is an escape, what
+/// the audit log refuses is told as what it is, everything else is plain `E_IO`.
 pub fn code_of_io(error: &std::io::Error) -> Code {
+    if let Some(inner) = error.get_ref() {
+        if inner.is::<crate::audit::Spoilt>() {
+            return Code::AuditChainBroken;
+        }
+        if inner.is::<crate::audit::EventTooLong>() {
+            return Code::Usage;
+        }
+    }
     match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
         Some(rustix::io::Errno::LOOP | rustix::io::Errno::XDEV) => Code::PathEscape,
         _ => Code::Io,

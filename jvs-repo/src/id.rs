@@ -65,6 +65,9 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
+/// Where the counters of a register end.
+const COUNTER_END: u64 = u64::MAX / 2;
+
 macro_rules! counter {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -73,11 +76,22 @@ macro_rules! counter {
         pub struct $name(pub u64);
 
         impl $name {
-            /// The next value. Counters of the register never wrap: at one
-            /// transition a nanosecond, 64 bits last for centuries.
+            /// The largest value that a register may have. Nobody gets there by
+            /// counting: at one transition a nanosecond it takes three centuries. So
+            /// a larger one was made up, and what was made up to be the largest is
+            /// never counted on from: a counter does not wrap.
+            pub const END: Self = $name(COUNTER_END);
+
+            /// The next value. Whoever counts on from what was read asks first
+            /// whether it is at its end.
             #[must_use]
             pub const fn next(self) -> Self {
-                $name(self.0 + 1)
+                $name(self.0.saturating_add(1))
+            }
+
+            /// Parses a decimal number that a register may have.
+            pub fn parse_strict(text: &str) -> Option<Self> {
+                strict_decimal(text).filter(|number| *number <= COUNTER_END).map($name)
             }
         }
 
@@ -180,6 +194,11 @@ pub struct Epoch {
     pub counter: u32,
     /// Tells two rebuilds with the same counter apart.
     pub salt: u16,
+}
+
+impl Epoch {
+    /// The largest counter that a register's life may have.
+    pub const END: u32 = u32::MAX - 1;
 }
 
 impl fmt::Display for Epoch {

@@ -13,9 +13,10 @@ use jvs_repo::config::LockPolicy;
 use jvs_repo::discover::{Located, discover, discover_here};
 use jvs_repo::entropy::{Entropy, SystemEntropy};
 use jvs_repo::id::{FencingToken, HolderNonce, strict_decimal};
+use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::repo::Repo;
-use jvs_repo::store::{RepoPath, Store};
+use jvs_repo::store::Store;
 use serde_json::Value;
 
 use crate::args::Global;
@@ -266,10 +267,12 @@ impl<'a> Context<'a> {
         session: &Session,
         turn: &'r dyn Turn,
     ) -> Result<Locks<'r>, Failure> {
-        let root = store
-            .stat(&RepoPath::root())
+        let control = store
+            .stat(&layout::control_dir())
             .map_err(|error| Stuck::new("look at the repository", error))?;
-        let writer = WriterId::derive(session.nonce().to_string().as_bytes(), root.device);
+        // A log of its own in each repository, and so a turn of its own at it.
+        let name = format!("{}.{}", session.nonce(), control.inode);
+        let writer = WriterId::derive(name.as_bytes(), control.device);
         let log = Log::new(store, turn, writer);
         Ok(Locks::new(self.seams(store), session.clone(), policy, log))
     }

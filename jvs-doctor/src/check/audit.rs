@@ -1,47 +1,41 @@
 //! The audit logs: every line as it was written, every state accounted for.
 
-use jvs_lock::history::{self, Problem};
-use jvs_repo::audit::Flaw;
+use jvs_lock::history::{self, Life, Problem, Seen};
 use jvs_repo::layout;
+use jvs_repo::store::RepoPath;
 
-use crate::finding::{Check, Report};
+use crate::finding::{Check, Report, Severity};
+use crate::rebuild;
+use crate::remedy::Remedy;
 use crate::survey::Survey;
 
 /// No more lines of one examination are told one by one.
 const TOLD: usize = 100;
 
+const EVIDENCE: &str = "keep a copy of the audit directory and find out who did it; a log is \
+                        evidence and is never rewritten";
+
 pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let registers: Vec<_> = survey
+    let seen: Vec<Seen> = survey
         .registers
         .iter()
-        .filter_map(|(name, read)| Some((name.clone(), *read.as_ref().ok()?)))
+        .filter_map(|(worktree, read)| {
+            // READ again, now that the logs were read.
+            let (state, still) = (*read.as_ref().ok()?, survey.is_unchanged(worktree));
+            Some(Seen { worktree: worktree.clone(), state, still })
+        })
         .collect();
-    let found = history::check(&registers, &survey.logs);
-    let more = found.problems.len().saturating_sub(TOLD);
-    for problem in found.problems.into_iter().take(TOLD) {
-        let path = match &problem {
-            Problem::Line { place, .. }
-            | Problem::NotAState { place }
-            | Problem::BadLink { place, .. }
-            | Problem::NotInHistory { place, .. } => layout::audit_log(&place.writer),
-            Problem::Gap { .. }
-            | Problem::Unannounced { .. }
-            | Problem::UnloggedRenewals { .. } => layout::audit(),
-        };
-        let check = match &problem {
-            problem if problem.is_crash() => Check::AuditTorn,
-            Problem::Gap { .. } | Problem::Unannounced { .. } => Check::AuditGap,
-            Problem::Line { flaw: Flaw::TornEnd | Flaw::TornInside, .. } => Check::AuditTorn,
-            _ => Check::AuditForged,
-        };
-        let advice = match check {
-            Check::AuditTorn => "nothing needs to be done: a crash explains it",
-            _ => {
-                "keep a copy of the audit directory and find out who did it; a log is evidence \
-                 and is never rewritten"
-            }
-        };
-        report.add(check, path, problem.to_string()).advice(advice);
+    let found = history::check(&seen, &survey.logs);
+    let told = found.problems.iter().filter(|problem| {
+        // What is missing may be in a log that cannot be read, which is told. So is
+        // a register that was set back, by the check of registers.
+        let untold = found.is_partial && problem.is_of_absence();
+        !untold && !matches!(problem, Problem::SetBack { .. })
+    });
+    let more = told.clone().count().saturating_sub(TOLD) as u64 + found.more_flaws;
+    for problem in told.take(TOLD) {
+        let over = found.lives.iter().any(|life| life.is_over && life.problems.contains(problem));
+        tell(problem, over, report);
     }
     if more > 0 {
         let message = format!("{more} more lines or links do not add up");
@@ -49,4 +43,68 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             .add(Check::AuditForged, layout::audit(), message)
             .advice("jvs audit --verify --json");
     }
+    for life in found.lives.iter().filter(|life| !life.is_over) {
+        forged_register(survey, life, report);
+    }
+    for writer in &survey.logs.linked {
+        let message = "the log has another name too, so nothing more is added to it";
+        report.add(Check::AuditLinked, layout::audit_log(writer), message).advice(
+            "nothing needs to be done: its session goes on in a log of its own; `find -samefile` \
+             finds the other name",
+        );
+    }
+}
+
+fn tell(problem: &Problem, over: bool, report: &mut Report) {
+    let check = match problem {
+        problem if problem.is_crash() => Check::AuditTorn,
+        Problem::Gap { .. } | Problem::Unannounced { .. } => Check::AuditGap,
+        _ => Check::AuditForged,
+    };
+    let advice = match check {
+        Check::AuditTorn => "nothing needs to be done: a crash explains it",
+        _ => EVIDENCE,
+    };
+    let found = report.add(check, path_of(problem), problem.to_string()).advice(advice);
+    if over {
+        // Rebuilt since: it stays to be seen, and nothing rests on it any more.
+        found.severity(Severity::Notice);
+    }
+}
+
+fn path_of(problem: &Problem) -> RepoPath {
+    match problem {
+        Problem::Line { place, .. }
+        | Problem::NotAState { place }
+        | Problem::BadLink { place, .. }
+        | Problem::LostRenewals { place, .. }
+        | Problem::NotInHistory { place, .. } => layout::audit_log(&place.writer),
+        Problem::Forged { worktree, .. }
+        | Problem::Unlawful { worktree, .. }
+        | Problem::SetBack { worktree, .. } => layout::register(worktree),
+        Problem::Gap { .. } | Problem::Unannounced { .. } | Problem::UnloggedRenewals { .. } => {
+            layout::audit()
+        }
+    }
+}
+
+/// A register that somebody wrote to gets a new life above all that was ever seen:
+/// until then a token may have been granted twice.
+fn forged_register(survey: &Survey<'_, '_>, life: &Life, report: &mut Report) {
+    let Some(Ok(state)) = survey.registers.get(&life.worktree) else { return };
+    let told = |problem: &Problem| matches!(problem, Problem::SetBack { .. });
+    let forged = life.problems.iter().any(|p| p.of_register().is_some() && !told(p));
+    if !forged || state.epoch != life.epoch || !survey.is_unchanged(&life.worktree) {
+        return;
+    }
+    let path = layout::register(&life.worktree);
+    if report.findings.iter().any(|found| found.path == path.as_str() && found.remedy.is_some()) {
+        return;
+    }
+    let message = "its history is not one that operations make: somebody wrote to the register";
+    let found = report.add(Check::RegisterChain, path, message).of(&life.worktree);
+    match rebuild::plan_regressed(survey, &life.worktree, state) {
+        Ok(rebuild) => found.remedy(Remedy::Rebuild(Box::new(rebuild))),
+        Err(ask) => found.advice(ask),
+    };
 }

@@ -120,7 +120,10 @@ pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
             .get(worktree)
             .filter(|d| comparable(d.epoch) && (d.epoch.counter, d.commit_seq) > key);
         let behind_log = reached.get(worktree).filter(|(_, to)| {
-            comparable(to.epoch) && (to.epoch.counter, to.seq) > (state.epoch.counter, state.seq)
+            comparable(to.epoch)
+                && (to.epoch.counter, to.seq) > (state.epoch.counter, state.seq)
+                // Nobody waits for a renewal to be durable: a power cut may take it.
+                && !history::is_renewal(&state, to)
         });
         let message = match (ahead, behind_log) {
             (Some(d), _) => format!(

@@ -1,3 +1,4 @@
+use jvs_repo::audit::{Event, Kind, Phase, WriterId};
 use jvs_repo::clock::WallMs;
 use jvs_repo::id::{HolderNonce, OpNonce, SnapshotId};
 
@@ -59,7 +60,11 @@ fn written(life: &[(Kind, State)]) -> Logs {
 
 fn check_life(life: &[(Kind, State)], logs: &Logs) -> Report {
     let newest = life.last().expect("not empty").1;
-    check(&[(WorktreeName::main(), newest)], logs)
+    check(&[still(newest)], logs)
+}
+
+fn still(state: State) -> Seen {
+    Seen { worktree: WorktreeName::main(), state, still: true }
 }
 
 fn without_events_of(life: &[(Kind, State)], lost: impl Fn(&Event) -> bool) -> Report {
@@ -139,7 +144,12 @@ fn a_done_that_the_register_does_not_know_is_found() {
     let report = check_life(&life, &logs);
     assert_eq!(
         report.first_bad_link(),
-        Some(&Problem::NotInHistory { place, to: stray.to_string() })
+        Some(&Problem::Forged {
+            worktree: WorktreeName::main(),
+            state: life[1].1.to_string(),
+            instead: stray.to_string(),
+            place
+        })
     );
 }
 
@@ -148,8 +158,10 @@ fn a_register_that_was_set_back_is_found() {
     let life = life();
     let logs = written(&life);
     // A backup from before the steal was put back: the log knows more.
-    let back = check(&[(WorktreeName::main(), life[4].1)], &logs);
-    assert_eq!(back.problems, [], "states after the register's may be on their way");
+    let moving = Seen { still: false, ..still(life[4].1) };
+    assert_eq!(check(&[moving], &logs).problems, [], "states after it may be on their way");
+    let back = check(&[still(life[4].1)], &logs);
+    assert!(matches!(back.problems[..], [Problem::SetBack { .. }]), "{:?}", back.problems);
     let other = life[4].1.granted(ME, 1, WallMs(5), OpNonce([8; 8]));
     let mut moved_on = logs;
     let mut event = moved_on.events.last().expect("not empty").event.clone();
@@ -157,9 +169,9 @@ fn a_register_that_was_set_back_is_found() {
     event.to = Some(other.to_string());
     let place = Place { writer: WriterId([1; 12]), line: 1 };
     moved_on.events.push(Logged { place, event });
-    let report = check(&[(WorktreeName::main(), other)], &moved_on);
+    let report = check(&[still(other)], &moved_on);
     assert!(
-        matches!(report.first_bad_link(), Some(Problem::NotInHistory { .. })),
+        matches!(report.first_bad_link(), Some(Problem::Forged { .. })),
         "{:?}",
         report.problems
     );

@@ -130,13 +130,13 @@ impl World {
 
     /// Checks all registers against all logs.
     pub(crate) fn audit(&self, worktrees: &[&WorktreeName]) -> jvs_lock::history::Report {
-        let reader = self.session("reader");
-        let registers: Vec<_> = worktrees
-            .iter()
-            .map(|name| ((*name).clone(), reader.inspect(name).expect("seen").state))
-            .collect();
-        let logs = jvs_lock::history::read_logs(&self.store).expect("read");
-        jvs_lock::history::check(&registers, &logs)
+        let names = worktrees.iter().map(|name| (*name).clone());
+        let (seen, logs) =
+            jvs_lock::history::witness(&self.store, &jvs_repo::clock::SystemClock, names, |_| {
+                false
+            })
+            .expect("seen");
+        jvs_lock::history::check(&seen, &logs.expect("read"))
     }
 }
 

@@ -7,6 +7,7 @@ use jvs_lock::history::{Logged, read_logs};
 use jvs_lock::state::State;
 use jvs_repo::clock::WallMs;
 use jvs_repo::duration::Span;
+use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use serde_json::{Value, json};
 
@@ -24,15 +25,19 @@ pub(crate) fn run(context: &Context<'_>, args: &AuditArgs) -> Result<Done, Failu
     if args.follow {
         return follow::run(context, &repo, &filter);
     }
-    let mut events =
-        read_logs(repo.store()).map_err(|error| Stuck::new("read the audit logs", error))?.events;
+    let logs = read_logs(repo.store()).map_err(|error| Stuck::new("read the audit logs", error))?;
+    let unread = logs.unread.iter().map(|(writer, error)| {
+        format!("{} cannot be read: {error}; its events are not shown", layout::audit_log(writer))
+    });
+    let mut events = logs.events;
     events.retain(|logged| filter.wants(logged));
     in_order(&mut events);
     let rows: Vec<[String; 5]> = events.iter().map(columns).collect();
     let head = ["TIME", "EVENT", "WORKTREE", "SESSION", "WHAT"];
     let text = table(context.paint(), head, &rows);
     let events: Vec<Value> = events.iter().map(data).collect();
-    Ok(Done::new(json!({ "events": events })).with_text(text))
+    let done = Done::new(json!({ "events": events })).with_text(text);
+    Ok(unread.fold(done, Done::with_warning))
 }
 
 /// Which events are wanted.

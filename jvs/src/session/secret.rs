@@ -13,7 +13,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use jvs_lock::session::{Secret, SessionId};
-use jvs_repo::audit::Turn;
+use jvs_repo::audit::{Turn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{OpNonce, hex};
@@ -257,9 +257,10 @@ fn write_whole(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
     Ok(rustix::fs::fsync(fd)?)
 }
 
-/// The processes of a session on this host append to its audit log one after
-/// the other: whoever has locked the secret's file. It lies on a local
-/// filesystem, where `flock` means what it says.
+/// The processes of a session on this host append to its audit log one after the
+/// other: whoever has locked the file of that log's turn. It lies on a local
+/// filesystem, where `flock` means what it says; and each repository's log has its
+/// own, so that a mount that hangs costs no other repository its turn.
 #[derive(Debug)]
 pub(crate) struct Turns {
     file: SecretFile,
@@ -270,24 +271,44 @@ pub(crate) struct Turns {
 const PATIENCE_MS: u64 = 10_000;
 const LOOK_AGAIN_MS: u64 = 2;
 
+impl Turns {
+    fn open(&self, writer: &WriterId) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mode = Mode::RUSR | Mode::WUSR;
+        let name = format!("{TURN}{writer}");
+        Ok(rustix::fs::openat(&self.file.dir, name, flags | OFlags::NONBLOCK, mode)?)
+    }
+}
+
+/// What the names of turns begin with.
+const TURN: &str = "turn-";
+
+/// The turn, if nobody has it. Closing the descriptor ends it.
+fn try_lock(fd: &OwnedFd) -> io::Result<bool> {
+    match rustix::fs::flock(fd, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl Turn for Turns {
-    fn take(&self) -> io::Result<Box<dyn Any>> {
-        let fd = self.file.open().map_err(|failure| io::Error::other(failure.message()))?;
-        let fd = fd.ok_or_else(|| io::Error::other("the session's secret was removed"))?;
+    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>> {
+        let fd = self.open(writer)?;
         let start = SystemClock.now().boot;
-        loop {
-            match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
-                // Closing the descriptor ends the turn.
-                Ok(()) => return Ok(Box::new(fd)),
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+        while !try_lock(&fd)? {
             if SystemClock.now().boot.since(start) > PATIENCE_MS {
                 let why = "another process of this session is stuck while it writes its log";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             SystemClock.sleep_ms(LOOK_AGAIN_MS);
         }
+        Ok(Box::new(fd))
+    }
+
+    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Any>>> {
+        let fd = self.open(writer)?;
+        Ok(try_lock(&fd)?.then(|| Box::new(fd) as Box<dyn Any>))
     }
 }
 
@@ -433,18 +454,19 @@ mod tests {
     }
 
     #[test]
-    fn turns_do_not_overlap() {
+    fn turns_at_one_log_do_not_overlap_and_those_at_two_do_not_wait() {
         let host = Host::new();
         host.secret("s").expect("made");
         let runtime = host.dir.path().as_os_str().to_owned();
         let get = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
         let id = "s".parse().expect("a session id");
         let (_, turns) = of(&id, Env::new(&get), &SystemEntropy).expect("read");
-        let first = turns.take().expect("free");
-        let second = turns.file.open().expect("there").expect("there");
-        let busy = rustix::fs::flock(&second, FlockOperation::NonBlockingLockExclusive);
-        assert_eq!(busy, Err(Errno::WOULDBLOCK));
+        let (one, other) = (WriterId([1; 12]), WriterId([2; 12]));
+        let first = turns.take(&one).expect("free");
+        assert!(turns.take_now(&one).expect("asked").is_none(), "taken");
+        assert!(turns.take_now(&other).expect("asked").is_some(), "another repository's");
         drop(first);
-        assert!(turns.take().is_ok());
+        assert!(turns.take_now(&one).expect("asked").is_some());
+        assert!(turns.take(&one).is_ok());
     }
 }

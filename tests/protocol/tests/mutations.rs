@@ -206,7 +206,11 @@ fn a_secret_is_of_one_host_and_boot() {
 /// of those that choose the bad moment by hand.
 #[test]
 fn no_rule_is_left_out() {
-    let tests = [include_str!("mutations.rs"), include_str!("targeted/surroundings.rs")];
+    let tests = [
+        include_str!("mutations.rs"),
+        include_str!("targeted/surroundings.rs"),
+        include_str!("history.rs"),
+    ];
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("without(Rule::{rule:?}")];
         let is_off = |test: &&str| ways.iter().any(|way| test.contains(way));

@@ -17,7 +17,6 @@ use jvs_kit::live::home::Home;
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::{DEADLINE, Outcome, Running, eventually};
 use jvs_lock::history;
-use jvs_lock::register::Register;
 use jvs_repo::clock::{Clock as _, SystemClock};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::PosixStore;
@@ -282,9 +281,10 @@ fn nobody_held_at_the_same_time(held: &mut [Held]) {
 fn every_token_was_granted_once(root: &Path, held: &[Held]) -> u64 {
     let store = PosixStore::open(root).expect("the repository");
     let main = WorktreeName::main();
-    let state = Register::new(&store, &SystemClock, main.clone()).read().expect("one entry");
-    let logs = history::read_logs(&store).expect("the logs");
-    let report = history::check(&[(main, state)], &logs);
+    let (seen, logs) =
+        history::witness(&store, &SystemClock, [main], |_| false).expect("one entry");
+    let state = seen[0].state;
+    let report = history::check(&seen, &logs.expect("the logs"));
     assert!(report.first_bad_link().is_none(), "{:#?}", report.problems);
     let [life] = &report.lives[..] else { panic!("one register, one life") };
     let mut holders = BTreeMap::new();

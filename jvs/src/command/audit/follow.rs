@@ -47,21 +47,25 @@ impl Seen {
     fn added(&mut self, store: &dyn Store) -> io::Result<Vec<Logged>> {
         let mut added = Vec::new();
         for writer in audit::writers(store)?.0 {
-            let size = store.stat(&layout::audit_log(&writer))?.size;
+            // One that cannot be read is told by the other forms of the command.
+            let Ok(stat) = store.stat(&layout::audit_log(&writer)) else { continue };
+            let size = stat.size;
             let (known_size, lines) = self.logs.entry(writer).or_default();
             if size == *known_size {
                 continue;
             }
             let already = *lines;
-            audit::read_log(store, &writer, |line| {
+            let read = audit::read_log(store, &writer, |line| {
                 // A line that is being written is told once it is whole.
                 let Some(event) = line.event else { return };
                 if line.number > already {
                     *lines = line.number;
                     added.push(Logged { place: Place { writer, line: line.number }, event });
                 }
-            })?;
-            *known_size = size;
+            });
+            if read.is_ok() {
+                *known_size = size;
+            }
         }
         Ok(added)
     }

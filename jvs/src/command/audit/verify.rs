@@ -1,32 +1,41 @@
 //! `jvs audit --verify`: do the logs and the registers tell one story?
 
 use std::fmt;
+use std::io;
 
-use jvs_lock::history::{self, Problem, Report};
-use jvs_lock::register::Register;
-use jvs_repo::code::{Code, Coded};
+use jvs_lock::history::{self, Logs, Problem, Report};
+use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::layout;
 use jvs_repo::repo::Repo;
+use jvs_repo::store::Store;
 use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
 
+/// No more of one answer is told one by one, to people and to programs: who wrote
+/// rubbish into a log decides how much of it there is.
+const TOLD: usize = 20;
+const TOLD_TO_PROGRAMS: usize = 1_000;
+
 pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
-    // The registers first: an event is on disk before its state is in the
-    // register, so that whatever is added meanwhile is not taken for a gap.
-    let mut registers = Vec::new();
-    for (name, _) in repo.worktrees()?.worktrees {
-        let register = Register::new(repo.store(), context.clock(), name.clone());
-        registers.push((name, register.read()?));
-    }
-    let logs = history::read_logs(repo.store())
-        .map_err(|error| Stuck::new("read the audit logs", error))?;
+    let worktrees = repo.worktrees()?.worktrees.into_iter().map(|(name, _)| name);
+    // Removed between the two looks: no fault of its register.
+    let is_gone = |name: &_| {
+        let record = repo.store().stat(&layout::worktree_record(name));
+        record.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let (registers, logs) = history::witness(repo.store(), context.clock(), worktrees, is_gone)?;
+    let logs = logs.map_err(|error| Stuck::new("read the audit logs", error))?;
     let report = history::check(&registers, &logs);
-    let foreign: Vec<String> =
-        logs.foreign.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    let mut details = data(&report);
     if let Some(first) = report.first_bad_link() {
-        return Err(Broken { first: first.clone(), details: data(&report) }.into());
+        return Err(Broken { first: first.clone(), details }.into());
+    }
+    if !logs.unread.is_empty() {
+        details["verified"] = json!(false);
+        return Err(Unread::new(logs, details).into());
     }
     let states: usize = report.lives.iter().map(|life| life.states.len()).sum();
     let text = format!(
@@ -34,29 +43,87 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
         report.events,
         registers.len()
     );
-    let mut done = Done::new(data(&report)).with_text(text);
-    for problem in &report.problems {
-        done = done.with_warning(format!("{problem}; a crash explains it"));
-    }
-    for name in foreign {
-        done = done.with_warning(format!("{name:?} lies among the logs and is none"));
+    let mut done = Done::new(details).with_text(text);
+    for warning in warnings(&report, &logs) {
+        done = done.with_warning(warning);
     }
     Ok(done)
 }
 
+fn warnings(report: &Report, logs: &Logs) -> Vec<String> {
+    let crashes = report.problems.iter().map(|problem| format!("{problem}; a crash explains it"));
+    let foreign =
+        logs.foreign.iter().map(|name| format!("{name:?} lies among the logs and is none"));
+    let linked = logs.linked.iter().map(|writer| {
+        let path = layout::audit_log(writer);
+        format!("{path} has another name too, so nothing more is added to it")
+    });
+    let all = crashes.chain(foreign).chain(linked);
+    let more = all.clone().count().saturating_sub(TOLD);
+    let mut warnings: Vec<String> = all.take(TOLD).collect();
+    if more > 0 {
+        warnings.push(format!("{more} more like these; `jvs audit --verify --json` has them"));
+    }
+    warnings
+}
+
 fn data(report: &Report) -> Value {
-    let problems = report.problems.iter().map(|problem| {
+    let problems = report.problems.iter().take(TOLD_TO_PROGRAMS).map(|problem| {
         let mut data = json!(problem);
         data["message"] = json!(problem.to_string());
         data["crash"] = json!(problem.is_crash());
         data
     });
+    let more = report.problems.len().saturating_sub(TOLD_TO_PROGRAMS) as u64 + report.more_flaws;
     json!({
         "verified": report.first_bad_link().is_none(),
         "events": report.events,
         "states": report.lives.iter().map(|life| life.states.len()).sum::<usize>(),
         "problems": problems.collect::<Vec<_>>(),
+        "more_problems": more,
     })
+}
+
+/// Some logs cannot be read; what can be read holds.
+#[derive(Debug)]
+struct Unread {
+    names: Vec<String>,
+    error: io::Error,
+    details: Value,
+}
+
+impl Unread {
+    fn new(logs: Logs, mut details: Value) -> Self {
+        let path = |writer| layout::audit_log(writer).to_string();
+        let names: Vec<String> = logs.unread.iter().map(|(writer, _)| path(writer)).collect();
+        let error = logs.unread.into_iter().next().map(|(_, error)| error);
+        details["unread"] = json!(names);
+        Unread { names, error: error.unwrap_or(io::ErrorKind::Other.into()), details }
+    }
+}
+
+impl fmt::Display for Unread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot read {}: {}", self.names.join(", "), self.error)?;
+        write!(f, "; what the other logs tell holds, as far as it goes without")
+    }
+}
+
+impl std::error::Error for Unread {}
+
+impl Coded for Unread {
+    fn code(&self) -> Code {
+        code_of_io(&self.error)
+    }
+
+    fn hint(&self) -> Option<String> {
+        let name = self.names.first()?;
+        Some(format!("look at the mount and at the permissions: ls -l {name}; then try again"))
+    }
+
+    fn details(&self) -> Option<Value> {
+        Some(self.details.clone())
+    }
 }
 
 /// The logs were changed, or lost more than a crash can take.

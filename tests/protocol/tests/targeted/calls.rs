@@ -78,6 +78,7 @@ fn acquire_and_release_by_two_processes() {
             // Always READ right before a CAS.
             "first_batch main.fence",
             "open_writable log",
+            "links log",
             "size log",
             "read log",
             "write_at log",
@@ -133,6 +134,7 @@ fn a_steal_replaces_the_record_whole() {
             "read main.lock",
             "open main.json",
             "open_writable log",
+            "links log",
             "size log",
             "read log",
             "write_at log",

@@ -237,7 +237,7 @@ fn placeholder(word: &str) -> Option<&'static str> {
         return Some("<snapshot>");
     }
     // A state of the register.
-    if word.starts_with("1.") && word.split('.').count() == 12 {
+    if word.starts_with("2.") && word.split('.').count() == 12 {
         return Some("<state>");
     }
     match word.len() {

@@ -219,7 +219,7 @@ faults! {
     fn register_newer shows RegisterNewer: |c: &Clinic| {
         let dir = layout::register(&main());
         let state = c.state(&main()).to_string();
-        std::fs::rename(c.below(&dir, &state), c.below(&dir, &format!("2{}.more", &state[1..])))
+        std::fs::rename(c.below(&dir, &state), c.below(&dir, &format!("3{}.more", &state[1..])))
             .expect("renamed");
     };
     #[test]
@@ -465,6 +465,11 @@ faults! {
     #[test]
     fn audit_forged shows AuditForged: |c: &Clinic| {
         lines(c, |lines| lines[2] = lines[2].replace("test", "evil"));
+    };
+    #[test]
+    fn audit_linked shows AuditLinked: |c: &Clinic| {
+        let log = c.at(&c.logs().remove(0));
+        std::fs::hard_link(&log, c.at(&layout::payload(&side())).join("kept")).expect("linked");
     };
     #[test]
     fn clock_skew shows ClockSkew: |c: &Clinic| {

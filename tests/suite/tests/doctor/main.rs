@@ -7,6 +7,7 @@ mod beside;
 mod chaos;
 mod clinic;
 mod faults;
+mod forgeries;
 mod moved;
 mod reference;
 mod surroundings;

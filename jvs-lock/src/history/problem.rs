@@ -1,0 +1,225 @@
+//! What may not add up, and whether a crash explains it.
+
+use std::fmt;
+
+use jvs_repo::audit::Flaw;
+use jvs_repo::name::WorktreeName;
+use serde::Serialize;
+
+use super::logs::Place;
+
+/// Something that does not add up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "problem")]
+pub enum Problem {
+    /// A line is not as it was written.
+    Line {
+        /// Where.
+        place: Place,
+        /// What is wrong with it.
+        flaw: Flaw,
+    },
+    /// An event names register states that cannot be read.
+    NotAState {
+        /// Where.
+        place: Place,
+    },
+    /// An event's new state does not follow from its old one.
+    BadLink {
+        /// Where.
+        place: Place,
+        /// The new state.
+        to: String,
+    },
+    /// States are missing from the history, and lost renewals do not explain it.
+    Gap {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The last state before the gap, if any is known.
+        after: Option<String>,
+        /// The first state after it.
+        before: String,
+    },
+    /// A transition that must be announced was not.
+    Unannounced {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The state it led to.
+        to: String,
+    },
+    /// An event says it was done, but the history does not contain it.
+    NotInHistory {
+        /// Where.
+        place: Place,
+        /// The state it claims.
+        to: String,
+    },
+    /// Two states of one place in the history: somebody wrote to the register itself.
+    Forged {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// What the register went on from, or shows.
+        state: String,
+        /// What was there by the word of a log.
+        instead: String,
+        /// Where that word stands.
+        place: Place,
+    },
+    /// A step that no operation makes: a token or a number of commits that falls or
+    /// leaps, a head that moved without a commit, a holder who was not granted it.
+    Unlawful {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The state before.
+        from: String,
+        /// The state after.
+        to: String,
+        /// What is wrong with it.
+        why: Wrong,
+    },
+    /// A register that is behind what was reached.
+    SetBack {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// Where it is.
+        state: String,
+        /// What was reached.
+        reached: String,
+        /// Where that is said.
+        place: Place,
+    },
+    /// Renewals that a power cut took from the register. A crash explains it.
+    LostRenewals {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The renewal that was lost.
+        lost: String,
+        /// Where it is told.
+        place: Place,
+    },
+    /// Renewals whose event was lost with their process. A crash explains it.
+    UnloggedRenewals {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// How many.
+        count: u64,
+        /// The state after them.
+        before: String,
+    },
+}
+
+impl Problem {
+    /// Could a log that cannot be read hold what is missing?
+    pub fn is_of_absence(&self) -> bool {
+        matches!(self, Problem::Gap { .. } | Problem::Unannounced { .. })
+    }
+
+    /// Was the register itself written to? Then whose it is, it cannot be trusted.
+    pub fn of_register(&self) -> Option<&WorktreeName> {
+        match self {
+            Problem::Forged { worktree, .. }
+            | Problem::Unlawful { worktree, .. }
+            | Problem::SetBack { worktree, .. } => Some(worktree),
+            _ => None,
+        }
+    }
+
+    /// Can crashes alone explain it?
+    pub fn is_crash(&self) -> bool {
+        match self {
+            Problem::Line { flaw, .. } => flaw.is_crash(),
+            Problem::UnloggedRenewals { .. } | Problem::LostRenewals { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Problem::Line { place, flaw } => match flaw {
+                Flaw::TornEnd | Flaw::TornInside => write!(f, "{place} was cut short by a crash"),
+                Flaw::BrokenLink => write!(
+                    f,
+                    "{place} does not follow from the lines before it: it, or one before it, was \
+                     changed, removed or moved"
+                ),
+                Flaw::Unreadable => write!(f, "{place} is not an event"),
+                Flaw::TooLong => write!(f, "{place} is longer than any event"),
+            },
+            Problem::NotAState { place } => write!(f, "{place} names a state that is none"),
+            Problem::BadLink { place, to } => {
+                write!(f, "{place} leads to a state that does not follow from the one before: {to}")
+            }
+            Problem::Gap { worktree, after: Some(after), before } => write!(
+                f,
+                "the history of worktree '{worktree}' has a gap between {after} and {before}"
+            ),
+            Problem::Gap { worktree, after: None, before } => {
+                write!(f, "the history of worktree '{worktree}' before {before} is missing")
+            }
+            Problem::Unannounced { worktree, to } => {
+                write!(f, "no event announces that worktree '{worktree}' went to {to}")
+            }
+            Problem::NotInHistory { place, to } => write!(
+                f,
+                "{place} says that {to} was reached, but the register's history does not have it"
+            ),
+            Problem::UnloggedRenewals { worktree, count, .. } => write!(
+                f,
+                "{count} renewal(s) of worktree '{worktree}' have no event: their process died first"
+            ),
+            Problem::Forged { worktree, state, instead, place } => write!(
+                f,
+                "somebody wrote to the register of worktree '{worktree}': it went on from {state}, \
+                 but {place} has {instead} in that place"
+            ),
+            Problem::Unlawful { worktree, from, to, why } => {
+                write!(f, "no operation leads worktree '{worktree}' from {from} to {to}: {why}")
+            }
+            Problem::SetBack { worktree, state, reached, place } => write!(
+                f,
+                "the register of worktree '{worktree}' is at {state}, but {place} says that \
+                 {reached} was reached: it was set back"
+            ),
+            Problem::LostRenewals { lost, place, .. } => write!(
+                f,
+                "{place} tells of a renewal that a power cut took from the register: {lost}"
+            ),
+        }
+    }
+}
+
+/// What is wrong with a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wrong {
+    /// The token falls.
+    TokenFell,
+    /// The token leaps.
+    TokenLeapt,
+    /// The number of commits falls.
+    CommitsFell,
+    /// The number of commits leaps, or rises without a head.
+    CommitsLeapt,
+    /// The head moves without a commit.
+    HeadMoved,
+    /// Somebody holds it without a token of their own.
+    NotGranted,
+    /// It goes on after its end.
+    NotRetired,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Wrong::TokenFell => "the token falls",
+            Wrong::TokenLeapt => "the token leaps",
+            Wrong::CommitsFell => "the number of commits falls",
+            Wrong::CommitsLeapt => "the number of commits leaps",
+            Wrong::HeadMoved => "the head moves without a commit",
+            Wrong::NotGranted => "it changes hands under the same token",
+            Wrong::NotRetired => "it goes on after it was retired",
+        })
+    }
+}

@@ -1,0 +1,218 @@
+//! Adding to a log: where it ends, and what to do with one that is not to be added to.
+//!
+//! Bounded whatever the file is: a log is somebody else's bytes by the time it is
+//! opened again, and whoever locks must not have to read all of them.
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+
+use super::line::{LINE_MAX, Sum, put_together, take_apart};
+use super::{Event, WriterId};
+use crate::layout;
+use crate::store::{Store, StoredFile};
+
+/// How much of a log's end is read first to find its last line: several of
+/// those that are usual. Every command pays for it.
+const TAIL: u64 = 2 * 1024;
+/// How much of a log's end is read at most. A line that was cut short and a whole
+/// one before it fit; what has no whole line here was not written by us.
+const TAIL_MAX: u64 = 2 * LINE_MAX as u64;
+/// How many logs a writer begins because those before are not to be added to.
+const LOGS_MAX: usize = 8;
+
+/// Lets the processes of one writer append one after the other.
+pub trait Turn: Send + Sync {
+    /// Waits for the turn at `writer`'s log; it lasts until the answer is dropped.
+    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>>;
+
+    /// The turn, if nobody has it now.
+    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Any>>>;
+}
+
+/// A turn that needs no waiting: there is one process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Turn for Alone {
+    fn take(&self, _: &WriterId) -> io::Result<Box<dyn Any>> {
+        Ok(Box::new(()))
+    }
+
+    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Any>>> {
+        self.take(writer).map(Some)
+    }
+}
+
+/// An event that does not fit into a line. Nothing was written.
+#[derive(Debug)]
+pub struct EventTooLong {
+    /// How long its line would be.
+    pub length: usize,
+}
+
+impl fmt::Display for EventTooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let EventTooLong { length } = self;
+        write!(f, "its event would take {length} bytes, and a line has at most {LINE_MAX}")
+    }
+}
+
+impl std::error::Error for EventTooLong {}
+
+/// None of a writer's logs is to be added to.
+#[derive(Debug)]
+pub struct Spoilt {
+    /// Its first log.
+    pub writer: WriterId,
+}
+
+impl fmt::Display for Spoilt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "somebody wrote to {} and to the {} logs that took its place",
+            layout::audit_log(&self.writer),
+            LOGS_MAX - 1
+        )
+    }
+}
+
+impl std::error::Error for Spoilt {}
+
+/// The end of a log: where the next line goes and what it is chained to.
+#[derive(Clone, Copy)]
+struct End {
+    offset: u64,
+    sum: Sum,
+    /// The last line was cut short by a crash; it is closed before the next.
+    torn: bool,
+}
+
+/// One writer's log, open for appending.
+pub struct Log<'s> {
+    store: &'s dyn Store,
+    turn: &'s dyn Turn,
+    writer: WriterId,
+    open: Option<(Box<dyn StoredFile>, End)>,
+}
+
+impl<'s> Log<'s> {
+    /// The log of `writer`. Touches nothing until the first event.
+    pub fn new(store: &'s dyn Store, turn: &'s dyn Turn, writer: WriterId) -> Self {
+        Log { store, turn, writer, open: None }
+    }
+
+    /// Appends an event and makes it durable: what must be known of an
+    /// operation even if its process dies in the middle of it.
+    pub fn append_durably(&mut self, event: &Event) -> io::Result<()> {
+        self.append(event)?;
+        match &self.open {
+            Some((file, _)) => file.sync(),
+            None => Ok(()),
+        }
+    }
+
+    /// Appends an event; a power cut may lose it.
+    pub fn append(&mut self, event: &Event) -> io::Result<()> {
+        let body = body_of(event)?;
+        let _turn = self.turn.take(&self.writer)?;
+        self.add(&body)
+    }
+
+    /// Appends an event unless another process of the writer is at it. Says whether
+    /// it did.
+    pub fn append_now(&mut self, event: &Event) -> io::Result<bool> {
+        let body = body_of(event)?;
+        let Some(_turn) = self.turn.take_now(&self.writer)? else { return Ok(false) };
+        self.add(&body).map(|()| true)
+    }
+
+    fn add(&mut self, body: &[u8]) -> io::Result<()> {
+        let (file, end) = match self.open.take() {
+            Some((file, end)) if file.size()? == end.offset => (file, end),
+            Some((file, _)) => match end_of(file.as_ref(), &self.writer)? {
+                Some(end) => (file, end),
+                None => self.open_log()?,
+            },
+            None => self.open_log()?,
+        };
+        let sum = end.sum.then(body);
+        let mut bytes = if end.torn { b"\n".to_vec() } else { Vec::new() };
+        bytes.extend(put_together(sum, body));
+        file.write_at(end.offset, &bytes)?;
+        let end = End { offset: end.offset + bytes.len() as u64, sum, torn: false };
+        self.open = Some((file, end));
+        Ok(())
+    }
+
+    /// Closes the file until the next event: a filesystem that hands written data
+    /// in later does so now, and keeps nothing in memory for us.
+    pub fn rest(&mut self) {
+        self.open = None;
+    }
+
+    /// The first of the writer's logs that is to be added to. What stands in one
+    /// that is not stays as it is: it is evidence, and whoever reads the logs is
+    /// told of it. It keeps nobody from locking.
+    fn open_log(&self) -> io::Result<(Box<dyn StoredFile>, End)> {
+        let mut writer = self.writer;
+        for _ in 0..LOGS_MAX {
+            let path = layout::audit_log(&writer);
+            let file = match self.store.open_writable(&path) {
+                Ok(file) => file,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    let file = self.store.create_new(&path)?;
+                    self.store.sync_dir(&layout::audit())?;
+                    return Ok((file, End { offset: 0, sum: Sum::start(&writer), torn: false }));
+                }
+                Err(error) => return Err(error),
+            };
+            if let Some(end) = end_of(file.as_ref(), &writer)? {
+                return Ok((file, end));
+            }
+            writer = writer.after();
+        }
+        Err(io::Error::new(io::ErrorKind::InvalidData, Spoilt { writer: self.writer }))
+    }
+}
+
+/// An event as the part of a line that its sum is taken over.
+fn body_of(event: &Event) -> io::Result<Vec<u8>> {
+    let mut body = serde_json::to_vec(event)?;
+    body.remove(0); // the opening brace: the sum comes first
+    let length = body.len() + 48;
+    if length > LINE_MAX {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, EventTooLong { length }));
+    }
+    Ok(body)
+}
+
+/// Where to go on in a log. `None` if it is not to be added to: it has another
+/// name, so that what is added would be added to another file too, or its end was
+/// not written by us.
+fn end_of(file: &dyn StoredFile, writer: &WriterId) -> io::Result<Option<End>> {
+    if file.links()? > 1 {
+        return Ok(None);
+    }
+    let size = file.size()?;
+    let mut want = TAIL.min(size);
+    loop {
+        let tail = file.read_range(size - want, usize::try_from(want).unwrap_or(usize::MAX))?;
+        let torn = !tail.is_empty() && tail.last() != Some(&b'\n');
+        let whole = tail.split(|b| *b == b'\n').rev().skip(1);
+        // The first piece of the tail may be the second half of a line.
+        let pieces: Vec<&[u8]> = whole.collect();
+        let usable = if want == size { pieces.len() } else { pieces.len().saturating_sub(1) };
+        if let Some((sum, _)) = pieces[..usable].iter().find_map(|line| take_apart(line)) {
+            return Ok(Some(End { offset: size, sum, torn }));
+        }
+        if want == size {
+            return Ok(Some(End { offset: size, sum: Sum::start(writer), torn }));
+        }
+        if want >= TAIL_MAX {
+            return Ok(None);
+        }
+        want = (want * 4).min(TAIL_MAX).min(size);
+    }
+}

@@ -1,0 +1,95 @@
+//! What one line of a log says.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::WallMs;
+use crate::id::OpNonce;
+use crate::name::WorktreeName;
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum Kind {
+    Create,
+    Acquire,
+    Renew,
+    Steal,
+    Reclaim,
+    Transfer,
+    Release,
+    Freeze,
+    Unfreeze,
+    Publish,
+    /// A CAS that only moved the register on, to make an outcome certain.
+    Advance,
+    Retire,
+    Rebuild,
+    Restore,
+    Gc,
+    Repair,
+    Migrate,
+    Tag,
+    Untag,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
+/// Where in an operation the event stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// About to be tried: on disk before the CAS is issued.
+    Intent,
+    /// Applied.
+    Done,
+    /// Certainly not applied, and never will be.
+    NotApplied,
+    /// Neither could be established.
+    Unknown,
+}
+
+/// One line of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// What happened.
+    pub kind: Kind,
+    /// Where in the operation.
+    pub phase: Phase,
+    /// When, on the writer's wall clock (RFC 3339).
+    pub at: String,
+    /// The operation: the same over all its attempts.
+    pub op: OpNonce,
+    /// The worktree, if it concerns one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<WorktreeName>,
+    /// Whose doing it was.
+    pub session_id: String,
+    /// `host:user:pid:start_time` of the process.
+    pub holder_id: String,
+    /// Register name before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Register name after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Why, in the words of whoever did it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Anything else worth keeping.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<serde_json::Value>,
+}
+
+impl Event {
+    /// The time of the event, if it can be read.
+    pub fn at_ms(&self) -> Option<WallMs> {
+        WallMs::parse_rfc3339(&self.at)
+    }
+}

@@ -1,0 +1,261 @@
+use super::*;
+use crate::clock::WallMs;
+use crate::id::OpNonce;
+use crate::name::WorktreeName;
+use crate::store::PosixStore;
+
+fn event(n: u8) -> Event {
+    Event {
+        kind: Kind::Acquire,
+        phase: Phase::Intent,
+        at: WallMs(u64::from(n)).rfc3339(),
+        op: OpNonce([n; 8]),
+        worktree: Some(WorktreeName::main()),
+        session_id: "s".into(),
+        holder_id: "h:u:1:2".into(),
+        from: None,
+        to: None,
+        reason: None,
+        details: None,
+    }
+}
+
+struct Fixture {
+    dir: tempfile::TempDir,
+    store: PosixStore,
+    writer: WriterId,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = PosixStore::open(dir.path()).expect("open");
+        store.make_dir(&layout::control_dir()).expect("mkdir");
+        store.make_dir(&layout::audit()).expect("mkdir");
+        Fixture { dir, store, writer: WriterId::derive(b"session", 7) }
+    }
+
+    fn append(&self, events: std::ops::Range<u8>) {
+        let mut log = Log::new(&self.store, &Alone, self.writer);
+        for n in events {
+            log.append(&event(n)).expect("append");
+        }
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        read_log(&self.store, &self.writer, |line| lines.push(line)).expect("read");
+        lines
+    }
+
+    fn flaws(&self) -> Vec<(u64, Flaw)> {
+        self.lines().iter().filter_map(|l| Some((l.number, l.flaw?))).collect()
+    }
+
+    fn path(&self) -> std::path::PathBuf {
+        self.dir.path().join(layout::audit_log(&self.writer).as_str())
+    }
+
+    fn size(&self) -> u64 {
+        self.path().metadata().expect("there").len()
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the test plays the vandal")]
+    fn resize(&self, size: u64) {
+        let file = std::fs::OpenOptions::new().write(true).open(self.path()).expect("opened");
+        file.set_len(size).expect("resized");
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "the test plays the vandal")]
+    fn edit(&self, change: impl FnOnce(&mut Vec<u8>)) {
+        let path = self.path();
+        let mut bytes = std::fs::read(&path).expect("read");
+        change(&mut bytes);
+        std::fs::write(&path, bytes).expect("write");
+    }
+}
+
+#[test]
+fn events_come_back_in_order_over_several_processes() {
+    let fixture = Fixture::new();
+    fixture.append(0..3);
+    fixture.append(3..5);
+    assert_eq!(fixture.flaws(), []);
+    let back: Vec<_> = fixture.lines().into_iter().filter_map(|l| l.event).collect();
+    assert_eq!(back, (0..5).map(event).collect::<Vec<_>>());
+}
+
+#[test]
+fn two_processes_of_one_writer_may_alternate() {
+    let fixture = Fixture::new();
+    let mut a = Log::new(&fixture.store, &Alone, fixture.writer);
+    let mut b = Log::new(&fixture.store, &Alone, fixture.writer);
+    for n in 0..6 {
+        let log = if n % 2 == 0 { &mut a } else { &mut b };
+        log.append(&event(n)).expect("append");
+    }
+    assert_eq!(fixture.flaws(), []);
+    assert_eq!(fixture.lines().len(), 6);
+}
+
+#[test]
+fn a_log_that_rested_goes_on_where_it_was() {
+    let fixture = Fixture::new();
+    let mut log = Log::new(&fixture.store, &Alone, fixture.writer);
+    for n in 0..3 {
+        log.append(&event(n)).expect("append");
+        log.rest();
+    }
+    assert_eq!(fixture.lines().len(), 3);
+    assert_eq!(fixture.flaws(), []);
+}
+
+#[test]
+fn a_torn_last_line_is_told_and_then_closed_by_the_next_append() {
+    let fixture = Fixture::new();
+    fixture.append(0..3);
+    fixture.edit(|bytes| bytes.truncate(bytes.len() - 9));
+    assert_eq!(fixture.flaws(), [(3, Flaw::TornEnd)]);
+    fixture.append(3..5);
+    assert_eq!(fixture.flaws(), [(3, Flaw::TornInside)]);
+}
+
+#[test]
+fn a_changed_removed_or_swapped_line_breaks_the_chain_where_it_was() {
+    for (what, change) in [
+        (
+            "changed",
+            (|lines: &mut Vec<String>| lines[1] = lines[1].replace("h:u:1", "h:u:9"))
+                as fn(&mut Vec<String>),
+        ),
+        ("removed", |lines| drop(lines.remove(1))),
+        ("swapped", |lines| lines.swap(1, 2)),
+        ("repeated", |lines| lines.insert(1, lines[0].clone())),
+    ] {
+        let fixture = Fixture::new();
+        fixture.append(0..4);
+        fixture.edit(|bytes| {
+            let text = String::from_utf8(bytes.clone()).expect("text");
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            change(&mut lines);
+            *bytes = (lines.join("\n") + "\n").into_bytes();
+        });
+        let flaws = fixture.flaws();
+        assert_eq!(flaws.first(), Some(&(2, Flaw::BrokenLink)), "{what}");
+    }
+}
+
+#[test]
+fn a_log_larger_than_a_chunk_is_read_whole() {
+    let fixture = Fixture::new();
+    let mut log = Log::new(&fixture.store, &Alone, fixture.writer);
+    for n in 0..2000u32 {
+        let mut event = event(u8::try_from(n % 251).expect("small"));
+        event.reason = Some("x".repeat(200));
+        log.append(&event).expect("append");
+    }
+    assert_eq!(fixture.lines().len(), 2000);
+    assert_eq!(fixture.flaws(), []);
+}
+
+#[test]
+fn an_event_that_is_too_long_is_refused_and_nothing_is_written() {
+    let fixture = Fixture::new();
+    fixture.append(0..1);
+    let mut log = Log::new(&fixture.store, &Alone, fixture.writer);
+    let mut long = event(1);
+    long.reason = Some("x".repeat(LINE_MAX));
+    let error = log.append(&long).expect_err("too long");
+    assert_eq!(crate::code::code_of_io(&error), crate::code::Code::Usage, "{error}");
+    assert_eq!(fixture.lines().len(), 1);
+}
+
+/// All events of the logs in the order of the writers' names.
+fn all_logs(store: &PosixStore) -> Vec<(WriterId, Vec<Line>)> {
+    let (writers, _) = writers(store).expect("listed");
+    let read = |writer: WriterId| {
+        let mut lines = Vec::new();
+        read_log(store, &writer, |line| lines.push(line)).expect("read");
+        (writer, lines)
+    };
+    writers.into_iter().map(read).collect()
+}
+
+#[test]
+fn a_log_without_lines_is_neither_read_whole_nor_added_to() {
+    let fixture = Fixture::new();
+    fixture.append(0..2);
+    let size = 256 * 1024 * 1024;
+    fixture.resize(size);
+    fixture.append(2..4);
+    fixture.append(4..5);
+    assert_eq!(fixture.size(), size, "what was spoilt is evidence");
+    let logs = all_logs(&fixture.store);
+    let next = fixture.writer.after();
+    let (_, lines) = logs.iter().find(|(writer, _)| *writer == next).expect("a new log was begun");
+    assert!(lines.iter().all(|line| line.flaw.is_none()), "{lines:?}");
+    let back: Vec<_> = lines.iter().filter_map(|line| line.event.clone()).collect();
+    assert_eq!(back, (2..5).map(event).collect::<Vec<_>>());
+    assert_eq!(fixture.flaws(), [(3, Flaw::TooLong)], "and is told");
+}
+
+#[test]
+fn what_is_no_line_is_passed_over_wherever_a_read_ends() {
+    for before in [CHUNK_OF_READS - 100, CHUNK_OF_READS - 20_000, 100] {
+        let fixture = Fixture::new();
+        fixture.append(0..1);
+        fixture.edit(|bytes| {
+            let first = bytes.clone();
+            *bytes = vec![b'x'; before];
+            bytes.push(b'\n');
+            bytes.extend(first);
+            bytes.extend([b'y'; 20_000]);
+        });
+        fixture.append(1..3);
+        let back: Vec<_> = fixture.lines().into_iter().filter_map(|l| l.event).collect();
+        assert_eq!(back[back.len() - 2..], [event(1), event(2)], "{before}");
+    }
+}
+
+/// As much as one read takes in.
+const CHUNK_OF_READS: usize = 256 * 1024;
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the test plays the vandal")]
+fn a_log_that_has_another_name_is_not_added_to() {
+    let fixture = Fixture::new();
+    fixture.append(0..1);
+    let elsewhere = fixture.dir.path().join("elsewhere");
+    std::fs::hard_link(fixture.path(), &elsewhere).expect("linked");
+    let before = std::fs::read(&elsewhere).expect("read");
+    fixture.append(1..3);
+    assert_eq!(std::fs::read(&elsewhere).expect("read"), before);
+    assert_eq!(all_logs(&fixture.store).len(), 2);
+    std::fs::remove_file(elsewhere).expect("unlinked");
+    fixture.append(3..4);
+    assert_eq!(fixture.lines().len(), 2, "its own again, it goes on");
+    assert_eq!(fixture.flaws(), []);
+}
+
+#[test]
+fn a_writer_whose_logs_are_all_spoilt_is_told_so() {
+    let fixture = Fixture::new();
+    let mut writer = fixture.writer;
+    for _ in 0..8 {
+        let path = layout::audit_log(&writer);
+        let file = fixture.store.create_new(&path).expect("made");
+        file.write_at(0, &[0; 40_000]).expect("written");
+        writer = writer.after();
+    }
+    let mut log = Log::new(&fixture.store, &Alone, fixture.writer);
+    let error = log.append(&event(1)).expect_err("none is left");
+    assert_eq!(crate::code::code_of_io(&error), crate::code::Code::AuditChainBroken);
+}
+
+#[test]
+fn an_empty_line_was_not_cut_short_by_a_crash() {
+    let fixture = Fixture::new();
+    fixture.append(0..2);
+    fixture.edit(|bytes| bytes.extend(b"\n\n"));
+    assert_eq!(fixture.flaws(), [(3, Flaw::Unreadable), (4, Flaw::Unreadable)]);
+}
