@@ -1,6 +1,6 @@
 //! What is asked of the kernel without a safe wrapper: the state of its clock,
-//! signals, a word from a child before it is another program, and the end of
-//! inherited descriptors.
+//! signals, a word from a child before it is another program, the end of inherited
+//! descriptors, and whether a file has a writer.
 //!
 //! **Responsibility.** All unsafe code of the project, behind functions that are
 //! safe to call with anything. Every other crate forbids it.
@@ -14,4 +14,5 @@
 pub mod child;
 pub mod clock;
 pub mod descriptors;
+pub mod lease;
 pub mod signals;

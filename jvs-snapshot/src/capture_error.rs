@@ -17,6 +17,8 @@ pub enum CaptureError {
     Walk(WalkError),
     /// Somebody wrote meanwhile, twice.
     Changed(Changes),
+    /// What programs wrote cannot be shown to be where a look sees it.
+    NotWrittenOut(String),
     /// A call on one path failed.
     Io {
         /// Below the payload's root.
@@ -72,6 +74,9 @@ impl fmt::Display for CaptureError {
         match self {
             Self::Walk(error) => error.fmt(f),
             Self::Changed(changes) => write!(f, "files changed while being captured: {changes}"),
+            Self::NotWrittenOut(why) => {
+                write!(f, "cannot tell whether all that was written is captured: {why}")
+            }
             Self::Io { path, doing, source } => write!(f, "cannot {doing} {path}: {source}"),
             Self::EngineUnavailable { engine, why } => {
                 write!(f, "the {engine} engine cannot be used here: {why}")
@@ -103,7 +108,7 @@ impl std::error::Error for CaptureError {
 impl Coded for CaptureError {
     fn code(&self) -> Code {
         match self {
-            Self::Changed(_) => Code::ConsistencyUnavailable,
+            Self::Changed(_) | Self::NotWrittenOut(_) => Code::ConsistencyUnavailable,
             Self::Io { source, .. }
             | Self::CloneFailed(source)
             | Self::Manifest(WriteError::Io(source)) => code_of_io(source),
@@ -120,6 +125,9 @@ impl Coded for CaptureError {
         Some(match self {
             Self::Changed(_) => "stop what writes there, or take a picture that may be torn with \
                                  --consistency best_effort"
+                .to_owned(),
+            Self::NotWrittenOut(_) => "close what writes there and try again, or take what is \
+                                       there: jvs snapshot --consistency best_effort"
                 .to_owned(),
             Self::Walk(WalkError::Unreadable { .. }) => {
                 "make them readable for you, or move them out of the worktree".to_owned()

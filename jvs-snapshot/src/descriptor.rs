@@ -6,7 +6,7 @@
 //! whatever fields there are, so a field that is added is protected without
 //! anybody thinking of it.
 
-use jvs_repo::clock::WallMs;
+use jvs_repo::clock::{BootId, WallMs};
 use jvs_repo::config::Consistency;
 use jvs_repo::id::{Epoch, FencingToken, Generation, SnapshotId};
 use jvs_repo::json::{self, Limits};
@@ -76,6 +76,10 @@ pub struct Descriptor {
     pub risk: Option<String>,
     /// What the promise rests on.
     pub quiescence: Quiescence,
+    /// In which boot the change times in the manifest were seen; not in snapshots of
+    /// before this was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<BootId>,
     /// What copied the files.
     pub engine: String,
     /// What it could not preserve.
@@ -136,6 +140,8 @@ pub struct Content {
     pub degraded: Vec<Loss>,
     /// What speaks for nobody having written.
     pub quiescence: Quiescence,
+    /// In which boot change times were seen.
+    pub boot_id: Option<BootId>,
     /// What to beware of, if anything.
     pub risk: Option<String>,
 }
@@ -155,6 +161,7 @@ impl Descriptor {
             consistency: about.consistency,
             risk: content.risk,
             quiescence: content.quiescence,
+            boot_id: content.boot_id,
             engine: content.engine,
             degraded: content.degraded,
             files: content.files,
@@ -292,6 +299,7 @@ pub(crate) mod tests {
                 attempts: 1,
                 changed: vec![],
             },
+            boot_id: Some(BootId("boot".into())),
             risk: None,
         }
     }

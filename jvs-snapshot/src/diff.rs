@@ -2,14 +2,17 @@
 
 use std::path::Path;
 
+use jvs_repo::clock::BootId;
 use jvs_repo::store::Store;
 
 use crate::chosen::Chosen;
 use crate::compare::{self, Difference, Trust};
 use crate::error::SnapshotError;
+use crate::ground::Ground;
 use crate::progress::Progress;
 use crate::ready::Ready;
 use crate::stored::{compared, proven_manifest};
+use crate::tree;
 
 /// What differs between two snapshots, in the order of paths.
 pub fn between(
@@ -28,16 +31,18 @@ pub fn between(
     Ok(differences)
 }
 
-/// What changed in the files below `worktree` since `before` was taken. Files
-/// that the kernel has not noted a change of are not read.
+/// What changed in the files below `worktree` since `before` was taken, as far as
+/// `trust` lets it be seen. Whoever removes or overwrites files because of it trusts
+/// nothing.
 pub fn since(
     store: &dyn Store,
     before: &Ready,
     worktree: &Path,
+    trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
     let manifest = proven_manifest(store, before)?;
-    compare::with_files(manifest, worktree, Trust::Hints, progress).map_err(compared(before))
+    compare::with_files(manifest, worktree, trust, progress).map_err(compared(before))
 }
 
 /// As [`since`], but only of what is chosen.
@@ -46,9 +51,18 @@ pub fn since_of(
     before: &Ready,
     worktree: &Path,
     chosen: &Chosen,
+    trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
     let manifest = proven_manifest(store, before)?;
-    compare::with_chosen_files(manifest, worktree, chosen, Trust::Hints, progress)
+    compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
         .map_err(compared(before))
+}
+
+/// What may be trusted of the files below `worktree` in the boot `now`, for those
+/// who only want to know: the change times that `before` remembers, or nothing.
+pub fn trust(before: &Ready, worktree: &Path, now: &BootId) -> Trust {
+    let believed = tree::open_root(worktree)
+        .is_ok_and(|root| Ground::of(&root).believes(before.descriptor().boot_id.as_ref(), now));
+    if believed { Trust::Hints } else { Trust::Nothing }
 }

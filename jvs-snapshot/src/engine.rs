@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use jvs_repo::config::Engine as Policy;
 
 pub use juicefs::Mount as JuiceFsMount;
+pub(crate) use juicefs::mount_of as juicefs_mount;
 
 use crate::capture_error::CaptureError;
 use crate::fidelity::Degraded;
@@ -72,7 +73,7 @@ pub(crate) struct Work<'w> {
     /// Whether extended attributes can change without a trace in any time, as on
     /// JuiceFS: then a file that is as it was in the parent may have others.
     pub(crate) timeless_xattrs: bool,
-    /// What [`Engine::hides_nothing`] said after the walk.
+    /// Nothing that was written before the copy is begun is hidden from it.
     pub(crate) hides_nothing: bool,
     pub(crate) progress: &'w dyn Progress,
     pub(crate) phases: &'w Phases<'w>,
@@ -94,13 +95,6 @@ pub(crate) struct Built {
 /// A way to make a payload.
 pub(crate) trait Engine: Sync {
     fn name(&self) -> EngineName;
-
-    /// Whether the filesystem holds nothing at this moment that somebody wrote and
-    /// that its metadata does not know. Asked right after the walk: what a capture
-    /// reads next may look the same from outside.
-    fn hides_nothing(&self) -> bool {
-        false
-    }
 
     /// Makes `payload`, which is not there yet.
     fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError>;

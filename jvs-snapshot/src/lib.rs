@@ -22,6 +22,7 @@ pub mod error;
 pub mod fidelity;
 pub mod garbage;
 pub mod gc;
+mod ground;
 pub mod hash;
 pub mod lineage;
 pub mod manifest;
@@ -46,6 +47,7 @@ pub mod verify;
 pub mod walk;
 mod workers;
 mod writeback;
+mod written_out;
 
 pub use catalog::Catalog;
 pub use descriptor::Descriptor;

@@ -1,14 +1,16 @@
 //! Everything about a tree, read from the tree itself: for a copy that was made
-//! while somebody wrote, where nothing that is known of the original counts.
+//! while somebody wrote, where nothing that is known of the original counts, and for
+//! an original whose changes leave no trace but themselves.
 
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::capture_error::CaptureError;
-use crate::hash;
+use crate::hash::{self, Digest};
 use crate::plan::{Facts, Plan};
 use crate::progress::Progress;
+use crate::quiesce::{ChangeKind, Changes};
 use crate::tree::{self, Kind};
 use crate::walk::Tree;
 use crate::workers;
@@ -46,6 +48,40 @@ pub(crate) fn observe(
         Some(error) => Err(error),
         None => Ok((tree, facts.into_inner().unwrap_or_else(PoisonError::into_inner))),
     }
+}
+
+/// Reads every file of a tree once more and says which have not the content that was
+/// copied. Where nothing else tells: a change that was taken back in between is not
+/// seen.
+pub(crate) fn reread(
+    threads: usize,
+    root: &OwnedFd,
+    tree: &Tree,
+    hashes: &[Option<Digest>],
+    progress: &dyn Progress,
+) -> Result<Changes, CaptureError> {
+    let tasks: Vec<usize> = (0..tree.branches.len()).collect();
+    let changes = Mutex::new(Changes::default());
+    let stopped = AtomicBool::new(false);
+    workers::run(threads, tasks, |number, _| {
+        let branch = &tree.branches[number];
+        let Ok(dir) = tree::open_below(root, branch.path.components()) else { return };
+        for (number, node) in (branch.first..).zip(&branch.nodes) {
+            if !progress.keep_going() {
+                return stopped.store(true, Ordering::Relaxed);
+            }
+            let (Kind::File, Some(copied)) = (node.stat.kind, hashes[number]) else { continue };
+            let now = tree::open_file(&dir, branch.name(node))
+                .and_then(|file| hash::of_file(&file, node.stat.size, threads));
+            if now.ok() != Some(copied) {
+                let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+                changes.add(branch.child(node), ChangeKind::Changed);
+            }
+        }
+    });
+    let mut changes = changes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    changes.first.sort();
+    if stopped.into_inner() { Err(CaptureError::Stopped) } else { Ok(changes) }
 }
 
 fn read_part(

@@ -36,13 +36,23 @@ pub(crate) struct Plan {
     pub(crate) facts: Facts,
     /// Which names are as they were; empty if none is known to be.
     unchanged: Vec<bool>,
+    /// What the parent has of files that look as they were, where a look is not
+    /// believed: their content says whether they are.
+    doubted: BTreeMap<usize, Doubted>,
+}
+
+/// A file of the parent's, to be compared with the one that looks like it.
+#[derive(Debug, Clone)]
+pub(crate) struct Doubted {
+    pub(crate) hash: Digest,
+    pub(crate) xattrs: Vec<Xattr>,
 }
 
 impl Plan {
     /// A plan to read everything.
     pub(crate) fn everything(tree: &Tree) -> Self {
         let facts = Facts { hashes: vec![None; tree.nodes], ..Facts::default() };
-        Plan { facts, unchanged: Vec::new() }
+        Plan { facts, unchanged: Vec::new(), doubted: BTreeMap::new() }
     }
 
     /// Is this name as it was in the parent?
@@ -50,10 +60,20 @@ impl Plan {
         self.unchanged.get(number).copied().unwrap_or(false)
     }
 
+    /// The parent's file that this one looks like, if a look is not enough.
+    pub(crate) fn doubted(&self, number: usize) -> Option<&Doubted> {
+        self.doubted.get(&number)
+    }
+
     /// Goes through tree and manifest side by side, both being sorted. Answers
     /// also with what the manifest turned out to be: a plan made from another
-    /// one than expected is worth nothing.
-    pub(crate) fn make(tree: &Tree, manifest: impl Read) -> Result<(Self, Summary), ManifestError> {
+    /// one than expected is worth nothing. What looks as it was is so only if looks
+    /// are `believed`.
+    pub(crate) fn make(
+        tree: &Tree,
+        manifest: impl Read,
+        believed: bool,
+    ) -> Result<(Self, Summary), ManifestError> {
         let mut plan = Self::everything(tree);
         plan.unchanged = vec![false; tree.nodes];
         let mut reader = ManifestReader::open(manifest)?;
@@ -62,7 +82,7 @@ impl Plan {
             && entry.path.is_root()
             && is_as_it_was(&tree.root, entry, *hints)
         {
-            plan.keep(0, entry);
+            plan.keep(0, entry, believed);
         }
         let mut path = Vec::new();
         tree.in_order(|branch, node, number| {
@@ -81,14 +101,21 @@ impl Plan {
                 && entry.path.as_bytes() == path
                 && is_as_it_was(&node.stat, entry, *hints)
             {
-                plan.keep(number, entry);
+                plan.keep(number, entry, believed);
             }
             Ok(())
         })?;
         Ok((plan, reader.finish()?))
     }
 
-    fn keep(&mut self, number: usize, entry: &Entry) {
+    fn keep(&mut self, number: usize, entry: &Entry, believed: bool) {
+        if !believed {
+            if let EntryKind::File { hash, .. } = &entry.kind {
+                let doubted = Doubted { hash: *hash, xattrs: entry.xattrs.clone() };
+                self.doubted.insert(number, doubted);
+            }
+            return;
+        }
         self.unchanged[number] = true;
         match &entry.kind {
             EntryKind::File { hash, .. } => self.facts.hashes[number] = Some(*hash),

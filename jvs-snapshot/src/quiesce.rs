@@ -4,7 +4,8 @@
 //! A file's change time is set by the kernel and cannot be set back, so a write
 //! between the two looks shows, unless it falls into the same tick of the clock
 //! as the change before it. Files changed that recently are looked at again after
-//! the tick (`settled`), so that the first look proves something.
+//! the tick (`settled`), so that the first look proves something. Writes that change
+//! no time when they are made are forced out between the looks (`written_out`).
 //!
 //! On JuiceFS the clone itself can be the second look: `engine/juicefs/inspect.rs`
 //! says when. The first look is kept either way.

@@ -158,6 +158,7 @@ impl<'r> Restore<'r> {
             consistency: Consistency::Quiesced,
             full: true,
             only: chosen.cloned(),
+            published: true,
             ..Options::default()
         };
         let from = self.store.absolute(&layout::snapshot_payload(&source.dir()));

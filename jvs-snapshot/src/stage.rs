@@ -2,7 +2,7 @@
 //! quiet, compared with the original, on the disk.
 //!
 //! ```text
-//! walk → plan → clone (→ hash) (→ prove quiet) → manifest → sync
+//! walk → write out → plan → clone (→ hash) (→ prove quiet) → manifest → sync
 //! ```
 //!
 //! That nobody wrote is proven by a second look at the original, unless the engine
@@ -16,24 +16,26 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use jvs_repo::clock::Clock;
+use jvs_repo::clock::{BootId, Clock};
 use jvs_repo::config::{Consistency, Engine as Policy};
 
 pub use crate::capture_error::CaptureError;
 use crate::chosen::Chosen;
 use crate::engine::{self, Built, EngineName, PAYLOAD, Work};
 use crate::fidelity::{self, Degraded};
+use crate::ground::Ground;
 use crate::hash::Digest;
 use crate::manifest::{
     Entry, EntryKind, Hints, ManifestWriter, Summary, Timestamp, Totals, TreePath,
 };
-use crate::observe::observe;
+use crate::observe::{observe, reread};
 use crate::plan::{Facts, Groups, Moment, Plan};
 use crate::progress::{Phase, Phases, Progress};
 use crate::quiesce::{self, ChangeKind, Changes, Evidence, settled};
 use crate::tree::{self, Kind, Stat, Stream};
 use crate::walk::{Memory, Tree};
 use crate::workers;
+use crate::written_out::{Doubt, WriteOut};
 
 /// The file of a snapshot that says what is in its payload.
 pub const MANIFEST: &str = "manifest";
@@ -61,6 +63,9 @@ pub struct Options {
     pub full: bool,
     /// Only those paths, and the directories above them.
     pub only: Option<Chosen>,
+    /// The source is a snapshot's own tree: nobody writes there, so nothing that was
+    /// written has to be brought to light.
+    pub published: bool,
     /// Instead of as many as there are processors.
     pub threads: Option<usize>,
     /// Instead of `juicefs` on the search path.
@@ -74,6 +79,7 @@ impl Default for Options {
             consistency: Consistency::Quiesced,
             full: false,
             only: None,
+            published: false,
             threads: None,
             juicefs_program: None,
         }
@@ -87,6 +93,8 @@ pub struct Parent {
     pub directory: PathBuf,
     /// What its manifest must hash to, by its descriptor.
     pub manifest_hash: Digest,
+    /// In which boot its change times were seen, if that is known.
+    pub boot_id: Option<BootId>,
 }
 
 /// What was captured.
@@ -106,6 +114,10 @@ pub struct Captured {
     pub evidence: Evidence,
     /// What changed meanwhile, if best effort allowed it: the label's text.
     pub risk: Option<Changes>,
+    /// Why something that was written may not be in it, if best effort allowed it.
+    pub doubt: Option<String>,
+    /// In which boot its change times were seen.
+    pub boot_id: BootId,
     /// Files that are as in the parent and were not read.
     pub reused: u64,
     /// Why the parent was of no use, if it was not.
@@ -151,6 +163,8 @@ struct Capture<'c> {
     clock: &'c dyn Clock,
     progress: &'c dyn Progress,
     threads: usize,
+    ground: Ground,
+    boot_id: BootId,
 }
 
 impl<'c> Capture<'c> {
@@ -165,7 +179,8 @@ impl<'c> Capture<'c> {
         let remote = tree::is_remote(&source) || tree::is_remote(&staging);
         let enough = if remote { REMOTE_THREADS } else { 1 };
         let threads = options.threads.unwrap_or_else(|| workers::processors().max(enough));
-        Capture { source, staging, parent, options, clock, progress, threads }
+        let (ground, boot_id) = (Ground::of(&source), clock.boot_id());
+        Capture { source, staging, parent, options, clock, progress, threads, ground, boot_id }
     }
 
     fn attempt(&self, attempt: u32) -> Result<Captured, CaptureError> {
@@ -183,11 +198,13 @@ impl<'c> Capture<'c> {
         let begun = tree::stat_open(&manifest).map_err(&created)?;
         // What another host wrote a moment ago made the first attempt fail; the
         // second must not begin with the same memories.
+        let write_out = self.write_out();
+        write_out.begin();
         let memory = if attempt == 1 { Memory::WillDo } else { Memory::IsNotAsked };
         let before =
             Tree::read_with(self.threads, &self.source, self.options.only.as_ref(), memory)?;
         let moment = self.settle(&manifest, &before, begun).map_err(&created)?;
-        let hides_nothing = engine.hides_nothing();
+        let mut doubt = self.allowed(write_out.force(&before)?)?;
 
         phases.begin(Phase::Plan);
         let (plan, parent_ignored) = self.plan(&before);
@@ -213,7 +230,7 @@ impl<'c> Capture<'c> {
             parent: parent.as_ref(),
             timeless_xattrs: tree::has_timeless_xattrs(&self.source)
                 .map_err(CaptureError::whole("read"))?,
-            hides_nothing,
+            hides_nothing: doubt.is_none(),
             progress,
             phases: &phases,
         };
@@ -221,7 +238,12 @@ impl<'c> Capture<'c> {
         let mut changes = Changes::default();
         if !built.proves_quiet {
             phases.begin(Phase::Prove);
+            doubt = self.allowed(write_out.force_again(&before)?)?.or(doubt);
             changes = quiesce::compare(self.threads, &self.source, &before)?;
+            if changes.is_quiet() && !self.ground.notes_stores() {
+                let hashes = &built.facts.hashes;
+                changes = reread(self.threads, &self.source, &before, hashes, progress)?;
+            }
         }
         if let Some(path) = built.facts.surplus.as_ref().filter(|_| changes.is_quiet()) {
             // It came after the first look and went before the second.
@@ -263,21 +285,44 @@ impl<'c> Capture<'c> {
             degraded,
             evidence,
             risk: (!quiet).then_some(changes),
+            doubt,
+            boot_id: self.boot_id.clone(),
             reused,
             parent_ignored,
             phases: phases.end(),
         })
     }
 
+    fn write_out(&self) -> WriteOut<'_> {
+        let Capture { source, ground, threads, clock, progress, options, .. } = self;
+        let (threads, nobody_writes) = (*threads, options.published);
+        WriteOut { source, ground, nobody_writes, threads, clock: *clock, progress: *progress }
+    }
+
+    /// What is not certain may be captured with a label, and not otherwise.
+    fn allowed(&self, doubt: Option<Doubt>) -> Result<Option<Doubt>, CaptureError> {
+        match (doubt, self.options.consistency) {
+            (Some(why), Consistency::Quiesced) => Err(CaptureError::NotWrittenOut(why)),
+            (doubt, _) => Ok(doubt),
+        }
+    }
+
     /// JuiceFS gives up a clone whose files change all the time, and says no more
-    /// than that it failed: if files did change, that is what has to be said.
+    /// than that it failed; and what is taken away or cut short while it is read fails
+    /// in many ways. If files did change, that is what has to be said.
     fn blame<T>(&self, error: CaptureError, before: &Tree) -> Result<T, CaptureError> {
-        let CaptureError::CloneFailed(errno) = &error else { return Err(error) };
+        let (CaptureError::CloneFailed(errno) | CaptureError::Io { source: errno, .. }) = &error
+        else {
+            return Err(error);
+        };
         if fidelity::is_full(errno) {
             return Err(error);
         }
-        let changes = quiesce::compare(self.threads, &self.source, before)?;
-        Err(if changes.is_quiet() { error } else { CaptureError::Changed(changes) })
+        match quiesce::compare(self.threads, &self.source, before) {
+            Ok(changes) if !changes.is_quiet() => Err(CaptureError::Changed(changes)),
+            // Nobody wrote, or nobody can tell: the failure itself says most.
+            _ => Err(error),
+        }
     }
 
     /// Waits until the filesystem's clock has moved past the newest change, so
@@ -315,11 +360,12 @@ impl<'c> Capture<'c> {
         let Some(parent) = self.parent.filter(|_| !self.options.full) else {
             return (Plan::everything(before), None);
         };
+        let believed = self.ground.believes(parent.boot_id.as_ref(), &self.boot_id);
         let made = tree::open_root(&parent.directory)
             .and_then(|dir| tree::open_file(&dir, MANIFEST.as_bytes()))
             .map_err(|error| error.to_string())
             .and_then(|file| {
-                Plan::make(before, Stream::new(file)).map_err(|error| error.to_string())
+                Plan::make(before, Stream::new(file), believed).map_err(|error| error.to_string())
             });
         match made {
             Ok((plan, summary)) if summary.manifest_hash == parent.manifest_hash => (plan, None),

@@ -191,6 +191,7 @@ fn capture_under(
         draft.bound().parent.and_then(|id| at.catalog().open(id).ok()).map(|ready| Parent {
             directory: store.absolute(&ready.dir()),
             manifest_hash: ready.descriptor().manifest_hash,
+            boot_id: ready.descriptor().boot_id.clone(),
         });
     let work = |progress: &dyn Progress| {
         let options = &request.options;
@@ -367,6 +368,14 @@ fn content(captured: &Captured, consistency: Consistency) -> Content {
         1 => "1 path changed while it was captured".to_owned(),
         many => format!("{many} paths changed while they were captured"),
     });
+    let doubt = captured
+        .doubt
+        .as_ref()
+        .map(|why| format!("what was written a moment before may be missing: {why}"));
+    let risk = match (risk, doubt) {
+        (Some(risk), Some(doubt)) => Some(format!("{risk}; {doubt}")),
+        (risk, doubt) => risk.or(doubt),
+    };
     // Nothing was seen to change, but nobody was kept from it either.
     let unproven = consistency == Consistency::BestEffort && risk.is_none();
     Content {
@@ -377,12 +386,13 @@ fn content(captured: &Captured, consistency: Consistency) -> Content {
         engine: captured.engine.as_str().to_owned(),
         degraded: degraded.collect(),
         quiescence: Quiescence {
-            proven: captured.risk.is_none(),
+            proven: captured.risk.is_none() && captured.doubt.is_none(),
             digest: captured.evidence.digest,
             compared: captured.evidence.entries,
             attempts: captured.evidence.attempts,
             changed,
         },
+        boot_id: Some(captured.boot_id.clone()),
         risk: risk.or_else(|| unproven.then(|| "best effort: writers were not kept out".into())),
     }
 }

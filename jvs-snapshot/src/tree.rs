@@ -343,6 +343,13 @@ pub fn read_at(file: impl AsFd, into: &mut [u8], offset: u64) -> io::Result<usiz
     Ok(done)
 }
 
+/// From now on, what is read from an open file comes from its filesystem, not from
+/// the kernel's memory of it.
+pub fn bypass_memory(file: impl AsFd) -> io::Result<()> {
+    let flags = fs::fcntl_getfl(&file)?;
+    Ok(fs::fcntl_setfl(file, flags | OFlags::DIRECT)?)
+}
+
 /// Writes all of `bytes` at `offset`.
 pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
@@ -618,6 +625,14 @@ pub fn open_control(mount_point: &Path, name: &str) -> io::Result<OwnedFd> {
     let dir = open_root(mount_point)?;
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(fs::openat(dir, name, flags, Mode::empty())?)
+}
+
+/// Whether the files are nowhere but in memory: tmpfs, ramfs, huge pages.
+pub fn is_in_memory(at: impl AsFd) -> bool {
+    const TMPFS: u32 = 0x0102_1994;
+    const RAMFS: u32 = 0x8584_58f6;
+    const HUGETLBFS: u32 = 0x9584_58f6;
+    fs::fstatfs(at).is_ok_and(|answer| [TMPFS, RAMFS, HUGETLBFS].contains(&(answer.f_type as u32)))
 }
 
 /// Whether the files are somewhere else, so that waiting for answers costs more

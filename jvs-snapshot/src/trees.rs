@@ -8,10 +8,11 @@ use std::os::fd::OwnedFd;
 use jvs_repo::store::{PosixStore, RepoPath};
 
 use crate::chosen::Chosen;
-use crate::compare::Difference;
+use crate::compare::{Difference, Trust};
 use crate::diff;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
+use crate::mutation::capturing::Rule;
 use crate::progress::Silent;
 use crate::ready::Ready;
 use crate::tree::{self, Kind};
@@ -91,11 +92,13 @@ impl Trees for PosixStore {
         snapshots: &[Ready],
     ) -> Result<Vec<TreePath>, SnapshotError> {
         let root = self.absolute(tree);
+        // What is removed because of this answer is read.
+        let trust = if Rule::RemovedByContent.holds() { Trust::Nothing } else { Trust::Hints };
         let mut strays: Option<BTreeSet<TreePath>> = None;
         for snapshot in snapshots {
             let differences = match chosen {
-                Some(chosen) => diff::since_of(self, snapshot, &root, chosen, &Silent)?,
-                None => diff::since(self, snapshot, &root, &Silent)?,
+                Some(chosen) => diff::since_of(self, snapshot, &root, chosen, trust, &Silent)?,
+                None => diff::since(self, snapshot, &root, trust, &Silent)?,
             };
             let only_here: BTreeSet<TreePath> = differences
                 .into_iter()

@@ -160,6 +160,7 @@ fn snapshot(store: &PosixStore, bound: &Bound) -> Outcome<()> {
             changed: Vec::new(),
             digest: Digest::of(b"quiet"),
         },
+        boot_id: None,
         risk: None,
     };
     let (bytes, checksum) = Descriptor::new(bound, &about, &content).seal();

@@ -19,9 +19,9 @@ use crate::capture_error::CaptureError;
 use crate::fidelity::{
     Copied, Degraded, Dressed, LossKind, Named, Open, differences, dress, same_substance,
 };
-use crate::hash::Digest;
+use crate::hash::{self, Digest};
 use crate::manifest::{TreePath, Xattr};
-use crate::plan::Facts;
+use crate::plan::{Doubted, Facts};
 use crate::tree::{self, Kind};
 use crate::walk::{Branch, Failures, Node, WalkError};
 use crate::workers;
@@ -295,6 +295,23 @@ impl<'w, C: Content> Maker<'w, C> {
         !self.work.timeless_xattrs || tree::xattrs(source, name).is_ok_and(|now| now == before)
     }
 
+    /// The parent's file that this one looks like, if it has that content too. Read
+    /// for its hash alone: a second copy of what did not change would take its room
+    /// in every snapshot after a boot.
+    fn is_as_doubted(
+        &self,
+        source: &OwnedFd,
+        node: &Node,
+        name: &[u8],
+        number: usize,
+    ) -> Option<&'w Doubted> {
+        let doubted = self.work.plan.doubted(number)?;
+        let file = tree::open_file(source, name).ok()?;
+        let same = hash::of_file(&file, node.stat.size, self.work.threads).ok()? == doubted.hash
+            && tree::xattrs_open(&file).ok()? == doubted.xattrs;
+        same.then_some(doubted)
+    }
+
     /// Something of the source could not be opened. That it is gone or became
     /// something else is a change, and the proof of quiet will say so.
     fn miss(&self, number: usize, path: &TreePath, error: io::Error) {
@@ -357,13 +374,21 @@ impl<'w, C: Content> Maker<'w, C> {
         match node.stat.kind {
             Kind::Directory => Ok(()),
             Kind::File => {
-                if let Some(parent) = parent
-                    && self.work.plan.unchanged(number)
-                    && self.has_the_parent_s_xattrs(source, name, number)
-                    && self.share(parent, target, name, node).map_err(failed("link"))?
-                {
-                    self.work.progress.advance(1, node.stat.size);
-                    return Ok(());
+                if let Some(parent) = parent {
+                    let known = self.work.plan.unchanged(number)
+                        && self.has_the_parent_s_xattrs(source, name, number);
+                    let same =
+                        if known { None } else { self.is_as_doubted(source, node, name, number) };
+                    if (known || same.is_some())
+                        && self.share(parent, target, name, node).map_err(failed("link"))?
+                    {
+                        if let Some(same) = same {
+                            self.learn_hash(number, same.hash);
+                            self.learn_xattrs(number, same.xattrs.clone());
+                        }
+                        self.work.progress.advance(1, node.stat.size);
+                        return Ok(());
+                    }
                 }
                 self.make_file(source, target, branch, node, number)
             }

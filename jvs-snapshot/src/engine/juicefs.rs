@@ -9,8 +9,9 @@
 //!
 //! A clone also shows whether the tree was quiet: see [`inspect`]. What a program
 //! on this host has written and not flushed is in no metadata, so neither a clone
-//! nor a look at the original tells of it. A clone is believed only if the mount
-//! said, after the walk and before the clone, that it had nothing of the kind.
+//! nor a look at the original tells of it. So the mount is made to hand it in after
+//! the walk and before the clone (`written_out`), and a clone is believed only if
+//! that worked.
 
 mod control;
 mod inspect;
@@ -26,7 +27,6 @@ use super::{Built, Engine, EngineName, PAYLOAD, Work};
 use crate::capture_error::CaptureError;
 use crate::chosen::{Chosen, Lies};
 use crate::manifest::TreePath;
-use crate::mount_counters::{self, BUFFERED_BYTES};
 use crate::progress::Phase;
 use crate::tree::{self, Kind};
 
@@ -54,10 +54,41 @@ impl Mount {
     }
 }
 
+/// Whether an open directory is on JuiceFS; if so, where the root of its volume is
+/// mounted, unless that is hidden from this process.
+pub(crate) fn mount_of(root: &OwnedFd) -> Option<Option<PathBuf>> {
+    if !tree::is_remote(root) {
+        return None;
+    }
+    let filesystem = tree::stat_open(root).ok()?.filesystem;
+    let table = tree::mount_table().ok()?;
+    is_juicefs(&table, filesystem).then(|| find(&table, filesystem))
+}
+
+fn device(line: &[u8]) -> Option<&[u8]> {
+    line.split(|&byte| byte == b' ').nth(2)
+}
+
+fn number(filesystem: u64) -> String {
+    format!("{}:{}", filesystem >> 32, filesystem & 0xffff_ffff)
+}
+
+/// Whether the filesystem with this number is JuiceFS, whatever part of it is
+/// mounted.
+fn is_juicefs(table: &[u8], filesystem: u64) -> bool {
+    let number = number(filesystem);
+    table.split(|&byte| byte == b'\n').any(|line| {
+        let mut fields = line.split(|&byte| byte == b' ');
+        device(line) == Some(number.as_bytes())
+            && fields.any(|field| field == b"-")
+            && fields.next() == Some(b"fuse.juicefs")
+    })
+}
+
 /// The point where the root of the JuiceFS volume with this number is mounted. A
 /// bind mount of some directory below it has no control file.
 fn find(table: &[u8], filesystem: u64) -> Option<PathBuf> {
-    let number = format!("{}:{}", filesystem >> 32, filesystem & 0xffff_ffff);
+    let number = number(filesystem);
     table.split(|&byte| byte == b'\n').find_map(|line| {
         let mut fields = line.split(|&byte| byte == b' ');
         let device = fields.nth(2)?;
@@ -76,10 +107,6 @@ pub(super) struct JuiceFs {
 impl Engine for JuiceFs {
     fn name(&self) -> EngineName {
         EngineName::JuiceFs
-    }
-
-    fn hides_nothing(&self) -> bool {
-        mount_counters::read(&self.mount.point, BUFFERED_BYTES) == Some(0)
     }
 
     fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
@@ -225,6 +252,8 @@ mod tests {
             torn line\n";
         assert_eq!(find(table, 44), Some(PathBuf::from("/mnt/a b")));
         assert_eq!(find(table, 254 << 32), None, "another filesystem");
+        assert!(is_juicefs(table, 44) && !is_juicefs(table, 254 << 32));
+        assert!(is_juicefs(b"40 21 0:44 /sub /bind rw - fuse.juicefs JuiceFS:v rw\n", 44));
         assert_eq!(find(b"40 21 0:44 /sub /bind rw - fuse.juicefs JuiceFS:v rw\n", 44), None);
     }
 }

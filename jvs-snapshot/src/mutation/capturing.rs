@@ -6,11 +6,28 @@
 pub enum Rule {
     /// Set-user and set-group bits are kept only for the original's owner and group.
     SetIdForItsOwner,
+    /// What was stored into mapped files is written out before it is copied.
+    WrittenOutFirst,
+    /// What a JuiceFS mount holds is handed in before it is cloned.
+    HandedInFirst,
+    /// Change times on a disk are believed within the boot that recorded them.
+    WithinTheBoot,
+    /// Change times of files in memory are never believed.
+    NeverInMemory,
+    /// What decides about removing files reads them.
+    RemovedByContent,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 1] = [Rule::SetIdForItsOwner];
+    pub const ALL: [Rule; 6] = [
+        Rule::SetIdForItsOwner,
+        Rule::WrittenOutFirst,
+        Rule::HandedInFirst,
+        Rule::WithinTheBoot,
+        Rule::NeverInMemory,
+        Rule::RemovedByContent,
+    ];
 }
 
 jvs_repo::switchable!(Rule);

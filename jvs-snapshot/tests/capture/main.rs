@@ -9,5 +9,7 @@ mod payload;
 mod program;
 mod quiet;
 mod refusals;
+mod remembered;
 mod set_id;
 mod support;
+mod writers;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
-use jvs_repo::clock::SystemClock;
+use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::manifest::{Entry, EntryKind, ManifestReader};
 use jvs_snapshot::progress::{Progress, Silent};
@@ -19,6 +19,7 @@ pub(crate) struct World {
     pub(crate) source: PathBuf,
     snapshots: PathBuf,
     pub(crate) options: Options,
+    pub(crate) clock: Box<dyn Clock>,
     _dirs: Vec<TempDir>,
 }
 
@@ -33,15 +34,21 @@ impl World {
 
     /// The source below one directory, snapshots below another.
     pub(crate) fn at(source: &Path, snapshots: &Path) -> Self {
-        let world = World {
-            source: source.join("source"),
-            snapshots: snapshots.join("snapshots"),
-            options: Options::default(),
-            _dirs: Vec::new(),
-        };
+        let world = Self::found(source, snapshots);
         std::fs::create_dir(&world.source).expect("the source");
         std::fs::create_dir(&world.snapshots).expect("the snapshots");
         world
+    }
+
+    /// As [`World::at`], of what is there already.
+    pub(crate) fn found(source: &Path, snapshots: &Path) -> Self {
+        World {
+            source: source.join("source"),
+            snapshots: snapshots.join("snapshots"),
+            options: Options::default(),
+            clock: Box::new(SystemClock),
+            _dirs: Vec::new(),
+        }
     }
 
     pub(crate) fn path(&self, name: impl AsRef<OsStr>) -> PathBuf {
@@ -75,9 +82,10 @@ impl World {
         let parent = parent.map(|(name, captured)| Parent {
             directory: self.snapshot(name),
             manifest_hash: captured.manifest_hash,
+            boot_id: Some(captured.boot_id.clone()),
         });
         let answer =
-            capture(&self.source, &staging, parent.as_ref(), &self.options, &SystemClock, progress);
+            capture(&self.source, &staging, parent.as_ref(), &self.options, &*self.clock, progress);
         if answer.is_err() {
             let left = std::fs::read_dir(&staging).expect("the staging directory").count();
             assert_eq!(left, 0, "a failed capture leaves nothing");
@@ -127,6 +135,24 @@ impl World {
         let bytes = std::fs::read(self.snapshot(name).join("manifest")).expect("the manifest");
         let reader = ManifestReader::open(&bytes[..]).expect("a manifest");
         reader.map(|entry| entry.expect("an entry")).collect()
+    }
+}
+
+/// The host's clocks after it was started again.
+pub(crate) struct Rebooted(pub(crate) &'static str);
+
+impl Clock for Rebooted {
+    fn now(&self) -> Reading {
+        SystemClock.now()
+    }
+    fn boot_id(&self) -> BootId {
+        BootId(self.0.to_owned())
+    }
+    fn discipline(&self) -> Discipline {
+        SystemClock.discipline()
+    }
+    fn sleep_ms(&self, ms: u64) {
+        SystemClock.sleep_ms(ms);
     }
 }
 

@@ -280,6 +280,7 @@ pub(crate) fn fill(store: &SimStore, draft: &Draft<'_>, text: &str) -> io::Resul
             attempts: 1,
             changed: Vec::new(),
         },
+        boot_id: None,
         risk: None,
     })
 }

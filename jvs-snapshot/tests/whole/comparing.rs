@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use jvs_snapshot::compare::{Aspect, Difference};
+use jvs_snapshot::compare::{Aspect, Difference, Trust};
 use jvs_snapshot::diff;
 use jvs_snapshot::progress::Silent;
 
@@ -27,7 +27,10 @@ fn changes_of_the_working_files_and_between_snapshots_are_the_same() {
     }
     let mut lease = world.lease();
     let before = world.snapshot(&mut lease);
-    let since = || diff::since(&world.store, &before, &world.file(""), &Silent).expect("compared");
+    let since = || {
+        diff::since(&world.store, &before, &world.file(""), Trust::Hints, &Silent)
+            .expect("compared")
+    };
     assert_eq!(told(&since()), []);
 
     world.write("changed", "one");
@@ -60,6 +63,7 @@ fn a_file_that_was_rewritten_with_the_same_content_is_not_a_change_of_substance(
     world.write("a", "text");
     let before = world.snapshot(&mut world.lease());
     world.write("a", "text");
-    let since = diff::since(&world.store, &before, &world.file(""), &Silent).expect("compared");
+    let since = diff::since(&world.store, &before, &world.file(""), Trust::Hints, &Silent)
+        .expect("compared");
     assert_eq!(told(&since), []);
 }

@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use jvs_kit::live::loopfs::SmallFs;
+use jvs_kit::live::writer::{Way, Writer};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::id::SnapshotId;
@@ -11,6 +13,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::compare::Trust;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::progress::{Progress, Silent};
 use jvs_snapshot::restore::Wish;
@@ -53,7 +56,8 @@ fn a_new_worktree_has_the_files_of_a_snapshot_as_files_of_its_own_and_it_as_its_
     }
     let head = locks.inspect(&name).expect("seen").state.head;
     assert_eq!(head, Some(first.id()));
-    let changes = diff::since(&world.store, &first, &root, &Silent).expect("compared");
+    let changes =
+        diff::since(&world.store, &first, &root, Trust::Hints, &Silent).expect("compared");
     assert!(changes.is_empty(), "{changes:?}");
     assert_eq!(world.names(&layout::staging()), [""; 0]);
     // Its history goes on where the snapshot's ended.
@@ -122,6 +126,27 @@ fn old_files_that_somebody_wrote_to_after_they_were_captured_are_not_thrown_away
     assert_eq!(read(&world.store.absolute(&left.path).join("a.txt")), "unsaved");
     assert_eq!(world.names(&layout::staging()), [""; 0], "where no collection looks");
     assert_eq!(read(&world.file("a.txt")), "old");
+}
+
+/// In memory nothing tells of a store into a mapped file but its content.
+#[test]
+fn old_files_that_were_changed_without_a_trace_are_not_thrown_away() {
+    let Some(small) = SmallFs::tmpfs(64 << 20) else { return };
+    let world = World::below(small.path());
+    world.write("array", "0000");
+    let mut lease = world.lease();
+    let old = world.snapshot(&mut lease);
+    let Some(mut writer) = Writer::open(&world.file("array"), Way::Mapped) else { return };
+    writer.overwrite(b'A');
+    let saved = world.snapshot(&mut lease);
+    writer.overwrite(b'B');
+    let wish = Wish { source: &old, kept: Some(&saved), chosen: None, reason: "a test" };
+    let locks = world.locks("s");
+    let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
+    let left = done.left.expect("kept");
+    assert_eq!(left.why.expect("compared"), [path("array")]);
+    assert_eq!(read(&world.store.absolute(&left.path).join("array")), "BBBB");
+    assert_eq!(read(&world.file("array")), "0000");
 }
 
 #[test]

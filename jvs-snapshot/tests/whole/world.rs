@@ -30,8 +30,16 @@ impl World {
         World::with(Isolation::Exclusive)
     }
 
+    /// As [`World::new`], in some place.
+    pub(crate) fn below(place: &Path) -> Self {
+        World::in_dir(tempfile::tempdir_in(place).expect("a directory"), Isolation::Exclusive)
+    }
+
     pub(crate) fn with(isolation: Isolation) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
+        World::in_dir(tempfile::tempdir().expect("a directory"), isolation)
+    }
+
+    fn in_dir(dir: tempfile::TempDir, isolation: Isolation) -> Self {
         let store = PosixStore::open(dir.path()).expect("open");
         store.make_dir(&layout::control_dir()).expect("control directory");
         for part in layout::skeleton() {

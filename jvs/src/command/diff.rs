@@ -22,7 +22,9 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
         Some(after) => diff::between(store, &before, after)?,
         None => {
             let bar = Bar::new(context, "comparing");
-            diff::since(store, &before, &here.repo.payload(&here.worktree)?, &bar)?
+            let payload = here.repo.payload(&here.worktree)?;
+            let trust = diff::trust(&before, &payload, &context.clock().boot_id());
+            diff::since(store, &before, &payload, trust, &bar)?
         }
     };
     differences.retain(Difference::is_of_substance);

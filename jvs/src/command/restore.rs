@@ -11,6 +11,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::compare::Trust;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::restore::{Restore, Wish, check_paths, check_worktree};
 use jvs_snapshot::stage::Options;
@@ -219,9 +220,11 @@ impl Work<'_> {
         {
             let head = catalog.open(head)?;
             let bar = Bar::new(context, "comparing");
+            // What is in the head may be replaced: that is read, not guessed.
+            let trust = Trust::Nothing;
             let changed = match &chosen {
-                Some(chosen) => diff::since_of(store, &head, &root, chosen, &bar)?,
-                None => diff::since(store, &head, &root, &bar)?,
+                Some(chosen) => diff::since_of(store, &head, &root, chosen, trust, &bar)?,
+                None => diff::since(store, &head, &root, trust, &bar)?,
             };
             if changed.is_empty() {
                 return Ok((Some(head), false));

@@ -36,7 +36,8 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let changes = match &head {
         Some(head) => {
             let bar = Bar::new(context, "comparing");
-            let mut changes = diff::since(store, head, &payload, &bar)?;
+            let trust = diff::trust(head, &payload, &context.clock().boot_id());
+            let mut changes = diff::since(store, head, &payload, trust, &bar)?;
             changes.retain(Difference::is_of_substance);
             Some(changes)
         }

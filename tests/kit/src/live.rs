@@ -26,3 +26,4 @@ pub mod mount;
 pub mod process;
 pub mod redis;
 pub mod terminal;
+pub mod writer;

@@ -320,6 +320,12 @@ fn read_part(
         if !maker.has_read(number) {
             match read_one(work, &target, maker, branch, node, number) {
                 Err(error) if gone(&error) => continue,
+                // Made by hand from an original that became shorter meanwhile: a
+                // change, which the second look will see.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                    maker.lose(number);
+                    continue;
+                }
                 read => read.map_err(failed)?,
             }
         }

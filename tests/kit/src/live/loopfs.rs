@@ -107,6 +107,22 @@ impl SmallFs {
         })
     }
 
+    /// What a power cut at this moment leaves: another filesystem made of the image
+    /// as it is now, which is not unmounted first.
+    #[track_caller]
+    pub fn after_a_power_cut(&self) -> Self {
+        let dir = directory();
+        let image = dir.path().join("image");
+        let mut copy = admin("cp");
+        copy.arg("--sparse=always").arg(self._dir.path().join("image")).arg(&image);
+        run(copy, DEADLINE).ok();
+        Self::mounted(dir, |point| {
+            let mut mount = admin("mount");
+            mount.args(["-o", "loop"]).arg(&image).arg(point);
+            mount
+        })
+    }
+
     /// Where it is mounted.
     pub fn path(&self) -> &Path {
         self.point.path()

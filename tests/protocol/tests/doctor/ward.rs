@@ -374,6 +374,7 @@ pub(crate) fn stage<'r>(
             attempts: 1,
             changed: Vec::new(),
         },
+        boot_id: None,
         risk: None,
     };
     let about = About {

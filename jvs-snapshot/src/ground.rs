@@ -1,0 +1,79 @@
+//! What files stand on, as far as it matters for what may be believed of them.
+//!
+//! A snapshot remembers of every file its inode and change time, so that the next
+//! one, `diff` and `status` need not read what did not change. That is a hint and no
+//! proof: a change time tells of every change only where somebody keeps it.
+
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+use jvs_repo::clock::BootId;
+
+use crate::engine::juicefs_mount;
+use crate::mutation::capturing::Rule;
+use crate::tree;
+
+/// Where the files of a tree are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ground {
+    /// On a disk of this host. A database that writes in place syncs its data and
+    /// not its times, so a power cut may take the time of a change and leave the
+    /// change.
+    Disk,
+    /// Nowhere else than in memory. Nothing is ever written back there, so the
+    /// kernel has no reason to notice who stores into a file that is mapped.
+    Memory,
+    /// On JuiceFS: content and change time are one transaction of its metadata.
+    /// Where its root is mounted, if that is to be seen.
+    JuiceFs(Option<PathBuf>),
+    /// On another host, in other ways.
+    Remote,
+}
+
+impl Ground {
+    pub(crate) fn of(root: &OwnedFd) -> Self {
+        if let Some(point) = juicefs_mount(root) {
+            return Ground::JuiceFs(point);
+        }
+        match tree::is_remote(root) {
+            true => Ground::Remote,
+            false if tree::is_in_memory(root) => Ground::Memory,
+            false => Ground::Disk,
+        }
+    }
+
+    /// Whether a store into a mapped file ever shows in its change time.
+    pub(crate) fn notes_stores(&self) -> bool {
+        *self != Ground::Memory || !Rule::NeverInMemory.holds()
+    }
+
+    /// Whether change times that were remembered in the boot `then` still tell of
+    /// every change in the boot `now`.
+    pub(crate) fn believes(&self, then: Option<&BootId>, now: &BootId) -> bool {
+        let same_boot = then.is_some_and(|then| then == now && !now.0.is_empty());
+        match self {
+            Ground::JuiceFs(_) => true,
+            _ if !self.notes_stores() => false,
+            _ => same_boot || !Rule::WithinTheBoot.holds(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_remembered_counts_within_its_boot_and_where_times_are_kept() {
+        let (a, b) = (BootId("a".into()), BootId("b".into()));
+        let nothing = BootId(String::new());
+        for ground in [Ground::Disk, Ground::Remote] {
+            assert!(ground.believes(Some(&a), &a));
+            assert!(!ground.believes(Some(&a), &b), "another boot");
+            assert!(!ground.believes(None, &a), "nobody knows which boot");
+            assert!(!ground.believes(Some(&nothing), &nothing), "two that are unknown");
+        }
+        assert!(!Ground::Memory.believes(Some(&a), &a));
+        assert!(Ground::JuiceFs(None).believes(None, &a), "kept with the content");
+    }
+}

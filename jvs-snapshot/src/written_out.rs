@@ -1,0 +1,199 @@
+//! That what programs have written is where a look at the files sees it.
+//!
+//! A look compares change times, and a change time is set when a change reaches the
+//! filesystem. Two kinds of changes have not reached it when the program that made
+//! them has long gone on:
+//!
+//! - *Stores into a mapped file.* The kernel sets the time at the first store into a
+//!   page and at no other, until it has written the page back: from then on the next
+//!   store is a first one again. `syncfs` writes all of them back.
+//! - *What a JuiceFS mount has not handed in.* It keeps what was written for a second
+//!   or so, and until then neither the metadata nor a clone knows of it.
+//!
+//! So both are forced, once, after the first look and before the first byte is
+//! copied. Let e be the end of that. On a disk, whatever is stored after e changes a
+//! time, which the second look sees: the files were the same from e on, and what was
+//! copied is the tree as it was at e. On JuiceFS whatever had not been handed in when
+//! this began, at s, was handed in by e and then changed a time after the first look:
+//! if the clone, or the second look, has all the times of the first, there was
+//! nothing of the kind, and the clone is the tree as it was at s. The same is done
+//! before a second look there, for what was written while files were copied.
+//!
+//! By induction it holds for what the next snapshot believes: a file whose change
+//! time is that of the last snapshot was not stored into since that one's e.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jvs_kernel::lease;
+use jvs_repo::clock::Clock;
+
+use crate::capture_error::CaptureError;
+use crate::fidelity::is_full;
+use crate::ground::Ground;
+use crate::mount_counters::{self, BUFFERED_BYTES};
+use crate::mutation::capturing::Rule;
+use crate::progress::Progress;
+use crate::tree::{self, Kind};
+use crate::walk::{Branch, Tree};
+use crate::workers;
+
+/// How long a mount may take to hand in what it holds, where it cannot be made to.
+const PATIENCE_MS: u64 = 5_000;
+/// Between two looks at its counter.
+const PAUSE_MS: u64 = 50;
+/// Files of one directory that are asked about by one task.
+const CHUNK: usize = 64;
+
+/// A tree whose writers' work is to be seen.
+pub(crate) struct WriteOut<'w> {
+    pub(crate) source: &'w OwnedFd,
+    pub(crate) ground: &'w Ground,
+    /// A snapshot's own tree.
+    pub(crate) nobody_writes: bool,
+    pub(crate) threads: usize,
+    pub(crate) clock: &'w dyn Clock,
+    pub(crate) progress: &'w dyn Progress,
+}
+
+/// Why it is not certain that everything that was written is seen.
+pub(crate) type Doubt = String;
+
+impl WriteOut<'_> {
+    /// Before the first look: nothing is proven by it, but what was written a moment
+    /// ago does not cost a second attempt.
+    pub(crate) fn begin(&self) {
+        if matches!(self.ground, Ground::JuiceFs(_) | Ground::Remote) && !self.nobody_writes {
+            let _ = tree::sync_filesystem(self.source);
+        }
+    }
+
+    /// Forces what was written to where looks see it. `before` is the first look.
+    pub(crate) fn force(&self, before: &Tree) -> Result<Option<Doubt>, CaptureError> {
+        // In memory there is nowhere to write to: contents are compared instead.
+        if self.nobody_writes || *self.ground == Ground::Memory || !Rule::WrittenOutFirst.holds() {
+            return Ok(None);
+        }
+        match tree::sync_filesystem(self.source) {
+            Ok(()) => {}
+            Err(error) if is_full(&error) => {
+                return Err(CaptureError::whole("write out what was written to")(error));
+            }
+            Err(error) => return Ok(Some(format!("syncfs failed: {error}"))),
+        }
+        let Ground::JuiceFs(point) = self.ground else { return Ok(None) };
+        if !Rule::HandedInFirst.holds() || holds_nothing(point.as_deref()) {
+            return Ok(None);
+        }
+        // The counter also has what was read and what is merely kept for later use.
+        let unknown = self.hand_in(before)?;
+        Ok(if unknown == 0 { None } else { self.wait(point.as_deref(), unknown)? })
+    }
+
+    /// As [`WriteOut::force`], before a second look; only where the first store after
+    /// the first look changes no time by itself.
+    pub(crate) fn force_again(&self, before: &Tree) -> Result<Option<Doubt>, CaptureError> {
+        match self.ground {
+            Ground::JuiceFs(_) | Ground::Remote => self.force(before),
+            Ground::Disk | Ground::Memory => Ok(None),
+        }
+    }
+
+    /// Makes the mount hand in what it has of each file that is open for writing:
+    /// closing a file does that, and so does reading from it. Answers with the number
+    /// of files of which nothing is known.
+    fn hand_in(&self, before: &Tree) -> Result<u64, CaptureError> {
+        let mut tasks: Vec<(&Branch, Vec<usize>)> = Vec::new();
+        for branch in &before.branches {
+            let files: Vec<usize> = (0..branch.nodes.len())
+                .filter(|&at| {
+                    let stat = &branch.nodes[at].stat;
+                    // What was written makes a file longer at once.
+                    stat.kind == Kind::File && stat.size > 0
+                })
+                .collect();
+            tasks.extend(files.chunks(CHUNK).map(|part| (branch, part.to_vec())));
+        }
+        let unknown = AtomicU64::new(0);
+        let stopped = Mutex::new(None);
+        workers::run(self.threads, tasks, |(branch, part), _| {
+            if !self.progress.keep_going() {
+                let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+                stopped.get_or_insert(CaptureError::Stopped);
+                return;
+            }
+            // What is gone by now is a change, which the second look will see.
+            let Ok(dir) = tree::open_below(self.source, branch.path.components()) else { return };
+            for at in part {
+                let Ok(file) = tree::open_file(&dir, branch.name(&branch.nodes[at])) else {
+                    continue;
+                };
+                if !is_handed_in(&file) {
+                    unknown.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        match stopped.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error),
+            None => Ok(unknown.into_inner()),
+        }
+    }
+
+    /// Waits until the mount says that it holds nothing, for as long as it may take.
+    fn wait(&self, point: Option<&Path>, unknown: u64) -> Result<Option<Doubt>, CaptureError> {
+        let mut waited = 0;
+        while !holds_nothing(point) {
+            if waited >= PATIENCE_MS {
+                return Ok(Some(format!(
+                    "the JuiceFS mount holds data that was not handed in for {} s, and cannot be \
+                     asked about {unknown} of the files",
+                    PATIENCE_MS / 1000
+                )));
+            }
+            if !self.progress.keep_going() {
+                return Err(CaptureError::Stopped);
+            }
+            self.clock.sleep_ms(PAUSE_MS);
+            waited += PAUSE_MS;
+        }
+        Ok(None)
+    }
+}
+
+/// Whether the mount holds nothing of anybody's. Only zero tells.
+fn holds_nothing(point: Option<&Path>) -> bool {
+    point.is_some_and(|point| mount_counters::read(point, BUFFERED_BYTES) == Some(0))
+}
+
+/// Whether all that was written to a file before is handed in now.
+fn is_handed_in(file: &OwnedFd) -> bool {
+    matches!(lease::is_open_for_writing(file), Ok(false)) || read_through(file).is_ok()
+}
+
+/// Reads a byte from whoever serves the file and not from the kernel's memory.
+fn read_through(file: &OwnedFd) -> io::Result<()> {
+    tree::bypass_memory(file)?;
+    tree::read_at(file, &mut [0], 0).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "plays a mount")]
+    fn a_mount_that_does_not_say_what_it_holds_may_hold_something() {
+        assert!(!holds_nothing(None));
+        let dir = tempfile::tempdir().expect("a directory");
+        assert!(!holds_nothing(Some(dir.path())), "no counters");
+        let say = |text: &str| std::fs::write(dir.path().join(".stats"), text).expect("counters");
+        say("juicefs_used_buffer_size_bytes 65536\n");
+        assert!(!holds_nothing(Some(dir.path())));
+        say("juicefs_used_buffer_size_bytes 0\n");
+        assert!(holds_nothing(Some(dir.path())));
+    }
+}
