@@ -13,6 +13,8 @@ pub enum Rule {
     UnseenIsNotGone,
     /// A repair in the session that holds the lock leaves it holding.
     HoldIsLeft,
+    /// The lives of a worktree that has a record are not over, whatever was buried.
+    RecordedIsNotRemoved,
 }
 
 jvs_repo::switchable!(Rule);

@@ -105,11 +105,17 @@ impl Memory {
             return Err(unanswered(unseen));
         }
         let mut memory = Memory::default();
-        // Lives that ended with the removal of a worktree of that name.
+        // Lives that ended with the removal of a worktree of that name. One that has
+        // a record was not removed: whatever buried its register, its visible
+        // snapshots are all that knows its head. A later life that anything else
+        // remembers counts before them.
         let mut over = 0;
+        let removed = !survey.is_recorded(worktree) || !Rule::RecordedIsNotRemoved.holds();
         for (epoch, state) in survey.buried.get(worktree).into_iter().flatten() {
             memory.counter = memory.counter.max(epoch.counter);
-            over = over.max(epoch.counter);
+            if removed {
+                over = over.max(epoch.counter);
+            }
             memory.token = memory.token.max(state.map_or(0, |state| state.token.0));
         }
         let described = survey.snapshots.values().filter_map(|snap| snap.described());

@@ -56,6 +56,13 @@ impl Snap {
     }
 }
 
+/// What is in the directory of a snapshot.
+struct Parts {
+    ready: bool,
+    staged: bool,
+    payload: bool,
+}
+
 /// Everything that was seen.
 pub(crate) struct Survey<'p, 'r> {
     pub(crate) patient: &'p Patient<'r>,
@@ -145,6 +152,11 @@ impl<'p, 'r> Survey<'p, 'r> {
                 graves.iter().max_by_key(|(epoch, _)| *epoch)?.1.as_ref()
             }
         }
+    }
+
+    /// Does the worktree have a record, readable or not? The first one always is there.
+    pub(crate) fn is_recorded(&self, worktree: &WorktreeName) -> bool {
+        worktree.is_main() || self.worktrees.worktrees.iter().any(|(name, _)| name == worktree)
     }
 
     /// READs a register once more: what was seen may have been overtaken.
@@ -244,6 +256,25 @@ impl<'p, 'r> Survey<'p, 'r> {
                 true
             }
         };
+        // From one listing, not by look-ups: a mount may remember that READY was not
+        // there, and what has no READY may be taken for garbage.
+        let parts = |dir: &RepoPath| match store.list(dir) {
+            Ok(entries) => {
+                let has = |path: RepoPath| entries.iter().any(|e| e.name == path.split().1);
+                Parts {
+                    ready: has(layout::ready(dir)),
+                    staged: has(layout::ready_staged(dir)),
+                    payload: has(layout::snapshot_payload(dir)),
+                }
+            }
+            Err(error) => {
+                let absent = is_absent(&error);
+                if !absent {
+                    unseen.borrow_mut().push(format!("{dir}: {error}"));
+                }
+                Parts { ready: !absent, staged: !absent, payload: !absent }
+            }
+        };
         let describe = |path: RepoPath, id| {
             describe(store, &path, id).map_err(|why| match why {
                 Why::Refused(why) => {
@@ -257,12 +288,9 @@ impl<'p, 'r> Survey<'p, 'r> {
             let Some(name) = name.to_str() else { continue };
             if let Some(id) = layout::id_of_snapshot(name) {
                 let dir = layout::snapshot(id);
-                let snap = Snap {
-                    ready: there(layout::ready(&dir)),
-                    staged: there(layout::ready_staged(&dir)),
-                    payload: there(layout::snapshot_payload(&dir)),
-                    descriptor: describe(layout::descriptor(&dir), id),
-                };
+                let Parts { ready, staged, payload } = parts(&dir);
+                let descriptor = describe(layout::descriptor(&dir), id);
+                let snap = Snap { ready, staged, payload, descriptor };
                 // Collected while it was looked at.
                 if snap.descriptor.is_err() && !there(dir) {
                     continue;

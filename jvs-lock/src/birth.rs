@@ -43,8 +43,8 @@ pub fn install(
     let private = layout::lock_tmp(worktree, &format!("birth-{}", state.op));
     let entry = private.child(&state.to_string()).map_err(io)?;
     let build = || {
-        seams.store.make_dir(&private)?;
-        drop(seams.store.create_new(&entry)?);
+        seams.store.ensure_dir(&private)?;
+        drop(seams.store.create_own(&entry)?);
         seams.store.sync_dir(&private)
     };
     if let Err(error) = build() {

@@ -81,26 +81,29 @@ impl<'r> Queue<'r> {
         let order = self.list()?.last().map_or(1, |last| last.order.saturating_add(1));
         let op = OpNonce::random(self.seams.entropy);
         let me = Waiter::of(session, order, op, self.seams.clock.now().wall);
-        match self.seams.store.create_new(&self.ticket(&me)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                match self.seams.store.make_dir(&self.dir) {
-                    Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                        return Err(error);
-                    }
-                    _ => drop(self.seams.store.create_new(&self.ticket(&me))?),
-                }
-            }
-            Err(error) => return Err(error),
-        }
+        self.put(&self.ticket(&me)).inspect_err(|_| {
+            // Nobody stands behind a ticket whose maker was told that it has none.
+            self.remove(&me);
+        })?;
         Ok(Place::new(self.clone(), me, turn::Here::of(session)))
+    }
+
+    fn put(&self, ticket: &RepoPath) -> io::Result<()> {
+        let store = self.seams.store;
+        match store.create_own(ticket) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                store.ensure_dir(&self.dir)?;
+                store.create_own(ticket).map(drop)
+            }
+            made => made.map(drop),
+        }
     }
 
     /// Takes somebody else's ticket out of the line: one who is gone, or who was
     /// handed the lock.
     pub(crate) fn remove(&self, waiter: &Waiter) {
         // Best effort: a ticket that stays is skipped by everybody.
-        let _ = self.seams.store.unlink(&self.ticket(waiter));
+        let _ = self.seams.store.remove(&self.ticket(waiter));
     }
 
     fn ticket(&self, waiter: &Waiter) -> RepoPath {

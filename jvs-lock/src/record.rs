@@ -8,7 +8,7 @@ use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{Epoch, FencingToken, HolderNonce, OpNonce, Seq, hex};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::store::{Store, StoredFile};
+use jvs_repo::store::{Draft, Store, StoredFile};
 use serde::{Deserialize, Serialize};
 
 use crate::hearsay::{Heard, PATIENCE_MS, READ_MAX, hear};
@@ -354,11 +354,11 @@ impl OwnRecord {
                 }
                 let mark = format!("{}-{}-{}", record.epoch, record.fencing_token, record.lock_id);
                 let tmp = layout::lock_tmp(&record.worktree_id, &mark);
-                let file = store.create_new(&tmp)?;
+                let file = store.create_own(&tmp)?;
                 let put = || {
                     file.write_at(0, &bytes)?;
                     file.sync()?;
-                    store.rename(&tmp, &path)
+                    store.place_over(&Draft::of(&tmp, file.as_ref())?, &path)
                 };
                 put().inspect_err(|_| {
                     let _ = store.unlink(&tmp);

@@ -253,8 +253,8 @@ impl<'r> Register<'r> {
     /// directory under a dot-name, which no READ counts.
     pub fn shake(&self, op: OpNonce) -> io::Result<()> {
         let probe = self.dir.child(&format!(".probe-{op}")).expect("plain");
-        drop(self.store.create_new(&probe)?);
-        self.store.unlink(&probe)
+        drop(self.store.create_own(&probe)?);
+        self.store.remove(&probe)
     }
 
     /// Makes the current state survive a power cut.

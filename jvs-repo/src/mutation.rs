@@ -1,4 +1,5 @@
-//! Rules that can be switched off, one at a time, to show that the tests notice.
+//! Rules that can be switched off, one at a time, to show that the tests notice: how
+//! that is done in every crate, and those of this one.
 
 /// Makes the rules of an enumeration switchable: `holds` on it, and `without` beside
 /// it. In a crate whose `mutations` feature is off every rule holds, and the question
@@ -41,3 +42,22 @@ macro_rules! switchable {
         }
     };
 }
+
+/// A rule of what is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// An error of one's own create says nothing: what is under that name is one's own.
+    OwnNamesAreLookedFor,
+    /// A name is taken only if it is seen to be there.
+    TakenNamesAreSeen,
+    /// What a look-up denies is looked for in its directory's listing.
+    AbsenceIsListed,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: [Rule; 3] =
+        [Rule::OwnNamesAreLookedFor, Rule::TakenNamesAreSeen, Rule::AbsenceIsListed];
+}
+
+switchable!(Rule);

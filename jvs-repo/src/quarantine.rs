@@ -11,11 +11,8 @@ use crate::store::{RepoPath, Store};
 pub fn make(store: &dyn Store, op: OpNonce) -> io::Result<RepoPath> {
     let dir = layout::quarantined(op);
     for part in [layout::quarantine(), dir.clone()] {
-        match store.make_dir(&part) {
-            Ok(()) => store.sync_dir(&part.parent())?,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
+        store.ensure_dir(&part)?;
+        store.sync_dir(&part.parent())?;
     }
     Ok(dir)
 }

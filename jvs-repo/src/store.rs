@@ -5,6 +5,7 @@
 //! a single step for the argument to hold is a single method, and what may be
 //! interrupted in between is two.
 
+mod own;
 mod posix;
 
 use std::ffi::OsString;
@@ -145,6 +146,26 @@ pub trait StoredFile: Send {
     fn sync(&self) -> io::Result<()>;
 }
 
+/// A file under a name that nobody but its writer uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Draft {
+    path: RepoPath,
+    /// Tells it from whatever others may put where it goes.
+    inode: u64,
+}
+
+impl Draft {
+    /// `file`, which was created at `path`.
+    pub fn of(path: &RepoPath, file: &dyn StoredFile) -> io::Result<Self> {
+        Ok(Draft { path: path.clone(), inode: file.inode()? })
+    }
+
+    /// Where it is until it is placed.
+    pub fn path(&self) -> &RepoPath {
+        &self.path
+    }
+}
+
 /// The control plane's filesystem. No method follows a symlink.
 pub trait Store: Send + Sync {
     /// Names in the first `getdents64` batch of a freshly opened descriptor,
@@ -203,32 +224,68 @@ pub trait Store: Send + Sync {
         Ok(bytes)
     }
 
-    /// Writes a file that is complete or absent: written under `tmp`, fsynced,
-    /// renamed to `to` (which must not be there), directory fsynced.
+    /// Is anything at `path`? A look-up that denies it is not believed alone: the
+    /// directory is listed.
+    fn is_there(&self, path: &RepoPath) -> io::Result<bool> {
+        own::is_there(self, path)
+    }
+
+    /// [`Store::create_new`] under a name with a nonce of the caller's own. Whatever
+    /// is there after an answer that leaves it open is the caller's.
+    fn create_own(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        own::create(self, path)
+    }
+
+    /// Makes a directory, or finds it made: under a name with a nonce of the caller's
+    /// own by a call whose answer was lost, under another perhaps by somebody else.
+    fn ensure_dir(&self, path: &RepoPath) -> io::Result<()> {
+        own::ensure_dir(self, path)
+    }
+
+    /// Moves a draft to a name that must not be there. `AlreadyExists` only if another
+    /// file was seen to be there.
+    fn place_new(&self, draft: &Draft, to: &RepoPath) -> io::Result<()> {
+        own::place(self, draft, to, false)
+    }
+
+    /// Moves a draft over what is at `to`.
+    fn place_over(&self, draft: &Draft, to: &RepoPath) -> io::Result<()> {
+        own::place(self, draft, to, true)
+    }
+
+    /// Removes a file; done if it is gone.
+    fn remove(&self, path: &RepoPath) -> io::Result<()> {
+        own::remove(self, path)
+    }
+
+    /// Writes a file that is complete or absent: written under `tmp`, a name that
+    /// nobody else uses, fsynced, renamed to `to` (which must not be there),
+    /// directory fsynced.
     fn write_new(&self, tmp: &RepoPath, to: &RepoPath, bytes: &[u8]) -> io::Result<()> {
-        self.write_tmp(tmp, bytes)?;
-        self.rename_new(tmp, to).inspect_err(|_| {
-            // Best effort: a tmp file that stays is doctor's to prove dead.
-            let _ = self.unlink(tmp);
-        })?;
+        let draft = self.write_tmp(tmp, bytes)?;
+        self.place_new(&draft, to)?;
         self.sync_dir(&to.parent())
     }
 
     /// As [`Store::write_new`], but replaces what is at `to`.
     fn write_over(&self, tmp: &RepoPath, to: &RepoPath, bytes: &[u8]) -> io::Result<()> {
-        self.write_tmp(tmp, bytes)?;
-        self.rename(tmp, to).inspect_err(|_| {
-            let _ = self.unlink(tmp);
-        })?;
+        let draft = self.write_tmp(tmp, bytes)?;
+        self.place_over(&draft, to)?;
         self.sync_dir(&to.parent())
     }
 
-    /// Creates `tmp` with its content on disk, or nothing.
-    fn write_tmp(&self, tmp: &RepoPath, bytes: &[u8]) -> io::Result<()> {
-        let file = self.create_new(tmp)?;
-        file.write_at(0, bytes).and_then(|()| file.sync()).inspect_err(|_| {
-            let _ = self.unlink(tmp);
-        })
+    /// Creates `tmp`, a name that nobody else uses, with its content on disk, or
+    /// nothing.
+    fn write_tmp(&self, tmp: &RepoPath, bytes: &[u8]) -> io::Result<Draft> {
+        let file = self.create_own(tmp)?;
+        let written = file.write_at(0, bytes).and_then(|()| file.sync());
+        match written.and_then(|()| Draft::of(tmp, file.as_ref())) {
+            Ok(draft) => Ok(draft),
+            Err(error) => {
+                let _ = self.unlink(tmp);
+                Err(error)
+            }
+        }
     }
 }
 

@@ -55,6 +55,12 @@ impl<'r> Catalog<'r> {
         self.is_there(&layout::ready(&layout::snapshot(id)))
     }
 
+    /// Is it visible? For whoever would take it for uncommitted if it were not: a
+    /// mount may remember that READY was not there, so its denial is not believed.
+    pub fn is_shown(&self, id: SnapshotId) -> io::Result<bool> {
+        self.store.is_there(&layout::ready(&layout::snapshot(id)))
+    }
+
     /// Was it visible once, whether or not it was collected since?
     pub fn was_ready(&self, id: SnapshotId) -> io::Result<bool> {
         Ok(self.is_ready(id)? || self.is_there(&layout::tombstone(id))?)

@@ -37,11 +37,15 @@ pub enum Rule {
     OutOfSightFirst,
     /// What is needed is read again once a snapshot is out of sight.
     NeedsReadAgain,
+    /// Nothing is removed unless every recorded worktree's register was read.
+    EveryRegisterAsked,
+    /// Work in progress is listed twice, so that no rename hides it.
+    ListedTwice,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 12] = [
+    pub const ALL: [Rule; 14] = [
         Rule::OneToken,
         Rule::CommittedBeforeShown,
         Rule::DurableBeforeCommitted,
@@ -54,6 +58,8 @@ impl Rule {
         Rule::TombstoneFirst,
         Rule::OutOfSightFirst,
         Rule::NeedsReadAgain,
+        Rule::EveryRegisterAsked,
+        Rule::ListedTwice,
     ];
 }
 

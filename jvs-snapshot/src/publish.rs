@@ -55,7 +55,7 @@ impl<'r> Snapshots<'r> {
         let dir = StagingName::Snapshot(bound.clone()).path();
         self.seams
             .store
-            .make_dir(&dir)
+            .ensure_dir(&dir)
             .map_err(SnapshotError::io("make a directory for the snapshot"))?;
         Ok(Draft { at: *self, bound })
     }
@@ -106,7 +106,7 @@ impl<'r> Snapshots<'r> {
         for attempt in 1.. {
             let Err(error) = store.rename(&staged, &ready) else { break };
             // Somebody else did it, or the answer was lost.
-            if store.stat(&ready).is_ok() {
+            if store.is_there(&ready)? {
                 break;
             }
             if attempt == SHOW_TRIES || error.kind() == io::ErrorKind::NotFound {
@@ -345,7 +345,7 @@ impl<'r> Staged<'r> {
             let _ = self.at.show(id);
         }
         let catalog = self.at.catalog();
-        if let Err(error) = fence.commit(parent, id, &|| catalog.is_ready(id)) {
+        if let Err(error) = fence.commit(parent, id, &|| catalog.is_shown(id)) {
             return Err(self.not_committed(error));
         }
         match self.at.show(id) {

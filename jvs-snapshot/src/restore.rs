@@ -135,7 +135,10 @@ impl<'r> Restore<'r> {
             op: OpNonce::random(seams.entropy),
         };
         let dir = name.path();
-        seams.store.make_dir(&dir).map_err(SnapshotError::io("make a directory to restore to"))?;
+        seams
+            .store
+            .ensure_dir(&dir)
+            .map_err(SnapshotError::io("make a directory to restore to"))?;
         let copied = self.copy_to(source, chosen, &dir, progress);
         match copied {
             Ok(degraded) => Ok(Copied { name, degraded }),

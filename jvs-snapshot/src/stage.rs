@@ -194,7 +194,8 @@ impl<'c> Capture<'c> {
             &self.staging,
         )?;
         let created = CaptureError::whole("create the manifest of");
-        let manifest = tree::create_file(&self.staging, MANIFEST.as_bytes()).map_err(&created)?;
+        let manifest =
+            tree::create_own_file(&self.staging, MANIFEST.as_bytes()).map_err(&created)?;
         let begun = tree::stat_open(&manifest).map_err(&created)?;
         // What another host wrote a moment ago made the first attempt fail; the
         // second must not begin with the same memories.

@@ -188,6 +188,20 @@ pub fn create_file(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
     Ok(fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))?)
 }
 
+/// [`create_file`] in a directory of one's own, of a name that is made once there: an
+/// empty file that is found after an error is the one whose answer was lost.
+pub fn create_own_file(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
+    let error = match create_file(&dir, name) {
+        Ok(file) => return Ok(file),
+        Err(error) => error,
+    };
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = fs::openat(dir, name, flags, Mode::empty()) else { return Err(error) };
+    let found = fs::fstat(&file)?;
+    let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    if is_file && found.st_size == 0 && found.st_nlink == 1 { Ok(file) } else { Err(error) }
+}
+
 /// Makes the directory `name` in `dir`, for its owner only until it gets its mode.
 pub fn make_directory(dir: impl AsFd, name: &[u8]) -> io::Result<()> {
     Ok(fs::mkdirat(dir, name, Mode::from_raw_mode(0o700))?)

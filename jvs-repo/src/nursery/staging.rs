@@ -49,7 +49,7 @@ impl Staging {
         not_the_user_s: &'static [&'static str],
     ) -> io::Result<Self> {
         let staging = Staging { not_the_user_s, ..Staging::at(root, layout::init_staging(op)) };
-        staging.root.make_dir(&staging.dir)?;
+        staging.root.ensure_dir(&staging.dir)?;
         Ok(staging)
     }
 

@@ -17,7 +17,7 @@ use crate::json::{self, RecordError};
 use crate::layout;
 use crate::name::WorktreeName;
 use crate::record::seal::seal;
-use crate::store::{RepoPath, Store};
+use crate::store::{Draft, RepoPath, Store};
 
 /// Longest label, in bytes.
 pub const LABEL_MAX: usize = 256;
@@ -153,7 +153,7 @@ pub fn create(
 #[derive(Debug)]
 #[must_use = "a prepared record must be placed or discarded"]
 pub struct Prepared {
-    tmp: RepoPath,
+    draft: Draft,
     path: RepoPath,
 }
 
@@ -167,26 +167,24 @@ pub fn prepare(
     let path = layout::worktree_record(name);
     check_label(record.label.as_deref()).map_err(|reason| RecordError::invalid(&path, reason))?;
     let tmp = layout::worktree_record_tmp(name, op);
-    store.write_tmp(&tmp, &seal(record)).map_err(|error| RecordError::io(&path, error))?;
-    Ok(Prepared { tmp, path })
+    let draft =
+        store.write_tmp(&tmp, &seal(record)).map_err(|error| RecordError::io(&path, error))?;
+    Ok(Prepared { draft, path })
 }
 
 impl Prepared {
     /// Makes it the worktree's record: `E_EXISTS` if it has one.
     pub fn place(self, store: &dyn Store) -> Result<(), RecordError> {
         let placed = store
-            .rename_new(&self.tmp, &self.path)
+            .place_new(&self.draft, &self.path)
             .and_then(|()| store.sync_dir(&self.path.parent()));
-        let failed = |error| RecordError::io(&self.path, error);
-        placed.map_err(failed).inspect_err(|_| {
-            let _ = store.unlink(&self.tmp);
-        })
+        placed.map_err(|error| RecordError::io(&self.path, error))
     }
 
     /// Gives it up.
     pub fn discard(self, store: &dyn Store) {
         // Best effort: a tmp file that stays is doctor's to prove dead.
-        let _ = store.unlink(&self.tmp);
+        let _ = store.unlink(self.draft.path());
     }
 }
 

@@ -1,10 +1,11 @@
 //! What must not be removed whatever the policy says: asked when planning, and
 //! asked again of each snapshot once it is out of sight.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
+use jvs_repo::store::DirEntry;
 
 use crate::error::SnapshotError;
 use crate::garbage::{self, Candidate, Verdict};
@@ -25,21 +26,23 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
+    /// Listed twice: a restore that is renamed to a swap while the directory is read
+    /// may be missed under both names, and it is renamed only once.
     pub(crate) fn list(at: &Snapshots<'_>) -> Result<Self, SnapshotError> {
-        let entries = at
-            .seams
-            .store
-            .list(&layout::staging())
-            .map_err(SnapshotError::io("list the work in progress"))?;
+        let stuck = || SnapshotError::io("list the work in progress");
+        let store = at.seams.store;
+        let mut names = BTreeSet::new();
+        names.extend(store.list(&layout::staging()).map_err(stuck())?);
+        if Rule::ListedTwice.holds() {
+            names.extend(store.list(&layout::staging()).map_err(stuck())?);
+        }
         let mut staging = Staging::default();
-        for entry in entries {
-            match entry.name.to_str().and_then(|name| name.parse().ok()) {
+        for DirEntry { name } in names {
+            match name.to_str().and_then(|name| name.parse().ok()) {
                 Some(name) => staging.names.push(name),
-                None => staging.foreign.push(entry.name.to_string_lossy().into_owned()),
+                None => staging.foreign.push(name.to_string_lossy().into_owned()),
             }
         }
-        staging.names.sort_by_key(ToString::to_string);
-        staging.foreign.sort();
         Ok(staging)
     }
 }
@@ -53,12 +56,17 @@ pub(crate) fn verdict(
     // A worktree whose register nobody has seen: it may be about to be born.
     let Some(state) = registers.judging(&bound.worktree) else { return Ok(None) };
     let stuck = || SnapshotError::io("look at a snapshot");
-    let ready = at.catalog().is_ready(bound.id).map_err(stuck())?;
+    let ready = at.catalog().is_shown(bound.id).map_err(stuck())?;
     let parent_ready = match bound.parent {
         Some(parent) => at.catalog().was_ready(parent).map_err(stuck())?,
         None => false,
     };
     let candidate = Candidate::new(bound, ready, parent_ready);
+    // A worktree that was renamed took its head along, shown or not, and its name
+    // may have begun another life since.
+    if registers.whose_head(bound.id).is_some() {
+        return Ok(Some(Verdict::Committed));
+    }
     if !Rule::ReadBeforeLooking.holds() {
         let late = Registers::read(at.seams)?;
         return Ok(late

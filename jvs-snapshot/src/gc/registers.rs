@@ -7,12 +7,17 @@ use jvs_lock::{LockError, Seams, State};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::store::RepoPath;
 
 use crate::error::SnapshotError;
+use crate::mutation::Rule;
 
 /// How often the listing is taken anew because a worktree was renamed or removed
 /// meanwhile.
 const TRIES: u32 = 8;
+
+/// Between two tries.
+const PAUSE_MS: u64 = 20;
 
 /// What each worktree's register said.
 #[derive(Debug, Clone)]
@@ -22,35 +27,43 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// READs them all. One that cannot be read is an error: its head is unknown,
-    /// so nothing may be removed.
+    /// READs them all. One that cannot be read, and one that is missing though its
+    /// worktree has a record, is an error: its head is unknown, so nothing may be
+    /// removed.
     pub fn read(seams: Seams<'_>) -> Result<Self, SnapshotError> {
-        for _ in 0..TRIES {
-            if let Some(registers) = Registers::read_once(seams)? {
-                return Ok(registers);
+        let mut unsettled = None;
+        for tried in 0..TRIES {
+            if tried > 0 {
+                seams.clock.sleep_ms(PAUSE_MS);
+            }
+            match Registers::read_once(seams)? {
+                Ok(registers) => return Ok(registers),
+                Err(missing) => unsettled = Some(missing),
             }
         }
-        let problem = "worktrees come and go faster than they can be read".to_owned();
-        Err(SnapshotError::Invalid { problem })
+        let worktree = unsettled.unwrap_or_else(WorktreeName::main);
+        Err(LockError::from(ReadError::Missing { worktree }).into())
     }
 
-    /// `None` if one vanished: a worktree that is being renamed has its head in
-    /// a register that this listing may not have seen.
-    fn read_once(seams: Seams<'_>) -> Result<Option<Self>, SnapshotError> {
-        let names = seams
-            .store
-            .list(&layout::locks())
-            .map_err(SnapshotError::io("list the fence registers"))?;
-        let names: Vec<&str> = names.iter().filter_map(|entry| entry.name.to_str()).collect();
+    /// The worktree whose register was not there, if one was not: one that is being
+    /// renamed or removed, whose head is in a register that this listing may not have
+    /// seen, or one whose register is lost. To be read again.
+    fn read_once(seams: Seams<'_>) -> Result<Result<Self, WorktreeName>, SnapshotError> {
+        let names = listed(seams, &layout::locks())?;
         let mut states = BTreeMap::new();
         for name in names.iter().filter_map(|file| layout::worktree_of_register(file)) {
             match Register::new(seams.store, seams.clock, name.clone()).read() {
                 Ok(state) => {
                     states.insert(name, state);
                 }
-                Err(ReadError::Missing { .. }) => return Ok(None),
+                Err(ReadError::Missing { .. }) => return Ok(Err(name)),
                 Err(error) => return Err(LockError::from(error).into()),
             }
+        }
+        if Rule::EveryRegisterAsked.holds()
+            && let Some(unasked) = unasked(seams, &states)?
+        {
+            return Ok(Err(unasked));
         }
         let mut graves: BTreeMap<WorktreeName, _> = BTreeMap::new();
         for file in &names {
@@ -69,7 +82,7 @@ impl Registers {
                 buried.insert(name, state);
             }
         }
-        Ok(Some(Registers { states, buried }))
+        Ok(Ok(Registers { states, buried }))
     }
 
     /// The registers that are in their place, retired ones included: while a
@@ -88,4 +101,27 @@ impl Registers {
     pub fn whose_head(&self, id: SnapshotId) -> Option<&WorktreeName> {
         self.states.iter().find(|(_, state)| state.head == Some(id)).map(|(name, _)| name)
     }
+}
+
+/// A worktree that has a record and whose register was not read. Asked after the
+/// registers were: a record is placed after its register and removed before it, so
+/// whoever has one had a register then. `main` always has one. A register that came
+/// since is not known either: the listing may have missed it and the one that it
+/// follows.
+fn unasked(
+    seams: Seams<'_>,
+    states: &BTreeMap<WorktreeName, State>,
+) -> Result<Option<WorktreeName>, SnapshotError> {
+    let records = listed(seams, &layout::worktree_records())?;
+    let registers = listed(seams, &layout::locks())?;
+    let recorded = records.iter().filter_map(|file| layout::worktree_of_record(file));
+    let registered = registers.iter().filter_map(|file| layout::worktree_of_register(file));
+    let mut all = std::iter::once(WorktreeName::main()).chain(recorded).chain(registered);
+    Ok(all.find(|name| !states.contains_key(name)))
+}
+
+fn listed(seams: Seams<'_>, dir: &RepoPath) -> Result<Vec<String>, SnapshotError> {
+    let doing = format!("list {dir}");
+    let entries = seams.store.list(dir).map_err(SnapshotError::io(doing))?;
+    Ok(entries.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect())
 }

@@ -152,6 +152,31 @@ fn leave_tombstone(
     }
 }
 
+/// Who needs it now? If that cannot be told it is needed.
+fn is_needed(at: &Snapshots<'_>, id: SnapshotId) -> Result<bool, SnapshotError> {
+    let registers = Registers::read(at.seams)?;
+    let staging = Staging::list(at)?;
+    Ok(needs(at, &registers, &staging)?.contains_key(&id) && Rule::NeedsReadAgain.holds())
+}
+
+fn put_back(
+    at: &Snapshots<'_>,
+    id: SnapshotId,
+    condemned: &RepoPath,
+    freed: &mut Freed,
+) -> Result<(), SnapshotError> {
+    match move_dir(at.seams, condemned, &layout::snapshot(id)) {
+        Ok(()) => {
+            freed.put_back.push(id);
+            // Best effort: a snapshot that is there counts before its tombstone.
+            let _ = at.seams.store.remove(&layout::tombstone(id));
+            Ok(())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(SnapshotError::Io { doing: format!("put {id} back"), source }),
+    }
+}
+
 /// Decides about a snapshot that is out of sight and whole. Whoever needed it
 /// from now on did not find it any more; whoever needs it already shows in what
 /// is read here.
@@ -162,23 +187,10 @@ fn settle(
     freed: &mut Freed,
 ) -> Result<(), SnapshotError> {
     let condemned = StagingName::Condemned { id, op }.path();
-    let registers = Registers::read(at.seams)?;
-    let staging = Staging::list(at)?;
-    let needed = needs(at, &registers, &staging)?.contains_key(&id) && Rule::NeedsReadAgain.holds();
-    if needed {
-        match move_dir(at.seams, &condemned, &layout::snapshot(id)) {
-            Ok(()) => {
-                freed.put_back.push(id);
-                // Best effort: a snapshot that is there counts before its
-                // tombstone.
-                let _ = at.seams.store.unlink(&layout::tombstone(id));
-                return Ok(());
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => {
-                return Err(SnapshotError::Io { doing: format!("put {id} back"), source });
-            }
-        }
+    let needed = is_needed(at, id);
+    if !matches!(needed, Ok(false)) {
+        put_back(at, id, &condemned, freed)?;
+        return needed.map(drop);
     }
     let doomed = StagingName::Doomed { op: OpNonce::random(at.seams.entropy) }.path();
     match move_dir(at.seams, &condemned, &doomed) {

@@ -63,15 +63,14 @@ fn is_nobodys_business(path: &RepoPath) -> bool {
         || text.ends_with("/manifest")
 }
 
-/// A repository in which time may jump, with nobody in it yet.
+/// A repository with nobody in it yet.
+pub(crate) fn explorer() -> Explorer<'static> {
+    Explorer::new().setup(furnish).private(is_nobodys_business).early_wakes(0).max_calls(2_000)
+}
+
+/// A repository in which time may jump and everybody is told the truth.
 pub(crate) fn world() -> Explorer<'static> {
-    Explorer::new()
-        .setup(furnish)
-        .private(is_nobodys_business)
-        .time_jumps(1, [LONG_MS])
-        .early_wakes(0)
-        .max_calls(2_000)
-        .at_end(everybody_was_told_the_truth)
+    explorer().time_jumps(1, [LONG_MS]).at_end(everybody_was_told_the_truth)
 }
 
 pub(crate) fn told<'v>(view: &View<'v>, key: &'static str) -> Vec<String> {

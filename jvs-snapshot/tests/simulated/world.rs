@@ -319,3 +319,21 @@ pub(crate) fn code_of(error: &PublishError<'_>) -> jvs_repo::code::Code {
 pub(crate) fn keep(last: u64, within_ms: u64) -> Retention {
     Retention { keep_last: last, keep_within: Span::from_ms(within_ms) }
 }
+
+/// Three snapshots of `main`, one on top of the other.
+pub(crate) fn with_history(solo: &Solo) {
+    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let trees = SimTrees(solo.store());
+    let at = Snapshots::new(seams, &trees);
+    let locks = locks_of(seams, solo.store(), solo.clock(), "maker");
+    let mut lease = locks.acquire(&main(), Want::lease(LEASE_MS)).expect("free");
+    for text in ["one", "two", "three"] {
+        solo.pass_ms(1);
+        let draft = at.begin(&lease.fence().expect("live")).expect("begun");
+        let content = fill(solo.store(), &draft, text).expect("filled");
+        let sealed = draft.seal(about(solo.clock().now().wall), content).expect("sealed");
+        sealed.publish(lease.fence().expect("live")).expect("published");
+    }
+    lease.release().expect("released");
+    solo.pass_ms(1);
+}

@@ -2,16 +2,21 @@
 //! then find what the rule prevents. The worlds and what must be true in them
 //! are those of the tests of `jvs-snapshot`. Each test prints the states it
 //! visited and the way it found.
+#![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
-use jvs_kit::sim::{Ctx, PowerCuts, Process, Solo, View};
+use jvs_kit::sim::{Ctx, Explorer, PowerCuts, Process, Solo, View};
 use jvs_lock::{Lease, Locks, Seams, Want};
 use jvs_protocol_tests::necessity::needed;
 use jvs_repo::clock::Clock;
-use jvs_repo::id::SnapshotId;
+use jvs_repo::id::{OpNonce, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::store::Store;
 use jvs_snapshot::mutation::{self, Rule};
+use jvs_snapshot::restore::{Copied, Wish, replace};
+use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{Catalog, PublishError, Snapshots, Staged, tags};
 
-use crate::actors::{collect, publish, world};
+use crate::actors::{collect, explorer, publish, told, world};
 use crate::world::*;
 
 #[path = "../../../jvs-snapshot/tests/simulated/actors.rs"]
@@ -60,24 +65,6 @@ fn staged<'c>(ctx: &'c Ctx, at: &Snapshots<'c>, lease: &mut Lease<'_>) -> Option
     let draft = at.begin(&lease.fence().ok()?).ok()?;
     let content = fill(ctx.store(), &draft, "text").ok()?;
     draft.seal(about(ctx.clock().now().wall), content).ok()
-}
-
-/// Three snapshots of `main`, one on top of the other.
-fn with_history(solo: &Solo) {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let trees = SimTrees(solo.store());
-    let at = Snapshots::new(seams, &trees);
-    let locks = locks_of(seams, solo.store(), solo.clock(), "maker");
-    let mut lease = locks.acquire(&main(), Want::lease(LEASE_MS)).expect("free");
-    for text in ["one", "two", "three"] {
-        solo.pass_ms(1);
-        let draft = at.begin(&lease.fence().expect("live")).expect("begun");
-        let content = fill(solo.store(), &draft, text).expect("filled");
-        let sealed = draft.seal(about(solo.clock().now().wall), content).expect("sealed");
-        sealed.publish(lease.fence().expect("live")).expect("published");
-    }
-    lease.release().expect("released");
-    solo.pass_ms(1);
 }
 
 fn oldest(catalog: Catalog<'_>) -> Option<SnapshotId> {
@@ -239,6 +226,148 @@ fn what_is_needed_is_read_again_once_a_snapshot_is_out_of_sight() {
             .process(strict_collector(off))
             .preemptions(2)
     });
+}
+
+/// Every snapshot of [`with_history`] is visible and whole, or what was collected of
+/// it left a tombstone; and none is gone of those that `kept` says.
+fn still_there(view: &View<'_>, kept: impl Fn(usize) -> bool) -> Result<(), String> {
+    let before = World::on(view.live().clone());
+    let mut all: Vec<SnapshotId> = before.catalog().list().map_err(|e| e.to_string())?.snapshots;
+    all.retain(|id| before.catalog().is_ready(*id).unwrap_or(false));
+    match (0..3).filter(|n| kept(*n)).count() {
+        wanted if all.len() < wanted => Err(format!("of {wanted} only {} are there", all.len())),
+        _ => before.all_visible_are_whole(),
+    }
+}
+
+#[test]
+fn nothing_is_removed_while_a_recorded_worktree_has_no_register() {
+    /// Somebody, perhaps a sync tool, takes the register of `main` away.
+    fn vandal(ctx: &Ctx) -> Option<()> {
+        let aside = layout::staging().child("lost").ok()?;
+        ctx.store().rename(&layout::register(&main()), &aside).ok()
+    }
+    needed(Rule::EveryRegisterAsked, "of 1 only 0 are there", |off| {
+        explorer()
+            .setup(with_history)
+            .process(process("vandal", off, vandal))
+            .process(strict_collector(off))
+            .preemptions(2)
+            .at_end(|view| still_there(view, |n| n == 2))
+    });
+}
+
+/// Puts the files of the oldest snapshot in the place of the worktree's, whose newest
+/// one has them. Says what it stands on for as long as it does.
+fn restorer(ctx: &Ctx) -> Option<()> {
+    let store = ctx.store();
+    let catalog = Catalog::new(store);
+    let mut lease = locks(ctx, "r").acquire(&main(), Want::lease(LEASE_MS)).ok()?;
+    let state = lease.fence().ok()?.read().ok()?;
+    let (source, kept) = (oldest(catalog)?, state.head?);
+    let name = StagingName::Restore {
+        worktree: main(),
+        epoch: state.epoch,
+        token: state.token,
+        source,
+        op: OpNonce::random(ctx.entropy()),
+    };
+    store.make_dir(&name.path()).ok()?;
+    let tree = layout::snapshot_payload(&name.path());
+    store.make_dir(&tree).ok()?;
+    let file = store.create_new(&tree.child("file").ok()?).ok()?;
+    file.write_at(0, b"one").ok()?;
+    let (source, kept) = (catalog.open(source).ok()?, catalog.open(kept).ok()?);
+    ctx.append("stands_on", source.id().to_string());
+    let trees = SimTrees(store);
+    let at = Snapshots::new(seams(ctx), &trees);
+    let wish = Wish { source: &source, kept: Some(&kept), chosen: None, reason: "a test" };
+    let locks = locks(ctx, "r");
+    let told = replace(&at, &trees, &locks, &mut lease, Copied::by_hand(name), &wish);
+    ctx.retract("stands_on");
+    ctx.claim("told", if told.is_ok() { "done" } else { "not done" });
+    Some(())
+}
+
+/// What a restore that holds the lock stands on is there, or may be put back.
+fn what_is_stood_on_is_there(view: &View<'_>) -> Result<(), String> {
+    for id in told(view, "stands_on") {
+        let id: SnapshotId = id.parse().map_err(|_| "not an id")?;
+        let staging: Vec<StagingName> =
+            view.live().list(&layout::staging()).iter().filter_map(|n| n.parse().ok()).collect();
+        let goes_on = staging.iter().any(|name| match name {
+            StagingName::Restore { source, .. } | StagingName::Swap { source, .. } => *source == id,
+            _ => false,
+        });
+        let condemned = staging
+            .iter()
+            .any(|name| matches!(name, StagingName::Condemned { id: of, .. } if *of == id));
+        if goes_on && !condemned && !view.live().exists(&layout::snapshot(id)) {
+            return Err(format!("{id} is gone, and a restore stands on it"));
+        }
+    }
+    Ok(())
+}
+
+/// A restore that has its copy, and a collection that set the restore's source aside
+/// and died before it decided.
+fn with_a_restore(solo: &Solo) {
+    with_history(solo);
+    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let locks = locks_of(seams, solo.store(), solo.clock(), "r");
+    let lease = locks.acquire(&main(), Want::lease(LEASE_MS)).expect("free");
+    let source = oldest(Catalog::new(solo.store())).expect("three");
+    let op = OpNonce([7; 8]);
+    let state = locks.inspect(&main()).expect("readable").state;
+    let (worktree, epoch, token) = (main(), state.epoch, lease.token());
+    let restore = StagingName::Restore { worktree, epoch, token, source, op };
+    solo.store().make_dir(&restore.path()).expect("new");
+    let condemned = StagingName::Condemned { id: source, op }.path();
+    solo.store().rename(&layout::snapshot(source), &condemned).expect("there");
+}
+
+#[test]
+fn work_in_progress_is_seen_though_it_is_renamed_while_it_is_listed() {
+    /// Offers its copy for the swap.
+    fn offer(ctx: &Ctx) -> Option<()> {
+        let listed = ctx.store().list(&layout::staging()).ok()?;
+        let names = listed.iter().filter_map(|e| e.name.to_str()?.parse::<StagingName>().ok());
+        for name in names {
+            let StagingName::Restore { worktree, epoch, token, source, op } = name.clone() else {
+                continue;
+            };
+            ctx.append("stands_on", source.to_string());
+            let swap = StagingName::Swap { worktree, epoch, token, source, kept: None, op };
+            ctx.store().rename_new(&name.path(), &swap.path()).ok()?;
+        }
+        Some(())
+    }
+    needed(Rule::ListedTwice, "is gone, and a restore stands on it", |off| {
+        explorer()
+            .setup(with_a_restore)
+            .process(process("r", off, offer))
+            .process(strict_collector(off))
+            .torn_listings(1)
+            .always(what_is_stood_on_is_there)
+    });
+}
+
+fn gc_restore_publish(preemptions: u32) -> Explorer<'static> {
+    world()
+        .setup(with_history)
+        .process(process("r", None, restorer))
+        .process(publisher("a", None))
+        .process(strict_collector(None))
+        .preemptions(preemptions)
+        .always(what_is_stood_on_is_there)
+}
+
+#[test]
+fn a_restore_a_publisher_and_a_collector_at_once() {
+    let deep = std::env::var_os("JVS_LONG").is_some();
+    let report = gc_restore_publish(if deep { 3 } else { 1 }).max_states(60_000_000).run();
+    eprintln!("a restore, a publisher, a collector: {report}");
+    report.holds();
 }
 
 /// Every rule that can be switched off is switched off by a test above.

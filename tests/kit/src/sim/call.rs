@@ -107,9 +107,8 @@ impl Call {
     /// were seen to say when a reply was lost and the request was made again.
     pub(crate) fn ambiguous_answers(&self) -> &'static [Errno] {
         match self {
-            Call::Rename(..) | Call::RenameNew(..) | Call::Exchange(..) => {
-                &[Errno::IO, Errno::NOENT]
-            }
+            Call::Rename(..) | Call::Exchange(..) => &[Errno::IO, Errno::NOENT],
+            Call::RenameNew(..) => &[Errno::IO, Errno::NOENT, Errno::EXIST],
             Call::CreateNew(_) | Call::MakeDir(_) => &[Errno::EXIST, Errno::IO, Errno::INTR],
             Call::Unlink(_) | Call::RemoveDir(_) => &[Errno::NOENT, Errno::IO, Errno::INTR],
             Call::Sync(_) | Call::SyncDir(_) => &[Errno::IO],

@@ -121,7 +121,8 @@ impl<'c> Explorer<'c> {
         self
     }
 
-    /// At most `n` renames are applied and answered with EIO or ENOENT.
+    /// At most `n` renames are applied and answered with EIO or ENOENT, or, if they
+    /// must not replace anything, with EEXIST.
     #[must_use]
     pub fn ambiguous_renames(mut self, n: u32) -> Self {
         self.rules.budgets.ambiguous_renames = n;

@@ -4,9 +4,11 @@
 use jvs_doctor::mutation::{self, Rule};
 use jvs_kit::sim::{Errno, Explorer, Way};
 use jvs_protocol_tests::necessity::broken;
+use jvs_repo::layout;
+use jvs_repo::store::Store;
 
 use crate::beside::{doctor_named, holder_and_its_own_doctor, session, world};
-use crate::ruins::{RUINS, ruined};
+use crate::ruins::{RUINS, bury, ruined};
 
 /// The world is broken without the rule, in the way named. That it holds with it
 /// is what the other tests show.
@@ -32,6 +34,23 @@ fn the_record_of_a_new_holder_is_put_back() {
 fn a_repair_in_the_session_that_holds_leaves_it_holding() {
     let world = holder_and_its_own_doctor(Some(Rule::HoldIsLeft)).preemptions(1);
     broken(Rule::HoldIsLeft, "a holds token", world);
+}
+
+#[test]
+fn a_worktree_with_a_record_was_not_removed() {
+    let after = |off: Option<Rule>| {
+        let ward = ruined(bury);
+        // The log remembers, too, unless it is lost as well.
+        ward.remove(&layout::audit());
+        ward.store().make_dir(&layout::audit()).expect("made");
+        match off {
+            Some(rule) => drop(mutation::without(rule, || ward.repair("doctor"))),
+            None => drop(ward.repair("doctor")),
+        }
+        ward.state().head
+    };
+    assert_eq!(after(None), ruined(bury).ids.last().copied(), "with the rule it has its head");
+    assert_eq!(after(Some(Rule::RecordedIsNotRemoved)), None, "without it the head is lost");
 }
 
 #[test]

@@ -29,6 +29,7 @@ pub(crate) const RUINS: &[(&str, Ruin)] = &[
     ("the register is from a backup", |w| {
         w.store().rename(&w.entry(&w.state()), &w.entry(&w.earlier)).expect("renamed");
     }),
+    ("the register was buried", bury),
     ("all locks are gone", |w| w.remove(&layout::locks())),
     ("the lock was abandoned", |w| {
         drop(w.lease("gone"));
@@ -143,4 +144,10 @@ pub(crate) fn ruined(ruin: Ruin) -> Ward<'static> {
     ward.kept = ward.read_all(before.iter().map(|(path, _)| path));
     ward.kept.retain(|file| before.contains(file));
     ward
+}
+
+/// The register of a worktree that is there, where those of removed ones are.
+pub(crate) fn bury(w: &Ward<'_>) {
+    let grave = layout::buried_register(&main(), w.state().epoch);
+    w.store().rename(&layout::register(&main()), &grave).expect("renamed");
 }

@@ -1,0 +1,173 @@
+//! Making and placing names when an answer cannot be believed.
+//!
+//! A network filesystem may lose the reply to a call that it applied, and make the
+//! call again: a create is then answered with EEXIST, a rename with ENOENT, either of
+//! them with EIO. So an error of a call that makes a name says nothing yet; what is
+//! there does. Under a name that carries a nonce of one's own whatever is there is
+//! one's own. A name that others may make, too, is taken only if it is seen.
+
+use std::io;
+
+use super::{Draft, Kind, RepoPath, Store, StoredFile};
+use crate::mutation::Rule;
+
+/// How often a rename or a removal is made of which it is not known whether it was
+/// applied.
+const TRIES: u32 = 3;
+
+/// Does this answer mean that the call was not applied, and never will be? Every
+/// other one leaves that open.
+fn is_refusal(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    matches!(
+        error.raw_os_error().map(Errno::from_raw_os_error),
+        Some(
+            Errno::ROFS
+                | Errno::ACCESS
+                | Errno::PERM
+                | Errno::NAMETOOLONG
+                | Errno::XDEV
+                | Errno::NOSPC
+                | Errno::DQUOT
+                | Errno::NOENT
+                | Errno::NOTDIR
+                | Errno::LOOP
+        )
+    )
+}
+
+/// [`is_refusal`] for a rename, of which ENOENT may be the second answer: its
+/// source is gone because it was applied.
+fn is_refused_rename(error: &io::Error) -> bool {
+    is_refusal(error) && error.kind() != io::ErrorKind::NotFound
+}
+
+/// Is anything at `path`? Asked of its directory if the look-up denies it: a mount
+/// may remember that a name was not there, and a listing shows that it is.
+pub(super) fn is_there<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<bool> {
+    match store.stat(path) {
+        Ok(_) => return Ok(true),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(_) if !Rule::AbsenceIsListed.holds() => return Ok(false),
+        Err(_) => {}
+    }
+    let (dir, name) = path.split();
+    match store.list(&dir) {
+        Ok(entries) => Ok(entries.iter().any(|entry| entry.name == name)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates a file under a name that nobody else uses. Not tried again if it is not
+/// there: a first attempt that is applied late would be found by nobody.
+pub(super) fn create<S: Store + ?Sized>(
+    store: &S,
+    path: &RepoPath,
+) -> io::Result<Box<dyn StoredFile>> {
+    store.create_new(path).or_else(|error| {
+        if is_refusal(&error) || !Rule::OwnNamesAreLookedFor.holds() {
+            return Err(error);
+        }
+        store.open_writable(path).map_err(|_| error)
+    })
+}
+
+/// Makes a directory, or finds it made.
+pub(super) fn ensure_dir<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<()> {
+    store.make_dir(path).or_else(|error| {
+        if is_refusal(&error) || !Rule::OwnNamesAreLookedFor.holds() {
+            return Err(error);
+        }
+        match store.stat(path) {
+            Ok(stat) if stat.kind == Kind::Directory => Ok(()),
+            _ => Err(error),
+        }
+    })
+}
+
+/// What is at a name that somebody wanted to make.
+enum Seen {
+    /// The file that was to be there.
+    Mine,
+    /// Something else.
+    Other,
+    /// Nothing.
+    Nothing,
+}
+
+/// Is it `draft` that is at `to`? Told by its inode, which a move does not change.
+fn seen<S: Store + ?Sized>(store: &S, draft: &Draft, to: &RepoPath) -> io::Result<Seen> {
+    match store.stat(to) {
+        Ok(stat) if stat.inode == draft.inode => Ok(Seen::Mine),
+        Ok(_) => Ok(Seen::Other),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        // Denied by a memory: what is listed there is the draft if that is gone.
+        Err(_) if is_there(store, to)? => match is_there(store, &draft.path)? {
+            true => Ok(Seen::Other),
+            false => Ok(Seen::Mine),
+        },
+        Err(_) => Ok(Seen::Nothing),
+    }
+}
+
+/// Moves `draft` to `to` if nothing is there, or, with `over`, in the place of what
+/// is. `AlreadyExists` only if `to` was seen and is not the draft. After an error
+/// nothing is left of the draft that could still be moved, unless that could not be
+/// established either.
+pub(super) fn place<S: Store + ?Sized>(
+    store: &S,
+    draft: &Draft,
+    to: &RepoPath,
+    over: bool,
+) -> io::Result<()> {
+    let mut last = None;
+    for _ in 0..TRIES {
+        let answer = match over {
+            true => store.rename(&draft.path, to),
+            false => store.rename_new(&draft.path, to),
+        };
+        let Err(error) = answer else { return Ok(()) };
+        if is_refused_rename(&error) || !Rule::TakenNamesAreSeen.holds() {
+            // Best effort: a draft that stays is doctor's to prove dead.
+            let _ = store.unlink(&draft.path);
+            return Err(error);
+        }
+        match seen(store, draft, to)? {
+            Seen::Mine => return Ok(()),
+            Seen::Other if !over => {
+                let _ = store.unlink(&draft.path);
+                return Err(io::Error::from(rustix::io::Errno::EXIST));
+            }
+            Seen::Other | Seen::Nothing => last = Some(error),
+        }
+    }
+    // Its source is taken away, so that no rename can be applied later.
+    let removed = store.unlink(&draft.path);
+    let last = last.map_or_else(|| io::Error::other("it was never tried"), unlike_taken);
+    match seen(store, draft, to)? {
+        Seen::Mine => Ok(()),
+        _ => Err(removed.err().filter(|e| e.kind() != io::ErrorKind::NotFound).unwrap_or(last)),
+    }
+}
+
+/// Nobody must take an EEXIST for true that was looked into and found to be none.
+fn unlike_taken(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => io::Error::from(rustix::io::Errno::IO),
+        _ => error,
+    }
+}
+
+/// Removes a file; done if it is gone, whoever did it.
+pub(super) fn remove<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<()> {
+    let mut tries = 1;
+    loop {
+        match store.unlink(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if is_refusal(&error) || tries == TRIES => return Err(error),
+            Err(_) => tries += 1,
+            Ok(()) => return Ok(()),
+        }
+    }
+}
