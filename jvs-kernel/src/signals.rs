@@ -49,6 +49,13 @@ impl Signals {
         self.pipe.as_fd()
     }
 
+    /// What must stay open for as long as signals are to be heard of.
+    pub fn fds(&self) -> [BorrowedFd<'_>; 2] {
+        // SAFETY: `catch` has put the writing end there, and it is never closed.
+        let door = unsafe { BorrowedFd::borrow_raw(DOOR.load(Ordering::Relaxed)) };
+        [self.pipe.as_fd(), door]
+    }
+
     /// The next signal that has come, if one has.
     pub fn next(&self) -> Option<Signal> {
         let mut byte = [0];

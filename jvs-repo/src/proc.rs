@@ -56,6 +56,51 @@ pub fn process_stat(pid: u32) -> Option<ProcessStat> {
     })
 }
 
+/// A process as it was when it was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// The process that it is a child of.
+    pub parent: u32,
+    /// Clock ticks after boot at which it started.
+    pub start_ticks: u64,
+    /// Exited, but not yet waited for.
+    pub zombie: bool,
+    /// The name of its program, cut by the kernel.
+    pub name: String,
+}
+
+/// Looks a process up; `None` if there is no such process.
+pub fn process(pid: u32) -> Option<Process> {
+    // Not as text: whoever names a process may use any bytes.
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let (before, after_name) = stat.rsplit_once(')')?;
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
+    Some(Process {
+        pid,
+        parent: fields.get(1)?.parse().ok()?,
+        start_ticks: fields.get(19)?.parse().ok()?,
+        zombie: matches!(*fields.first()?, "Z" | "X"),
+        name: before.split_once('(')?.1.to_owned(),
+    })
+}
+
+/// Every process that can be seen from here. Not one moment: some may be gone
+/// already, and some may have come.
+pub fn processes() -> Vec<Process> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(process).collect()
+}
+
+/// The cgroup of this process in the unified hierarchy, as the kernel writes it.
+pub fn cgroup() -> Option<String> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    text.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned))
+}
+
 /// The mounts that this process sees, in the kernel's own format.
 pub fn mountinfo() -> Option<String> {
     let bytes = fs::read("/proc/self/mountinfo").ok()?;
@@ -98,6 +143,15 @@ mod tests {
         assert!(me.start_ticks > 0);
         assert!(pid_namespace().is_some());
         assert!(!hostname().is_empty());
+    }
+
+    #[test]
+    fn this_process_is_among_all_of_them_and_has_a_parent() {
+        let me = std::process::id();
+        let found = processes().into_iter().find(|process| process.pid == me).expect("found");
+        assert_eq!(Some(&found), process(me).as_ref());
+        assert_eq!(found.parent, std::os::unix::process::parent_id());
+        assert!(!found.name.is_empty() && !found.zombie);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) use lock::{
     AcquireArgs, FreezeArgs, KeepArgs, LeaseArgs, LockCommand, ReclaimArgs, StealArgs,
     TransferArgs, UnfreezeArgs,
 };
-pub(crate) use run::{GuardArgs, RunArgs, ShellArgs};
+pub(crate) use run::{Contain, GuardArgs, RunArgs, ShellArgs};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
     DiffArgs, GcArgs, HistoryArgs, InfoArgs, RestoreArgs, SnapshotArgs, TagArgs, VerifyArgs,

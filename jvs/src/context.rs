@@ -192,6 +192,11 @@ impl<'a> Context<'a> {
         session::leftovers(self.env)
     }
 
+    /// A variable that is handed on to a child with something before it.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        self.env.get(name).filter(|value| !value.is_empty())
+    }
+
     /// The user's shell.
     pub(crate) fn shell(&self) -> OsString {
         self.env.get("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| "/bin/sh".into())

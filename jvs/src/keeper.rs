@@ -5,21 +5,21 @@
 //! mount; the other only waits (for the clock, for signals, for whoever it
 //! keeps the lease for) and so can always end belief in time.
 
-mod group;
 mod hands;
 mod heart;
 mod identity;
 mod note;
+mod pace;
 mod start;
 mod voice;
 mod wire;
 
-pub(crate) use group::stop_group;
 pub(crate) use heart::run;
 pub(crate) use identity::{Identity, running};
 pub(crate) use note::{take as take_note, waiting as notes_waiting};
+pub(crate) use pace::Pace;
 pub(crate) use start::{Attached, Order, Started, follow, stand_down, start};
-pub(crate) use wire::{GROUP, Said, Tell};
+pub(crate) use wire::{Lines, Said, Tell, say};
 
 /// The word by which a keeper is started. Nobody types it.
 pub(crate) const COMMAND: &str = "__keeper";

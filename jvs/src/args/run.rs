@@ -30,9 +30,46 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "P")]
     pub(crate) purpose: Option<Purpose>,
 
+    /// What holds everything together that is started, so that all of it ends
+    #[arg(long, value_name = "HOW", default_value_t, value_enum)]
+    pub(crate) contain: Contain,
+
+    /// Let what is left in the background live on when the command has ended, without the lock
+    #[arg(long)]
+    pub(crate) leave_background: bool,
+
+    /// Say how what is started is contained
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+
     /// A word to whoever finds the worktree locked
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: Option<String>,
+}
+
+/// How what a run starts is held together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Contain {
+    /// The best that can be made here
+    #[default]
+    Auto,
+    /// A cgroup of its own (needs a unified hierarchy in which one may be made)
+    Cgroup,
+    /// A PID namespace of its own (without root also a user namespace)
+    Pidns,
+    /// Orphans are given to a guardian, which knows all that are left
+    Reap,
+}
+
+impl std::fmt::Display for Contain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Contain::Auto => "auto",
+            Contain::Cgroup => "cgroup",
+            Contain::Pidns => "pidns",
+            Contain::Reap => "reap",
+        })
+    }
 }
 
 /// Run a command while holding the lock, and give the lock back when it ends

@@ -1,32 +1,42 @@
 //! `jvs run` and `jvs shell`: a command under a lock.
 //!
-//! The keeper holds the lease; this process only starts the child, passes
-//! signals on, and waits. So a child that is stopped with Ctrl-Z keeps its
-//! lock, and a child whose `jvs run` was killed is ended by the keeper.
+//! The keeper holds the lease; this process has a guardian start the command, passes
+//! signals on, and waits until everything that was started is gone. So a command that
+//! is stopped with Ctrl-Z keeps its lock, and one whose `jvs run` was killed is ended
+//! by the keeper.
 
 mod child;
+mod contain;
+mod greeting;
+mod guardian;
 mod terminal;
+mod trouble;
+mod watch;
 
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::process::{Command, Stdio};
 
 use jvs_kernel::signals::Signals;
 use jvs_lock::{How, Want};
-use jvs_repo::clock::{BootMs, Clock, SystemClock};
-use jvs_repo::code::{Code, Coded};
-use jvs_repo::name::WorktreeName;
+use jvs_repo::clock::{Clock, SystemClock};
 use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use self::child::{Child, Ended};
+use self::child::{Ended, Pipe};
+use self::trouble::{CannotRun, LostLease};
+use self::watch::{Outcome, Watch};
 use super::lock::{keepable, lockable, turn};
 use super::snapshot;
 use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
-use crate::keeper::{self, Attached, Order, Said, Started, Tell};
+use crate::keeper::{self, Attached, Order, Pace, Said, Started, Tell};
 use crate::render::Done;
+use crate::tree::listed;
 
 /// Passed on to the child's process group.
 const FORWARDED: [Signal; 7] = [
@@ -40,45 +50,50 @@ const FORWARDED: [Signal; 7] = [
 ];
 /// How long the keeper may take to give the lock back.
 const RELEASE_MS: u64 = 15_000;
-/// How long the group may take to end when there is no keeper left to end it.
-const GRACE_MS: u64 = 2_000;
 
 pub(crate) fn command(context: &Context<'_>, args: &RunArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &args.command)
+    run(context, &args.guard, &args.command, false)
 }
 
 pub(crate) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &[context.shell()])
+    run(context, &args.guard, &[context.shell()], true)
 }
 
-fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<Done, Failure> {
+fn run(
+    context: &Context<'_>,
+    guard: &GuardArgs,
+    words: &[OsString],
+    shell: bool,
+) -> Result<Done, Failure> {
+    contain::check(guard.contain, guard.leave_background)?;
     let here = context.here()?;
     let config = here.repo.config()?;
     lockable(&here)?;
     let acting = context.session(guard.purpose)?;
     let locks = context.locks(here.repo.store(), config.lock, &acting)?;
-    let caught: Vec<Signal> = FORWARDED.into_iter().chain([Signal::CHILD]).collect();
-    let signals = Signals::catch(&caught).map_err(|error| Stuck::new("catch signals", error))?;
+    let signals = Signals::catch(&FORWARDED).map_err(|error| Stuck::new("catch signals", error))?;
     let lease_ms = guard.lease.map_or(config.lock.lease_duration_ms, |lease| lease.as_ms());
     keepable(lease_ms)?;
     if let Some(problem) = guard.snapshot.as_deref().and_then(|note| check_note(note).err()) {
         return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());
     }
     let want = Want { note: guard.note.as_deref(), ..Want::lease(lease_ms) };
+    let orders = Pipe::new().map_err(|error| Stuck::new("make a pipe", error))?;
     let lease = match guard.wait.wait {
         Some(at_most) => turn::in_line(context, &here, &locks, want, at_most, &signals)?,
         None => turn::at_once(context, &here, &locks, want)?,
     };
     let guest = lease.how() == How::Refreshed;
+    let life = orders.write.as_fd();
     let order = Order {
         here: &here,
         session: &acting.session,
         ticket: lease.ticket(),
         for_ms: None,
         follow: Vec::new(),
-        attached: Some(Attached { on_loss: guard.on_loss, guest }),
+        attached: Some(Attached { on_loss: guard.on_loss, life, guest }),
     };
-    let keeper = match keeper::start(context, &order) {
+    let keeper = match keeper::start(context, &order, None) {
         Ok(keeper) => keeper,
         Err(failure) => {
             if !guest {
@@ -88,33 +103,64 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
         }
     };
     let token = lease.token();
-    let child = keeper.voice().and_then(|voice| {
-        Child::start(words, context.output().is_json(), voice, |command| {
-            command.env("JVS_SESSION_ID", acting.session.id().as_str());
-            command.env("JVS_WORKTREE", here.worktree.as_str());
-            command.env("JVS_FENCING_TOKEN", token.to_string());
-        })
-    });
-    let child = match child {
-        Ok(child) => child,
-        Err(error) => {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]);
+    command.env("JVS_SESSION_ID", acting.session.id().as_str());
+    command.env("JVS_WORKTREE", here.worktree.as_str());
+    command.env("JVS_FENCING_TOKEN", token.to_string());
+    if shell {
+        greeting::mark_prompt(context, &mut command, &here.worktree);
+    }
+    if context.output().is_json() {
+        // Standard output stays one JSON document.
+        command.stdout(streams_of_complaints()?);
+    }
+    let started = contain::start(&mut command, guard.contain, guard.leave_background, &orders);
+    let (mut child, passed_over) = match started {
+        Ok(started) => started,
+        Err(failure) => {
             give_back(keeper)?;
-            let command = words[0].to_string_lossy().into_owned();
-            return Err(CannotRun { command, error }.failure());
+            return Err(failure);
         }
     };
-    let until = keeper.until();
+    let contained = child.tree().hold.word();
+    if guard.verbose {
+        greeting::tell_containment(context, child.tree(), &passed_over);
+    }
+    if shell {
+        greeting::begin(context, &here.worktree, token, &lease);
+    }
+    // Before it can do anything: there is no moment in which it runs and the keeper
+    // would not end it.
+    keeper.tell(&Tell::Tree(child.tree().clone()));
+    let let_go = child.let_go();
     let mut watch = Watch {
         context,
         order: &order,
         on_loss: guard.on_loss,
-        until,
+        pace: Pace::of(lease_ms),
+        until: keeper.until(),
         keeper: Some(keeper),
         lost: None,
+        leave: guard.leave_background,
+        tells: shell,
+        orders: &orders,
+        ending: None,
     };
-    let ended = watch.until_the_child_ends(child, &signals)?;
+    let_go.map_err(|error| Stuck::new("let the command go", error))?;
+    let Outcome { ended, swept, left } = watch.until_all_have_ended(&mut child, &signals)?;
+    let not_run = child.not_run();
+    child.reap();
+    if let (Some(error), None) = (not_run, &watch.lost) {
+        if let Some(keeper) = watch.keeper.take() {
+            give_back(keeper)?;
+        }
+        let command = words[0].to_string_lossy().into_owned();
+        return Err(CannotRun { command, error }.failure());
+    }
+    let all_ended = left.is_empty() || guard.leave_background;
     let snapshot = match &guard.snapshot {
-        Some(note) if ended == Ended::Exit(0) && watch.lost.is_none() => {
+        Some(note) if ended == Ended::Exit(0) && watch.lost.is_none() && all_ended => {
             // The very hold that the child ran under, or none.
             let lease = locks.resume(&here.worktree, Some(&order.ticket));
             Some(lease.map_err(Failure::from).and_then(|mut lease| {
@@ -124,7 +170,12 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
         _ => None,
     };
     let released = match watch.keeper.take() {
-        Some(keeper) if watch.lost.is_none() => Some(give_back(keeper)?),
+        Some(keeper) if watch.lost.is_none() && all_ended => Some(give_back(keeper)?),
+        Some(keeper) if watch.lost.is_none() => {
+            // It goes on ending them, and gives the lock back when they have.
+            keeper.abandon();
+            Some(Some(format!("{} cannot be ended", listed(&left))))
+        }
         Some(keeper) => {
             keeper.reap();
             None
@@ -133,8 +184,13 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
     };
     let exit = ended.exit();
     if let (Some(why), OnLoss::Stop) = (&watch.lost, guard.on_loss) {
-        return Err(LostLease { worktree: here.worktree, why: why.clone(), exit }.into());
+        let (worktree, why) = (here.worktree, why.clone());
+        return Err(LostLease { worktree, why, exit, left }.into());
     }
+    if shell {
+        greeting::end(context, &here.worktree, guest, &watch.lost, &released);
+    }
+    greeting::tell_background(context, guard.leave_background, &swept, &left);
     let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
     done.amend(|snapshot| {
         *snapshot = json!({
@@ -143,6 +199,9 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
             "exit": exit,
             "signal": ended.signal(),
             "lost": watch.lost,
+            "contained": contained,
+            "background_ended": swept,
+            "background_left": left,
             "snapshot": snapshot.take(),
         });
     });
@@ -152,9 +211,15 @@ fn run(context: &Context<'_>, guard: &GuardArgs, words: &[OsString]) -> Result<D
     })
 }
 
+/// Where complaints go, for a command whose words must not be mixed with ours.
+fn streams_of_complaints() -> Result<Stdio, Failure> {
+    let stderr = io::stderr().as_fd().try_clone_to_owned();
+    Ok(Stdio::from(stderr.map_err(|error| Stuck::new("hand on the standard error", error))?))
+}
+
 /// Has the keeper give the lock back. Answers what went wrong, if anything did.
 fn give_back(mut keeper: Started) -> Result<Option<String>, Failure> {
-    keeper.tell(Tell::Release);
+    keeper.tell(&Tell::Release);
     let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
     let deadline = SystemClock.now().boot.plus(RELEASE_MS);
     loop {
@@ -180,162 +245,5 @@ fn give_back(mut keeper: Started) -> Result<Option<String>, Failure> {
         if gone {
             return Ok(Some("its keeper is gone; the lease will run out".to_owned()));
         }
-    }
-}
-
-/// Watches over a child and the lease that protects it.
-struct Watch<'w> {
-    context: &'w Context<'w>,
-    order: &'w Order<'w>,
-    on_loss: OnLoss,
-    /// When belief ends, unless the keeper renews.
-    until: BootMs,
-    keeper: Option<Started>,
-    lost: Option<String>,
-}
-
-impl Watch<'_> {
-    fn until_the_child_ends(
-        &mut self,
-        mut child: Child,
-        signals: &Signals,
-    ) -> Result<Ended, Failure> {
-        let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
-        loop {
-            if let Some(ended) =
-                child.look().map_err(|error| Stuck::new("wait for the child", error))?
-            {
-                return Ok(ended);
-            }
-            let ear = self.keeper.as_ref().map(Started::ear);
-            let [_, spoke] = alarm
-                .wait([Some(signals.fd()), ear], None)
-                .map_err(|error| Stuck::new("wait for the child", error))?;
-            while let Some(signal) = signals.next() {
-                if FORWARDED.contains(&signal) {
-                    child.signal(signal);
-                }
-            }
-            if spoke {
-                self.hear(&child);
-            }
-        }
-    }
-
-    /// Takes in what the keeper said.
-    fn hear(&mut self, child: &Child) {
-        let Some(keeper) = &mut self.keeper else { return };
-        let (said, gone) = keeper.hear();
-        for word in said {
-            match word {
-                Said::Renewed(until) | Said::Ready(until) => self.until = until,
-                // With `stop` the keeper ends the group itself, in time.
-                Said::Lost(why) => self.lose(why),
-                Said::Released | Said::Failed(_) | Said::NotBegun(..) => {}
-            }
-        }
-        if gone {
-            if let Some(keeper) = self.keeper.take() {
-                keeper.reap();
-            }
-            if self.lost.is_none() {
-                self.without_a_keeper(child);
-            }
-        }
-    }
-
-    /// With `stop` the failure tells, once the child has ended.
-    fn lose(&mut self, why: String) {
-        if self.on_loss == OnLoss::Warn {
-            self.context.output().aside(&format!("warning: the lock was lost: {why}"));
-        }
-        self.lost = Some(why);
-    }
-
-    /// The keeper was killed, or stood down for a release: another one goes on
-    /// if the lease is still this session's, else it is lost.
-    fn without_a_keeper(&mut self, child: &Child) {
-        match keeper::start(self.context, self.order) {
-            Ok(keeper) => {
-                keeper.tell(Tell::Group(child.group().as_raw_nonzero().get()));
-                self.until = keeper.until();
-                self.keeper = Some(keeper);
-            }
-            Err(failure) => {
-                self.lose(failure.message());
-                if self.on_loss == OnLoss::Stop {
-                    let patience = SystemClock.now().boot.plus(GRACE_MS);
-                    keeper::stop_group(child.group(), patience.min(self.until));
-                }
-            }
-        }
-    }
-}
-
-/// The child could not be started.
-#[derive(Debug)]
-struct CannotRun {
-    command: String,
-    error: std::io::Error,
-}
-
-impl CannotRun {
-    /// Ends as a shell does: 127 for what is not there, 126 for what is there and
-    /// cannot be executed.
-    fn failure(self) -> Failure {
-        let exit = match self.error.kind() {
-            std::io::ErrorKind::NotFound => 127,
-            _ => 126,
-        };
-        Failure::from(self).exiting_with(exit)
-    }
-}
-
-impl std::fmt::Display for CannotRun {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot run {}: {}", self.command, self.error)
-    }
-}
-
-impl std::error::Error for CannotRun {}
-
-impl Coded for CannotRun {
-    fn code(&self) -> Code {
-        Code::Io
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some("check the command's name and that it may be executed; the lock was given back".into())
-    }
-}
-
-/// A child was stopped because its lease was lost.
-#[derive(Debug)]
-struct LostLease {
-    worktree: WorktreeName,
-    why: String,
-    exit: u8,
-}
-
-impl std::fmt::Display for LostLease {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let LostLease { worktree, why, .. } = self;
-        write!(f, "the lock of worktree '{worktree}' was lost, so the command was stopped: {why}")
-    }
-}
-
-impl std::error::Error for LostLease {}
-
-impl Coded for LostLease {
-    fn code(&self) -> Code {
-        Code::FencingMismatch
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(format!("see who has it and why: jvs lock why -w {}", self.worktree))
-    }
-
-    fn details(&self) -> Option<serde_json::Value> {
-        Some(json!({ "worktree": self.worktree, "lost": self.why, "child_exit": self.exit }))
     }
 }

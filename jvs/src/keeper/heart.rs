@@ -12,21 +12,25 @@ use jvs_lock::{Belief, Session, Ticket, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Code;
 use rustix::event::EventfdFlags;
-use rustix::process::{Pid, Signal};
+use rustix::process::Signal;
 
 use super::hands::{self, Did, Do};
 use super::identity::Identity;
+use super::note;
+use super::pace::Pace;
 use super::voice::Voice;
 use super::wire::{Lines, Said, Tell};
-use super::{note, stop_group};
 use crate::alarm::Alarm;
 use crate::args::{KeeperArgs, OnLoss};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
+use crate::tree::{Member, Tree, handle, listed};
 
-/// How long the group may take to end by itself when nothing presses.
-const GRACE_MS: u64 = 5_000;
+/// How long whoever sits at the terminal may take to be told before a command is ended.
+const TELL_MS: u64 = 200;
+/// How much longer it is tried to end what has not ended in time.
+const TRY_ON_MS: u64 = 5_000;
 /// How long a release may take before the lease is left to expire.
 const RELEASE_MS: u64 = 10_000;
 /// Shortest time between two renewals.
@@ -63,9 +67,11 @@ struct Heart {
     /// The hold is another's, of the same session: it is not given back.
     guest: bool,
     on_loss: OnLoss,
-    group: Option<Pid>,
+    tree: Option<Tree>,
     interval_ms: u64,
-    grace_ms: u64,
+    pace: Pace,
+    /// The last end of belief that was known.
+    until: BootMs,
     ends: Option<BootMs>,
 }
 
@@ -77,7 +83,7 @@ enum End {
     StandDown,
     /// The lock is gone.
     Lost(String),
-    /// Whoever ran the group is gone: the group must not outlive the lease.
+    /// Whoever ran the command is gone: the command must not outlive the lease.
     Orphaned,
 }
 
@@ -89,7 +95,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let signals = Signals::catch(&caught).map_err(stuck("catch signals"))?;
     let mut follows = Vec::new();
     for process in &args.follow {
-        follows.extend(super::start::pidfd(process.pid, process.start_time));
+        follows.extend(handle(process.pid, process.start_time));
     }
     if follows.len() < args.follow.len() {
         let gone = io::Error::from(io::ErrorKind::NotFound);
@@ -146,9 +152,10 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
         voice,
         guest: args.guest,
         on_loss: args.on_loss,
-        group: None,
+        tree: None,
         interval_ms,
-        grace_ms: GRACE_MS.min(lease_ms / 3),
+        pace: Pace::of(lease_ms),
+        until: now,
         ends: args.for_ms.map(|ms| now.plus(ms)),
     })
 }
@@ -160,10 +167,7 @@ impl Heart {
         match end {
             End::StandDown => self.settle(),
             End::Release => self.give_back(),
-            End::Orphaned => {
-                self.end_group(SystemClock.now().boot.plus(self.grace_ms));
-                self.give_back();
-            }
+            End::Orphaned => self.orphaned()?,
             End::Lost(why) => self.lost(&why)?,
         }
         if let Some(identity) = identity {
@@ -184,6 +188,7 @@ impl Heart {
             let Some(until) = self.belief.until() else {
                 return Ok(End::Lost(trouble));
             };
+            self.until = until;
             let last_moment = self.last_moment(until);
             if now >= last_moment {
                 return Ok(End::Lost(ran_out(now, until, &trouble)));
@@ -250,7 +255,8 @@ impl Heart {
                 let (said, gone) = lines.read(&control);
                 for line in said {
                     match line.parse() {
-                        Ok(Tell::Group(group)) => self.group = Pid::from_raw(group),
+                        Ok(Tell::Tree(tree)) => self.tree = Some(tree),
+                        Ok(Tell::Told) => {}
                         Ok(Tell::Release) => return Ok(End::Release),
                         Ok(Tell::StandDown) => return Ok(End::StandDown),
                         Err(()) => {}
@@ -263,17 +269,37 @@ impl Heart {
         }
     }
 
-    /// When the lease must be taken for lost: early enough to end the group
-    /// while it still protects it.
+    /// When the lease must be taken for lost: early enough to end the command while it
+    /// still protects it.
     fn last_moment(&self, until: BootMs) -> BootMs {
-        let stops = self.group.is_some() && self.on_loss == OnLoss::Stop;
-        BootMs(until.0.saturating_sub(if stops { self.grace_ms } else { 0 }))
+        match (&self.tree, self.on_loss) {
+            (Some(_), OnLoss::Stop) => self.pace.keeper_gives_up(until),
+            _ => until,
+        }
     }
 
-    fn end_group(&mut self, kill_at: BootMs) {
-        if let Some(group) = self.group.take() {
-            stop_group(group, kill_at);
+    /// Ends what the lease protected, before `limit`. Answers who could not be ended.
+    fn end_tree(&mut self, limit: BootMs) -> Vec<Member> {
+        match self.tree.take() {
+            // Past the limit it is too late, and no reason to stop trying.
+            Some(tree) => tree.end(self.pace.kills(limit), limit.plus(TRY_ON_MS)),
+            None => Vec::new(),
         }
+    }
+
+    /// `jvs run` is gone. Its command ends; then, and only then, the lock is free.
+    fn orphaned(mut self) -> Result<(), Failure> {
+        let now = SystemClock.now().boot;
+        let limit = self.belief.until().unwrap_or(now).min(now.plus(self.pace.grace_ms));
+        match &self.end_tree(limit)[..] {
+            [] => self.give_back(),
+            left => {
+                let left = listed(left);
+                let why = format!("was not given back, because {left} could not be ended");
+                self.leave_note(&why)?;
+            }
+        }
+        Ok(())
     }
 
     fn report(&mut self, said: Said) {
@@ -317,24 +343,44 @@ impl Heart {
         }
     }
 
-    /// The lease is gone: ends what it protected and tells whoever is there.
+    /// The lease is gone: tells whoever is there and ends what it protected.
     fn lost(mut self, why: &str) -> Result<(), Failure> {
         self.report(Said::Lost(why.to_owned()));
-        let now = SystemClock.now().boot;
-        if self.on_loss == OnLoss::Stop {
-            // Fenced, nothing is protected any more: the grace is courtesy.
-            // Running out, the lease's own end is the limit.
-            let limit = self.belief.until().unwrap_or_else(|| now.plus(self.grace_ms));
-            self.end_group(BootMs(limit.0.saturating_sub(self.grace_ms / 10)));
+        if self.on_loss == OnLoss::Stop && self.tree.is_some() {
+            let now = SystemClock.now().boot;
+            // Fenced, nothing is protected any more: the grace is courtesy, within what
+            // was believed in. Running out, the lease's own end is the limit.
+            let limit = self.until.min(now.plus(self.pace.grace_ms));
+            self.wait_until_it_is_told(now.plus(TELL_MS.min(self.pace.grace_ms / 4)));
+            self.end_tree(limit);
         }
         if !self.attached {
-            let worktree = self.context.here()?.worktree;
-            note::leave(
-                self.context,
-                &format!("worktree '{worktree}' is not yours any more: {why}"),
-            )?;
+            self.leave_note(&format!("is not yours any more: {why}"))?;
         }
         Ok(())
+    }
+
+    /// A `jvs run` that is not stopped tells first, and says so.
+    fn wait_until_it_is_told(&self, at: BootMs) {
+        let control = io::stdin();
+        let mut lines = Lines::default();
+        while SystemClock.now().boot < at {
+            match self.alarm.wait([Some(control.as_fd())], Some(at)) {
+                Ok([true]) => {
+                    let (said, gone) = lines.read(&control);
+                    if gone || said.iter().any(|line| line.parse() == Ok(Tell::Told)) {
+                        return;
+                    }
+                }
+                Ok([false]) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn leave_note(&self, what: &str) -> Result<(), Failure> {
+        let worktree = self.context.here()?.worktree;
+        note::leave(self.context, &format!("worktree '{worktree}' {what}"))
     }
 }
 

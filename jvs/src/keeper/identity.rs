@@ -15,9 +15,9 @@ use jvs_repo::proc;
 use jvs_repo::store::{RepoPath, Store};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
-use super::start::pidfd;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
+use crate::tree::handle;
 
 /// More than any identity has; a file that is longer is none.
 const SIZE_MAX: usize = 1024;
@@ -85,7 +85,7 @@ impl Identity {
     /// A handle on the keeper, if it is proven to be the very process that wrote.
     pub(super) fn process(&self) -> Option<OwnedFd> {
         let keeper = self.read()?;
-        (running(&keeper) == Some(true)).then(|| pidfd(keeper.pid, keeper.start_time))?
+        (running(&keeper) == Some(true)).then(|| handle(keeper.pid, keeper.start_time))?
     }
 
     /// This process keeps the lock no more. Another one may have begun since; then

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -14,6 +14,7 @@ use jvs_repo::proc;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::identity::Identity;
+use super::pace;
 use super::wire::{Lines, Said, Tell, say};
 use crate::alarm::Alarm;
 use crate::args::{Follow, OnLoss};
@@ -21,8 +22,6 @@ use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
 use crate::session::{has_terminal, require_lasting};
 
-/// How long a keeper may take to begin.
-const READY_MS: u64 = 20_000;
 /// How long a keeper may take to stand down before it is ended.
 const STAND_DOWN_MS: u64 = 3_000;
 
@@ -36,13 +35,16 @@ pub(crate) struct Order<'o> {
     /// It ends when any of these processes does.
     pub(crate) follow: Vec<Follow>,
     /// It keeps a lease for a child of this process.
-    pub(crate) attached: Option<Attached>,
+    pub(crate) attached: Option<Attached<'o>>,
 }
 
 /// How a lease is kept for a child.
 #[derive(Clone, Copy)]
-pub(crate) struct Attached {
+pub(crate) struct Attached<'o> {
     pub(crate) on_loss: OnLoss,
+    /// A pipe's end that it holds for as long as it lives, so that its death is seen by
+    /// whoever reads there.
+    pub(crate) life: BorrowedFd<'o>,
     /// The session held the lock before; it is not given back at the end.
     pub(crate) guest: bool,
 }
@@ -78,23 +80,28 @@ impl Started {
     }
 
     /// Tells it something.
-    pub(crate) fn tell(&self, word: Tell) {
+    pub(crate) fn tell(&self, word: &Tell) {
         if let Some(told) = &self.told {
-            say(told, &word);
+            say(told, word);
         }
     }
 
-    /// Another way to tell it something, for a process that is yet to come.
-    pub(crate) fn voice(&self) -> io::Result<OwnedFd> {
-        let told = self.told.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        told.as_fd().try_clone_to_owned()
-    }
-
-    /// Waits for its end, which must be near.
+    /// Waits for its end, which must be near; one that was stopped is ended.
     pub(crate) fn reap(mut self) {
         drop(self.told.take());
+        let deadline = SystemClock.now().boot.plus(STAND_DOWN_MS);
+        let handle = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty());
+        let ended = handle.map_err(io::Error::from).and_then(|handle| {
+            Alarm::new().and_then(|alarm| alarm.wait([Some(handle.as_fd())], Some(deadline)))
+        });
+        if !matches!(ended, Ok([true])) {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
+
+    /// Leaves it to itself: it hears that nobody speaks to it any more.
+    pub(crate) fn abandon(self) {}
 }
 
 /// A keeper could not begin. A lock that was lost meanwhile is that, whoever
@@ -131,10 +138,15 @@ impl Coded for NotKept {
     }
 }
 
-/// Starts a keeper and waits until it keeps the lease.
-pub(crate) fn start(context: &Context<'_>, order: &Order<'_>) -> Result<Started, Failure> {
+/// Starts a keeper and waits until it keeps the lease, at most until `by`.
+pub(crate) fn start(
+    context: &Context<'_>,
+    order: &Order<'_>,
+    by: Option<BootMs>,
+) -> Result<Started, Failure> {
+    let deadline = by.unwrap_or_else(|| pace::ready_by(SystemClock.now().boot));
     let stuck = |doing: &'static str| move |error: io::Error| Stuck::new(doing, error);
-    let mut command = command(context, order);
+    let mut command = command(context, order).map_err(stuck("start the keeper"))?;
     let mut child = command.spawn().map_err(stuck("start the keeper"))?;
     let said = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe));
     let said = said.map_err(stuck("hear the keeper"))?;
@@ -144,7 +156,6 @@ pub(crate) fn start(context: &Context<'_>, order: &Order<'_>) -> Result<Started,
     let until = BootMs(0);
     let mut started = Started { child, said, lines: Lines::default(), told, until };
     let alarm = Alarm::new().map_err(stuck("set a timer"))?;
-    let deadline = SystemClock.now().boot.plus(READY_MS);
     loop {
         let ready = alarm.wait([Some(started.said.as_fd())], Some(deadline));
         let [spoke] = ready.map_err(stuck("wait for the keeper"))?;
@@ -176,7 +187,7 @@ pub(crate) fn start(context: &Context<'_>, order: &Order<'_>) -> Result<Started,
     }
 }
 
-fn command(context: &Context<'_>, order: &Order<'_>) -> Command {
+fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
     let Order { here, session, ticket, .. } = order;
     // This very program, also when its file was replaced meanwhile.
     let mut command = Command::new("/proc/self/exe");
@@ -193,8 +204,10 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> Command {
         command.arg(format!("--follow={process}"));
     }
     match order.attached {
-        Some(Attached { on_loss, guest }) => {
+        Some(Attached { on_loss, guest, life }) => {
             command.stdin(Stdio::piped()).arg("--attached");
+            // A standard stream, for it closes all others. It has nothing to say there.
+            command.stderr(Stdio::from(life.try_clone_to_owned()?));
             command.arg(format!("--on-loss={on_loss}"));
             if guest {
                 command.arg("--guest");
@@ -204,7 +217,7 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> Command {
             command.stdin(Stdio::null());
         }
     }
-    command
+    Ok(command)
 }
 
 /// Whom a keeper follows to their end: the process that was named, else the
@@ -232,15 +245,6 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Fo
             Err(Stuck::new("keep the lock for as long as that process runs", gone).into())
         }
     }
-}
-
-/// A handle on the very process with that pid and start time.
-pub(super) fn pidfd(pid: u32, start_time: u64) -> Option<OwnedFd> {
-    let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
-    let handle = pidfd_open(raw, PidfdFlags::empty()).ok()?;
-    // Looked up after the handle was opened: it cannot change any more.
-    let stat = proc::process_stat(pid)?;
-    (stat.start_ticks == start_time && !stat.zombie).then_some(handle)
 }
 
 /// Asks the session's keeper of a lock to end without giving the lock back, and

@@ -11,6 +11,7 @@ use jvs_repo::id::strict_decimal;
 use rustix::io::Errno;
 
 use crate::fail::on_one_line;
+use crate::tree::Tree;
 
 /// What a keeper says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,23 +66,23 @@ impl FromStr for Said {
 }
 
 /// What a keeper is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tell {
-    /// The process group that the lease protects.
-    Group(i32),
+    /// What the lease protects.
+    Tree(Tree),
+    /// Whoever sits at the terminal knows that the lease is lost.
+    Told,
     /// Give the lock back and end.
     Release,
     /// End and leave the lock as it is.
     StandDown,
 }
 
-/// The word before the group in [`Tell::Group`], which a child says for itself.
-pub(crate) const GROUP: &str = "group";
-
 impl fmt::Display for Tell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Tell::Group(group) => write!(f, "{GROUP} {group}"),
+            Tell::Tree(tree) => write!(f, "tree {tree}"),
+            Tell::Told => write!(f, "told"),
             Tell::Release => write!(f, "release"),
             Tell::StandDown => write!(f, "stand-down"),
         }
@@ -93,7 +94,8 @@ impl FromStr for Tell {
 
     fn from_str(line: &str) -> Result<Self, ()> {
         Ok(match line.split_once(' ') {
-            Some((GROUP, group)) => Tell::Group(group.parse().map_err(|_| ())?),
+            Some(("tree", tree)) => Tell::Tree(tree.parse()?),
+            None if line == "told" => Tell::Told,
             None if line == "release" => Tell::Release,
             None if line == "stand-down" => Tell::StandDown,
             _ => return Err(()),
@@ -180,24 +182,13 @@ mod tests {
             assert_eq!(said.to_string().parse(), Ok(said));
         }
         assert_eq!(Said::Lost("a\nready 9".into()).to_string().lines().count(), 1);
-        for tell in [Tell::Group(12), Tell::Release, Tell::StandDown] {
+        let tree: Tree = "7:9 reap -".parse().expect("a tree");
+        for tell in [Tell::Tree(tree), Tell::Told, Tell::Release, Tell::StandDown] {
             assert_eq!(tell.to_string().parse(), Ok(tell));
         }
-        for nonsense in ["", "ready", "ready x", "group", "group x", "release now"] {
+        for nonsense in ["", "ready", "ready x", "tree", "tree x", "release now"] {
             assert!(nonsense.parse::<Said>().is_err() && nonsense.parse::<Tell>().is_err());
         }
-    }
-
-    #[test]
-    fn a_child_tells_its_group_as_a_keeper_understands_it() {
-        let (read, write) = rustix::pipe::pipe().expect("a pipe");
-        let mut command = std::process::Command::new("true");
-        jvs_kernel::child::say_pid_before_exec(&mut command, write, GROUP);
-        let mut child = command.spawn().expect("started");
-        child.wait().expect("ended");
-        let (lines, _) = Lines::default().read(&read);
-        let pid = i32::try_from(child.id()).expect("a pid");
-        assert_eq!(lines[0].parse(), Ok(Tell::Group(pid)));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(super) fn leave(
                 follow,
                 attached: None,
             },
+            None,
         )
     });
     let started = match started {

@@ -1,20 +1,28 @@
-//! The child of `jvs run`: a process group of its own, in the foreground of the
-//! terminal if this process is.
+//! The command of `jvs run`, with everything that it starts: a process group of its
+//! own, in the foreground of the terminal if this process is, under a guardian.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::Command;
 
-use jvs_kernel::child::say_pid_before_exec;
+use jvs_kernel::fork::{Place, fork};
 use jvs_kernel::signals;
+use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::proc;
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 
+use super::guardian::{Charge, LEAVE, Word, guard};
 use super::terminal::Terminal;
-use crate::keeper::GROUP;
+use crate::alarm::Alarm;
+use crate::args::Follow;
+use crate::keeper::{Lines, say};
+use crate::tree::{Hold, Member, Tree, below};
 
-/// How a child ended.
+/// How long the guardian may take to begin.
+const BEGIN_MS: u64 = 10_000;
+
+/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ended {
     Exit(u8),
@@ -38,75 +46,243 @@ impl Ended {
     }
 }
 
+/// The two ends of a pipe: who reads, who writes.
+pub(super) struct Pipe {
+    pub(super) read: OwnedFd,
+    pub(super) write: OwnedFd,
+}
+
+impl Pipe {
+    pub(super) fn new() -> io::Result<Self> {
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok(Pipe { read, write })
+    }
+}
+
 pub(super) struct Child {
+    tree: Tree,
+    /// The guardian, to be waited for.
+    guardian: Pid,
+    /// The command, and its process group.
     pid: Pid,
+    report: OwnedFd,
+    lines: Lines,
     terminal: Option<Terminal>,
+    gate: Option<OwnedFd>,
+    ended: Option<Ended>,
+    not_run: Option<i32>,
+    gone: bool,
+    /// The guardian has ended without having said that everybody is gone.
+    unguarded: bool,
 }
 
 impl Child {
-    /// Starts `words`, which the keeper is told through `keeper` by the child
-    /// itself, before it becomes the command: there is no moment in which it
-    /// runs and the keeper would not end it. With `quiet` its output goes where complaints go, so that
-    /// standard output stays one JSON document.
-    pub(super) fn start(
-        words: &[OsString],
-        quiet: bool,
-        keeper: OwnedFd,
-        prepare: impl FnOnce(&mut Command),
-    ) -> io::Result<Self> {
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).process_group(0);
-        if quiet {
-            command.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
-        }
-        prepare(&mut command);
-        say_pid_before_exec(&mut command, keeper, GROUP);
+    /// Has a guardian start `command`, which waits to be let go: whoever must know of
+    /// it can be told before it does anything.
+    ///
+    /// `orders` is the pipe whose writing end this process and its keepers hold.
+    pub(super) fn start(command: &mut Command, hold: Hold, orders: &Pipe) -> io::Result<Self> {
+        let (report, gate) = (Pipe::new()?, Pipe::new()?);
+        let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+        let user =
+            (hold == Hold::Namespace && !uid.is_root()).then_some((uid.as_raw(), gid.as_raw()));
+        let place = match hold {
+            Hold::Namespace => Place::Namespace { user: user.is_some() },
+            Hold::Cgroup(_) | Hold::Reaper => Place::Here,
+        };
+        // Should the guardian be killed, its orphans come here and can be found.
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let terminal = Terminal::of_foreground();
-        let pid = Pid::from_child(&command.spawn()?);
-        // From here on we hand the terminal about also from its background.
-        signals::ignore(Signal::TTOU)?;
-        if let Some(terminal) = &terminal {
-            terminal.give(pid);
-            // It may have stopped because it asked for the terminal too early.
-            let _ = kill_process_group(pid, Signal::CONT);
+        let guardian = fork(place, || {
+            let (report, orders, gate) = (&report.write, &orders.read, &gate.read);
+            guard(Charge { command, hold: &hold, user, report, orders, gate })
+        })?;
+        drop((report.write, gate.read));
+        rustix::io::ioctl_fionbio(&report.read, true)?;
+        let pid = guardian.as_raw_nonzero().get().unsigned_abs();
+        let start_time = proc::process_stat(pid).map_or(0, |stat| stat.start_ticks);
+        let tree = Tree { guardian: Follow { pid, start_time }, hold };
+        let mut child = Child {
+            tree,
+            guardian,
+            pid: guardian,
+            report: report.read,
+            lines: Lines::default(),
+            terminal,
+            gate: Some(gate.write),
+            ended: None,
+            not_run: None,
+            gone: false,
+            unguarded: false,
+        };
+        match child.until_ready() {
+            Ok(pid) => {
+                child.pid = pid;
+                Ok(child)
+            }
+            Err(error) => {
+                let _ = rustix::process::kill_process(guardian, Signal::KILL);
+                child.reap();
+                Err(error)
+            }
         }
-        Ok(Child { pid, terminal })
     }
 
-    /// Its process group, which is its own.
-    pub(super) fn group(&self) -> Pid {
-        self.pid
+    /// The command's pid as it is seen from here.
+    fn until_ready(&mut self) -> io::Result<Pid> {
+        let alarm = Alarm::new()?;
+        let deadline = SystemClock.now().boot.plus(BEGIN_MS);
+        loop {
+            let [spoke] = alarm.wait([Some(self.report.as_fd())], Some(deadline))?;
+            let (lines, gone) = self.lines.drain(&self.report);
+            let word = lines.first().and_then(|line| line.parse().ok());
+            match word {
+                Some(Word::Ready(pid)) => {
+                    let seen = match self.tree.hold {
+                        Hold::Namespace => self.only_child_of_the_guardian(),
+                        Hold::Cgroup(_) | Hold::Reaper => Pid::from_raw(pid),
+                    };
+                    return seen.ok_or_else(|| io::ErrorKind::NotFound.into());
+                }
+                Some(Word::Cannot(number)) => return Err(io::Error::from_raw_os_error(number)),
+                _ if gone => return Err(io::ErrorKind::BrokenPipe.into()),
+                _ if !spoke => return Err(io::ErrorKind::TimedOut.into()),
+                _ => {}
+            }
+        }
+    }
+
+    /// In a PID namespace the guardian knows the command under another number.
+    fn only_child_of_the_guardian(&self) -> Option<Pid> {
+        let all = proc::processes();
+        let child = *below(&all, self.tree.guardian.pid).first()?;
+        Pid::from_raw(i32::try_from(child.pid).ok()?)
+    }
+
+    pub(super) fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Lets the command begin.
+    pub(super) fn let_go(&mut self) -> io::Result<()> {
+        // From here on we hand the terminal about also from its background.
+        signals::ignore(Signal::TTOU)?;
+        if let Some(terminal) = &self.terminal {
+            terminal.give(self.pid);
+        }
+        let gate = self.gate.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        rustix::io::write(&gate, b".")?;
+        Ok(())
+    }
+
+    /// Readable when something has become of it.
+    pub(super) fn ear(&self) -> Option<BorrowedFd<'_>> {
+        (!self.gone && !self.unguarded).then(|| self.report.as_fd())
+    }
+
+    /// Takes in what has become of it. If it was stopped from the terminal, this
+    /// process stops as well, until it is continued.
+    pub(super) fn look(&mut self) {
+        let (lines, silent) = self.lines.drain(&self.report);
+        for word in lines.iter().filter_map(|line| line.parse().ok()) {
+            match word {
+                Word::Stopped => self.stop_too(),
+                Word::Exited(code) => self.end(Ended::Exit(u8::try_from(code).unwrap_or(u8::MAX))),
+                Word::Killed(number) => self.end(Ended::Signal(number)),
+                Word::NotRun(error) => self.not_run = Some(error),
+                Word::Gone => self.gone = true,
+                Word::Ready(_) | Word::Cannot(_) => {}
+            }
+        }
+        if silent && !self.gone {
+            self.end(Ended::Signal(Signal::KILL.as_raw()));
+            // A namespace ends with its first process, and not before all others.
+            self.gone = self.tree.hold == Hold::Namespace;
+            self.unguarded = !self.gone;
+        }
+    }
+
+    fn end(&mut self, ended: Ended) {
+        if self.ended.is_none() {
+            self.ended = Some(ended);
+            if let Some(terminal) = &self.terminal {
+                terminal.take_back(matches!(ended, Ended::Signal(_)));
+            }
+        }
+    }
+
+    /// How the command ended, if it has.
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    /// Why it could not be executed, if it could not.
+    pub(super) fn not_run(&self) -> Option<io::Error> {
+        self.not_run.map(io::Error::from_raw_os_error)
+    }
+
+    /// Is nobody left, of all that it started? `keeper` is a child of this process that
+    /// is none of them.
+    pub(super) fn is_gone(&self, keeper: Option<u32>) -> bool {
+        self.gone || self.unguarded && self.members(keeper).is_empty()
+    }
+
+    /// Who is there.
+    pub(super) fn members(&self, keeper: Option<u32>) -> Vec<Member> {
+        let mut members = self.tree.members();
+        if self.unguarded {
+            // Orphans were given to this process when the guardian died.
+            let all = proc::processes();
+            let mine = below(&all, std::process::id()).into_iter();
+            let others = mine.filter(|process| Some(process.pid) != keeper);
+            members.extend(others.map(Member::from));
+            members.sort_by_key(|member| member.pid);
+            members.dedup();
+        }
+        members
+    }
+
+    pub(super) fn ask(&self, keeper: Option<u32>) {
+        self.tree.ask();
+        if self.unguarded {
+            self.members(keeper).iter().for_each(|member| member.signal(Signal::TERM));
+        }
+    }
+
+    pub(super) fn kill(&self, keeper: Option<u32>) {
+        self.tree.kill();
+        if self.unguarded {
+            self.members(keeper).iter().for_each(|member| member.signal(Signal::KILL));
+        }
+    }
+
+    /// Lets those live on that the command has left.
+    pub(super) fn leave(&mut self, orders: &OwnedFd) {
+        if let Hold::Cgroup(cgroup) = &self.tree.hold {
+            cgroup.set_free();
+        }
+        say(orders, &LEAVE);
+        self.gone = true;
     }
 
     /// Passes a signal on.
     pub(super) fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.pid, signal);
+        if self.ended.is_none() {
+            let _ = kill_process_group(self.pid, signal);
+        }
     }
 
-    /// Has it ended? If it was stopped from the terminal, this process stops as
-    /// well, until it is continued.
-    pub(super) fn look(&mut self) -> io::Result<Option<Ended>> {
-        loop {
-            let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
-            let status = match waitpid(Some(self.pid), options) {
-                Ok(Some((_, status))) => status,
-                Ok(None) => return Ok(None),
-                Err(rustix::io::Errno::INTR) => continue,
-                Err(error) => return Err(error.into()),
-            };
-            if status.stopped() {
-                self.stop_too();
-                continue;
-            }
-            let ended = match (status.exit_status(), status.terminating_signal()) {
-                (Some(code), _) => Ended::Exit(u8::try_from(code).unwrap_or(u8::MAX)),
-                (None, Some(number)) => Ended::Signal(number),
-                (None, None) => continue,
-            };
-            if let Some(terminal) = &self.terminal {
-                terminal.take_back(matches!(ended, Ended::Signal(_)));
-            }
-            return Ok(Some(ended));
+    /// Waits for the guardian, which has nobody to guard any more, and leaves nothing
+    /// behind. One that does not end is left to the system.
+    pub(super) fn reap(mut self) {
+        drop(self.gate.take());
+        let patience = SystemClock.now().boot.plus(1_000);
+        if let (Some(handle), Ok(alarm)) = (self.tree.guardian(), Alarm::new()) {
+            let _ = alarm.wait([Some(handle.as_fd())], Some(patience));
+        }
+        let _ = waitpid(Some(self.guardian), WaitOptions::NOHANG);
+        if let Hold::Cgroup(cgroup) = &self.tree.hold {
+            cgroup.remove();
         }
     }
 

@@ -1,0 +1,95 @@
+//! What is said at the beginning and at the end of a shell under a lock, its mark in
+//! the prompt, and what is said of processes in the background.
+
+use std::ffi::OsString;
+use std::process::Command;
+
+use jvs_lock::Lease;
+use jvs_lock::span::Span;
+use jvs_repo::id::FencingToken;
+use jvs_repo::name::WorktreeName;
+
+use crate::context::Context;
+use crate::tree::{Hold, Member, Tree, listed};
+
+/// Puts the mark before the prompt of a shell that reads its settings first and only
+/// then shows a prompt; once, whatever those settings do.
+const MARK: &str = r#"case "$PS1" in "$JVS_PROMPT"*) ;; *) PS1="$JVS_PROMPT$PS1" ;; esac"#;
+
+/// Marks the prompt of the shell that `command` starts: `JVS_PROMPT` for whoever wants
+/// to place it, `PS1` for shells that take it from the environment, and for bash, which
+/// sets its own, the line that it runs before each prompt.
+pub(super) fn mark_prompt(context: &Context<'_>, command: &mut Command, worktree: &WorktreeName) {
+    let mark = format!("[jvs {worktree}] ");
+    let mut prompt = OsString::from(&mark);
+    prompt.push(context.variable("PS1").unwrap_or_else(|| "$ ".into()));
+    let mut before = OsString::from(MARK);
+    if let Some(own) = context.variable("PROMPT_COMMAND") {
+        before.push("; ");
+        before.push(own);
+    }
+    command.env("JVS_PROMPT", mark).env("PS1", prompt).env("PROMPT_COMMAND", before);
+}
+
+pub(super) fn begin(
+    context: &Context<'_>,
+    worktree: &WorktreeName,
+    token: FencingToken,
+    lease: &Lease<'_>,
+) {
+    let (lease_ms, until) = (lease.claim().lease_ms, lease.claim().expires.rfc3339());
+    context.output().aside(&format!(
+        "Locked worktree {worktree} (fencing token {token}) until this shell ends; \
+         lease of {}, kept renewed, now until {until}",
+        Span(lease_ms)
+    ));
+}
+
+pub(super) fn end(
+    context: &Context<'_>,
+    worktree: &WorktreeName,
+    guest: bool,
+    lost: &Option<String>,
+    released: &Option<Option<String>>,
+) {
+    let line = match (lost, released) {
+        (Some(_), _) => format!("The lock of worktree {worktree} was lost"),
+        (None, Some(None)) if guest => format!("Worktree {worktree} stays locked by this session"),
+        (None, Some(None)) => format!("Released worktree {worktree}"),
+        // A warning says why.
+        (None, _) => return,
+    };
+    context.output().aside(&line);
+}
+
+pub(super) fn tell_containment(context: &Context<'_>, tree: &Tree, passed_over: &[String]) {
+    let how = match &tree.hold {
+        Hold::Cgroup(cgroup) => format!("the cgroup {}", cgroup.dir().display()),
+        Hold::Namespace => "a PID namespace of its own".to_owned(),
+        Hold::Reaper => format!("its guardian, process {}", tree.guardian.pid),
+    };
+    for why in passed_over {
+        context.output().aside(why);
+    }
+    let word = tree.hold.word();
+    context.output().aside(&format!("contained by {how} ({word})"));
+}
+
+/// Nobody is ended, or left alone, without a word.
+pub(super) fn tell_background(
+    context: &Context<'_>,
+    leave: bool,
+    swept: &[Member],
+    left: &[Member],
+) {
+    let output = context.output();
+    if !swept.is_empty() {
+        output.aside(&format!(
+            "ended what the command had left in the background: {}",
+            listed(swept)
+        ));
+    }
+    if leave && !left.is_empty() {
+        output.aside(&format!("left in the background, without the lock: {}", listed(left)));
+    }
+}

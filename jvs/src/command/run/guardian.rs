@@ -1,0 +1,279 @@
+//! The guardian: a copy of `jvs run` that is the parent of the command, and the one
+//! that orphans of the command's are given to.
+//!
+//! It tells `jvs run` what becomes of the command and, when it has no children any
+//! more, that everybody is gone. It hears of the death of those who watch the lease by
+//! the end of a pipe whose other end `jvs run` and its keepers hold: when all of them
+//! are gone nobody can end the command in time, so it is ended at once.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::str::FromStr;
+
+use jvs_kernel::descriptors::close_all_but;
+use jvs_kernel::fork::{Place, fork};
+use jvs_kernel::signals::Signals;
+use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::proc;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags};
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+
+use crate::alarm::Alarm;
+use crate::args::Follow;
+use crate::keeper::{Lines, say};
+use crate::tree::{Hold, Tree};
+
+/// What would stop or end it while it has something to guard.
+const DEAF_TO: [Signal; 11] = [
+    Signal::CHILD,
+    Signal::TERM,
+    Signal::INT,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+    Signal::TSTP,
+    Signal::TTIN,
+    Signal::TTOU,
+];
+
+/// What it tells `jvs run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Word {
+    /// The command waits to be let go; its pid as the guardian sees it.
+    Ready(i32),
+    /// The tree cannot be held together in this way: an error number.
+    Cannot(i32),
+    /// The command cannot be executed: an error number.
+    NotRun(i32),
+    /// The command was stopped.
+    Stopped,
+    /// The command has exited with this status.
+    Exited(i32),
+    /// The command was ended by this signal.
+    Killed(i32),
+    /// Nobody is left.
+    Gone,
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Ready(pid) => write!(f, "ready {pid}"),
+            Word::Cannot(error) => write!(f, "cannot {error}"),
+            Word::NotRun(error) => write!(f, "not-run {error}"),
+            Word::Stopped => write!(f, "stopped -"),
+            Word::Exited(status) => write!(f, "exited {status}"),
+            Word::Killed(signal) => write!(f, "killed {signal}"),
+            Word::Gone => write!(f, "gone -"),
+        }
+    }
+}
+
+impl FromStr for Word {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let (word, value) = line.split_once(' ').ok_or(())?;
+        let number = || value.parse().map_err(|_| ());
+        Ok(match word {
+            "ready" => Word::Ready(number()?),
+            "cannot" => Word::Cannot(number()?),
+            "not-run" => Word::NotRun(number()?),
+            "stopped" => Word::Stopped,
+            "exited" => Word::Exited(number()?),
+            "killed" => Word::Killed(number()?),
+            "gone" => Word::Gone,
+            _ => return Err(()),
+        })
+    }
+}
+
+/// What it is told: to leave those who live on alone, and to end.
+pub(super) const LEAVE: &str = "leave";
+
+/// What a guardian is given.
+pub(super) struct Charge<'c> {
+    pub(super) command: &'c mut Command,
+    pub(super) hold: &'c Hold,
+    /// The user and group that one goes on being in a user namespace, where that comes
+    /// with the PID namespace.
+    pub(super) user: Option<(u32, u32)>,
+    /// Where it says what it has to say.
+    pub(super) report: &'c OwnedFd,
+    /// What it is told; at its end nobody watches any more.
+    pub(super) orders: &'c OwnedFd,
+    /// The command waits here to be let go.
+    pub(super) gate: &'c OwnedFd,
+}
+
+/// The guardian's life, in the copy.
+pub(super) fn guard(mut charge: Charge<'_>) -> u8 {
+    match begin(&mut charge) {
+        Ok((signals, child)) => watch(&charge, &signals, child),
+        Err(error) => {
+            let number = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
+            say(charge.report, &Word::Cannot(number));
+            1
+        }
+    }
+}
+
+fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
+    // A group of its own: a terminal's Ctrl-C and Ctrl-Z are not for it. In the same
+    // terminal session, so that the command's group is not an orphaned one.
+    rustix::process::setpgid(None, None)?;
+    // Handlers rather than a mask or "ignored": the command begins with neither.
+    let signals = Signals::catch(&DEAF_TO)?;
+    let _ = rustix::thread::set_name(c"jvs-guardian");
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let cgroup = match charge.hold {
+        Hold::Cgroup(cgroup) => Some(cgroup.open()?),
+        Hold::Namespace => {
+            enter_namespace(charge.user)?;
+            None
+        }
+        Hold::Reaper => None,
+    };
+    let place = cgroup.as_ref().map_or(Place::Here, |cgroup| Place::Cgroup(cgroup.as_fd()));
+    let Charge { command, gate, report, .. } = charge;
+    let child = fork(place, || become_the_command(command, gate, report))?;
+    let streams = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
+    // Whoever reads what the command writes waits for the command, not for this.
+    rustix::stdio::dup2_stdin(&streams)?;
+    rustix::stdio::dup2_stdout(&streams)?;
+    rustix::stdio::dup2_stderr(&streams)?;
+    let [heard, door] = signals.fds();
+    close_all_but(&[charge.report.as_fd(), charge.orders.as_fd(), heard, door]);
+    std::mem::forget((cgroup, streams));
+    say(charge.report, &Word::Ready(child.as_raw_nonzero().get()));
+    Ok((signals, child))
+}
+
+/// In the command's own process. Comes back only if there is no such command.
+fn become_the_command(command: &mut Command, gate: &OwnedFd, report: &OwnedFd) -> u8 {
+    let _ = rustix::process::setpgid(None, None);
+    // The guardian is not meant to die; if somebody kills it, the command goes too.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+    let mut word = [0];
+    loop {
+        match rustix::io::read(gate, &mut word) {
+            Ok(1) => break,
+            Err(Errno::INTR) => {}
+            // `jvs run` is gone before it let the command go.
+            Ok(_) | Err(_) => return 1,
+        }
+    }
+    let error = command.exec();
+    let number = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
+    say(report, &Word::NotRun(number));
+    1
+}
+
+/// Makes the new PID namespace one to live in: with a `/proc` of its own, and with the
+/// user that one was before. Other mounts go on appearing on both sides, where they did.
+fn enter_namespace(user: Option<(u32, u32)>) -> io::Result<()> {
+    if let Some((uid, gid)) = user {
+        write_to("/proc/self/setgroups", "deny")?;
+        write_to("/proc/self/uid_map", &format!("{uid} {uid} 1"))?;
+        write_to("/proc/self/gid_map", &format!("{gid} {gid} 1"))?;
+    }
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/proc", flags)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    Ok(rustix::mount::mount("proc", "/proc", "proc", flags, None)?)
+}
+
+fn write_to(file: &str, text: &str) -> io::Result<()> {
+    let file = rustix::fs::open(file, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::io::write(&file, text.as_bytes())?;
+    Ok(())
+}
+
+/// Until nobody is left, or it is told to leave them.
+fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
+    let _ = rustix::io::ioctl_fionbio(charge.report, true);
+    let _ = rustix::io::ioctl_fionbio(charge.orders, true);
+    let Ok(alarm) = Alarm::new() else { return 1 };
+    let mut lines = Lines::default();
+    let mut again = None;
+    loop {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                Ok(Some((pid, status))) if pid == child => tell(charge.report, status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => break,
+                Err(_) => {
+                    if let Hold::Cgroup(cgroup) = charge.hold {
+                        cgroup.remove();
+                    }
+                    say(charge.report, &Word::Gone);
+                    return 0;
+                }
+            }
+        }
+        let orders = again.is_none().then(|| charge.orders.as_fd());
+        let Ok([_, told]) = alarm.wait([Some(signals.fd()), orders], again) else { return 1 };
+        while signals.next().is_some() {}
+        if told {
+            let (said, gone) = lines.drain(charge.orders);
+            if said.iter().any(|line| line == LEAVE) {
+                return 0;
+            }
+            again = gone.then(|| SystemClock.now().boot);
+        }
+        if again.is_some() {
+            if *charge.hold == Hold::Namespace {
+                // All of it ends with its first process.
+                return 1;
+            }
+            kill_everybody(charge.hold);
+            again = Some(SystemClock.now().boot.plus(10));
+        }
+    }
+}
+
+fn tell(report: &OwnedFd, status: WaitStatus) {
+    let word = match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Word::Exited(code),
+        (None, Some(number)) => Word::Killed(number),
+        (None, None) if status.stopped() => Word::Stopped,
+        (None, None) => return,
+    };
+    say(report, &word);
+}
+
+fn kill_everybody(hold: &Hold) {
+    let pid = std::process::id();
+    let start_time = proc::process_stat(pid).map_or(0, |stat| stat.start_ticks);
+    Tree { guardian: Follow { pid, start_time }, hold: hold.clone() }.kill();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood_and_nothing_else_is() {
+        for word in [
+            Word::Ready(7),
+            Word::Cannot(1),
+            Word::NotRun(2),
+            Word::Stopped,
+            Word::Exited(255),
+            Word::Killed(9),
+            Word::Gone,
+        ] {
+            assert_eq!(word.to_string().parse(), Ok(word));
+        }
+        for nonsense in ["", "gone", "exited", "exited x", "ready -"] {
+            assert!(nonsense.parse::<Word>().is_err(), "{nonsense}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What can go wrong with a command under a lock.
+
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::name::WorktreeName;
+use serde_json::json;
+
+use crate::fail::Failure;
+use crate::tree::{Member, listed};
+
+/// The command could not be started.
+#[derive(Debug)]
+pub(super) struct CannotRun {
+    pub(super) command: String,
+    pub(super) error: std::io::Error,
+}
+
+impl CannotRun {
+    /// Ends as a shell does: 127 for what is not there, 126 for what is there and
+    /// cannot be executed.
+    pub(super) fn failure(self) -> Failure {
+        let exit = match self.error.kind() {
+            std::io::ErrorKind::NotFound => 127,
+            _ => 126,
+        };
+        Failure::from(self).exiting_with(exit)
+    }
+}
+
+impl std::fmt::Display for CannotRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot run {}: {}", self.command, self.error)
+    }
+}
+
+impl std::error::Error for CannotRun {}
+
+impl Coded for CannotRun {
+    fn code(&self) -> Code {
+        Code::Io
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("check the command's name and that it may be executed; the lock was given back".into())
+    }
+}
+
+/// A command was stopped because its lease was lost.
+#[derive(Debug)]
+pub(super) struct LostLease {
+    pub(super) worktree: WorktreeName,
+    pub(super) why: String,
+    pub(super) exit: u8,
+    /// Who could not be ended.
+    pub(super) left: Vec<Member>,
+}
+
+impl std::fmt::Display for LostLease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let LostLease { worktree, why, left, .. } = self;
+        write!(f, "the lock of worktree '{worktree}' was lost, ")?;
+        match &left[..] {
+            [] => write!(f, "so the command was stopped: {why}"),
+            left => write!(f, "and {} could not be ended: {why}", listed(left)),
+        }
+    }
+}
+
+impl std::error::Error for LostLease {}
+
+impl Coded for LostLease {
+    fn code(&self) -> Code {
+        Code::FencingMismatch
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(format!("see who has it and why: jvs lock why -w {}", self.worktree))
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        Some(json!({
+            "worktree": self.worktree,
+            "lost": self.why,
+            "child_exit": self.exit,
+            "not_ended": self.left,
+        }))
+    }
+}

@@ -1,0 +1,278 @@
+//! Everything that a run has started: the command, its children and theirs, whatever
+//! process group, session or namespace they have made themselves.
+//!
+//! A **guardian** stands between `jvs run` and its command. It is the process that
+//! orphans of the tree are given to, so it has no children exactly when nobody of the
+//! tree is left; and it is the process that ends them if both `jvs run` and its keeper
+//! are killed. Whoever watches the lease (the keeper, `jvs run`) can end the tree
+//! without the guardian's help: it may have been stopped.
+
+mod cgroup;
+
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::str::FromStr;
+
+use jvs_repo::clock::{BootMs, Clock, SystemClock};
+use jvs_repo::proc::{self, Process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::Serialize;
+
+pub(crate) use cgroup::Cgroup;
+
+use crate::alarm::Alarm;
+use crate::args::Follow;
+
+/// Between two rounds of ending what does not want to end.
+const AGAIN_MS: u64 = 20;
+
+/// What holds a tree together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Hold {
+    /// A cgroup of its own: the kernel's list, and its way to end all at once.
+    Cgroup(Cgroup),
+    /// A PID namespace of its own, which ends with its first process, the guardian.
+    Namespace,
+    /// Orphans are given to the guardian, so that all are its descendants.
+    Reaper,
+}
+
+impl Hold {
+    /// The word for it, in `--contain`, on the wire and in JSON.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Hold::Cgroup(_) => "cgroup",
+            Hold::Namespace => "pidns",
+            Hold::Reaper => "reap",
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tree {
+    pub(crate) guardian: Follow,
+    pub(crate) hold: Hold,
+}
+
+/// A process of a tree, for whoever is told of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Member {
+    pub(crate) pid: u32,
+    pub(crate) command: String,
+    #[serde(skip)]
+    start_time: u64,
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.command, self.pid)
+    }
+}
+
+/// For people: the first few of them.
+pub(crate) fn listed(members: &[Member]) -> String {
+    const SHOWN: usize = 5;
+    let mut names: Vec<String> = members.iter().take(SHOWN).map(Member::to_string).collect();
+    if members.len() > SHOWN {
+        names.push(format!("{} more", members.len() - SHOWN));
+    }
+    names.join(", ")
+}
+
+impl From<&Process> for Member {
+    fn from(process: &Process) -> Self {
+        let Process { pid, start_ticks, name, .. } = process;
+        Member { pid: *pid, command: name.clone(), start_time: *start_ticks }
+    }
+}
+
+impl Tree {
+    /// Who is there now, the guardian not counted. Not one moment: it may miss whoever
+    /// was being born, so that nobody is there for certain only when the guardian has
+    /// ended.
+    pub(crate) fn members(&self) -> Vec<Member> {
+        let all = proc::processes();
+        let guardian = all.iter().find(|process| self.is_guardian(process));
+        let mut members = guardian.map(|root| below(&all, root.pid)).unwrap_or_default();
+        if let Hold::Cgroup(cgroup) = &self.hold {
+            let listed = cgroup.members();
+            members.extend(
+                all.iter().filter(|process| listed.contains(&process.pid) && !process.zombie),
+            );
+        }
+        let mut members: Vec<Member> = members.into_iter().map(Member::from).collect();
+        members.sort_by_key(|member| member.pid);
+        members.dedup();
+        members
+    }
+
+    fn is_guardian(&self, process: &Process) -> bool {
+        process.pid == self.guardian.pid && process.start_ticks == self.guardian.start_time
+    }
+
+    /// Asks all of them to end.
+    pub(crate) fn ask(&self) {
+        for member in self.members() {
+            member.signal(Signal::TERM);
+            // A stopped process cannot even refuse.
+            member.signal(Signal::CONT);
+        }
+    }
+
+    /// Makes all of them end that can be seen. Those that were being born meanwhile
+    /// need another round.
+    pub(crate) fn kill(&self) {
+        match &self.hold {
+            Hold::Cgroup(cgroup) => cgroup.kill(),
+            Hold::Namespace => {
+                if let Some(guardian) = self.guardian() {
+                    let _ = pidfd_send_signal(&guardian, Signal::KILL);
+                }
+            }
+            Hold::Reaper => {}
+        }
+        for member in self.members() {
+            member.signal(Signal::KILL);
+        }
+    }
+
+    /// A handle on the guardian; `None` if it has ended.
+    pub(crate) fn guardian(&self) -> Option<OwnedFd> {
+        handle(self.guardian.pid, self.guardian.start_time)
+    }
+
+    /// Asks everybody to end, makes them at `kill_at`, and answers who is left at
+    /// `last`. For a process that has nothing else to do meanwhile.
+    pub(crate) fn end(&self, kill_at: BootMs, last: BootMs) -> Vec<Member> {
+        self.ask();
+        if !self.ends_before(kill_at) {
+            loop {
+                self.kill();
+                let now = SystemClock.now().boot;
+                if self.ends_before(now.plus(AGAIN_MS).min(last)) {
+                    break;
+                }
+                if SystemClock.now().boot >= last {
+                    return self.members();
+                }
+            }
+        }
+        // The guardian may have been killed by somebody, and then they outlived it.
+        self.members()
+    }
+
+    fn ends_before(&self, at: BootMs) -> bool {
+        let Some(guardian) = self.guardian() else { return true };
+        match Alarm::new().and_then(|alarm| alarm.wait([Some(guardian.as_fd())], Some(at))) {
+            Ok([ended]) => ended,
+            Err(_) => {
+                SystemClock.sleep_ms(AGAIN_MS.min(at.since(SystemClock.now().boot)));
+                self.guardian().is_none()
+            }
+        }
+    }
+}
+
+impl Member {
+    pub(crate) fn signal(&self, signal: Signal) {
+        // Through a handle: its number may be somebody else's by now.
+        if let Some(process) = handle(self.pid, self.start_time) {
+            let _ = pidfd_send_signal(&process, signal);
+        }
+    }
+}
+
+/// Every living descendant of `root` among `all`.
+pub(crate) fn below(all: &[Process], root: u32) -> Vec<&Process> {
+    let mut found = Vec::new();
+    let mut seen = vec![root];
+    let mut next = 0;
+    while let Some(parent) = seen.get(next).copied() {
+        next += 1;
+        for process in all.iter().filter(|process| process.parent == parent) {
+            // Pids that were used again while they were read may go round in a circle.
+            if !seen.contains(&process.pid) {
+                seen.push(process.pid);
+                found.extend((!process.zombie).then_some(process));
+            }
+        }
+    }
+    found
+}
+
+/// A handle on the very process with that pid and start time.
+pub(crate) fn handle(pid: u32, start_time: u64) -> Option<OwnedFd> {
+    let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let handle = pidfd_open(raw, PidfdFlags::empty()).ok()?;
+    // Looked up after the handle was opened: it cannot change any more.
+    let stat = proc::process_stat(pid)?;
+    (stat.start_ticks == start_time && !stat.zombie).then_some(handle)
+}
+
+impl fmt::Display for Tree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dir = match &self.hold {
+            Hold::Cgroup(cgroup) => cgroup.dir(),
+            Hold::Namespace | Hold::Reaper => Path::new("-"),
+        };
+        write!(f, "{} {} {}", self.guardian, self.hold.word(), dir.display())
+    }
+}
+
+impl FromStr for Tree {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut words = text.splitn(3, ' ');
+        let mut next = || words.next().ok_or(());
+        let guardian = next()?.parse().map_err(|_| ())?;
+        let hold = match (next()?, next()?) {
+            ("cgroup", dir) if dir.starts_with('/') => Hold::Cgroup(Cgroup::at(Path::new(dir))),
+            ("pidns", "-") => Hold::Namespace,
+            ("reap", "-") => Hold::Reaper,
+            _ => return Err(()),
+        };
+        Ok(Tree { guardian, hold })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, parent: u32, zombie: bool) -> Process {
+        Process { pid, parent, start_ticks: 1, zombie, name: "p".into() }
+    }
+
+    #[test]
+    fn descendants_are_found_through_the_dead_and_in_any_order() {
+        let all = [
+            process(1, 0, false),
+            process(9, 7, false),
+            process(7, 5, true),
+            process(5, 2, false),
+            process(2, 1, false),
+            process(3, 1, false),
+        ];
+        let mut found: Vec<u32> = below(&all, 2).iter().map(|process| process.pid).collect();
+        found.sort_unstable();
+        assert_eq!(found, [5, 9], "neither the dead one nor whoever is beside");
+        // A parent of its own, as process 0 is where nothing can be seen of it.
+        assert_eq!(below(&[process(4, 4, false)], 4), Vec::<&Process>::new());
+    }
+
+    #[test]
+    fn a_tree_is_told_and_understood() {
+        let guardian = Follow { pid: 7, start_time: 9 };
+        for hold in
+            [Hold::Reaper, Hold::Namespace, Hold::Cgroup(Cgroup::at(Path::new("/c/a b/jvs")))]
+        {
+            let tree = Tree { guardian, hold };
+            assert_eq!(tree.to_string().parse(), Ok(tree));
+        }
+        for nonsense in ["", "7:9", "7:9 reap", "7:9 cgroup -", "7 reap -", "7:9 cage -"] {
+            assert_eq!(nonsense.parse::<Tree>(), Err(()), "{nonsense}");
+        }
+    }
+}
