@@ -211,6 +211,16 @@ pub(crate) struct Applied {
     pub(crate) before: Reading,
 }
 
+/// Makes the register as it is survive a power cut. If that fails it is told as what it
+/// is: done, and perhaps not for good.
+pub(crate) fn make_durable(register: &Register<'_>, done: &'static str) -> Result<(), LockError> {
+    if !Rule::DurableBeforeTold.holds() {
+        return Ok(());
+    }
+    let worktree = || register.worktree().clone();
+    register.sync().map_err(|source| LockError::NotDurable { worktree: worktree(), done, source })
+}
+
 /// Drives operations on one register.
 pub(crate) struct Driver<'d, 'r> {
     pub(crate) seams: Seams<'r>,
@@ -282,6 +292,19 @@ impl<'r> Driver<'_, 'r> {
             }
             doubtful.push(attempt);
         }
+    }
+
+    /// As [`Driver::run`], and answers once what was done survives a power cut: before
+    /// anybody is told of it. `done` says what was done, as [`LockError::NotDurable`]
+    /// tells it.
+    pub(crate) fn run_durably(
+        &self,
+        done: &'static str,
+        decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Verdict, LockError>,
+    ) -> Result<Applied, LockError> {
+        let applied = self.run(decide)?;
+        make_durable(self.register, done)?;
+        Ok(applied)
     }
 
     /// Issues one CAS, again and again while its answer is unknown and the old

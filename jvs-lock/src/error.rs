@@ -38,6 +38,15 @@ pub enum LockError {
         /// The last answer.
         source: io::Error,
     },
+    /// It was done, but may not survive a power cut.
+    NotDurable {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// What was done to it: `was frozen`.
+        done: &'static str,
+        /// How making it durable failed.
+        source: io::Error,
+    },
     /// This mount shows an entry that the metadata engine does not have.
     StaleMount {
         /// The worktree.
@@ -172,6 +181,10 @@ impl fmt::Display for LockError {
             LockError::OutcomeUnknown { worktree, source } => write!(
                 f,
                 "whether the lock of worktree '{worktree}' was moved cannot be told: {source}"
+            ),
+            LockError::NotDurable { worktree, done, source } => write!(
+                f,
+                "worktree '{worktree}' {done}, but that may not survive a power cut: {source}"
             ),
             LockError::StaleMount { worktree } => {
                 write!(f, "this mount shows an outdated fence register of worktree '{worktree}'")
@@ -317,7 +330,7 @@ impl Coded for LockError {
         match self {
             LockError::Read(error) => error.code(),
             LockError::Io { source, .. } => code_of_io(source),
-            LockError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
+            LockError::OutcomeUnknown { .. } | LockError::NotDurable { .. } => Code::OutcomeUnknown,
             LockError::StaleMount { .. } => Code::UnsafeFilesystem,
             LockError::Conflict(_)
             | LockError::InLine { .. }
@@ -337,6 +350,18 @@ impl Coded for LockError {
     fn hint(&self) -> Option<String> {
         Some(match self {
             LockError::Read(error) => return error.hint(),
+            LockError::Io { source, .. } if code_of_io(source) == Code::AuditChainBroken => {
+                "keep a copy of the audit directory, then see what is wrong with it: \
+                 jvs audit --verify"
+                    .into()
+            }
+            LockError::Io { source, .. } if code_of_io(source) == Code::Usage => {
+                "say it in fewer words".into()
+            }
+            LockError::NotDurable { worktree, .. } => format!(
+                "look after the disk or the mount, then see how it stands: jvs lock status -w \
+                 {worktree}"
+            ),
             LockError::Io { source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     "free some space on this volume, then run the same command again".into()

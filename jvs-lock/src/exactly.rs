@@ -46,11 +46,13 @@ impl<'r> Locks<'r> {
         reason: Option<&str>,
     ) -> Result<bool, LockError> {
         let op = self.fresh_op();
-        let Applied { state, .. } =
-            self.driver(register, reason).run(|state, _, _| match *state == *seen {
+        let Applied { state, .. } = self.driver(register, reason).run_durably(
+            "was given back",
+            |state, _, _| match *state == *seen {
                 true => Ok(Verdict::Try(Kind::Release, state.released(op))),
                 false => Ok(Verdict::Applied),
-            })?;
+            },
+        )?;
         Ok(state.op == op)
     }
 }
@@ -58,7 +60,7 @@ impl<'r> Locks<'r> {
 impl Lease<'_> {
     /// Gives the lock back if no other process of this session has joined the hold
     /// since it was granted here. Who has relies on it, and keeps it.
-    pub fn release_if_alone(self) -> Result<(), LockError> {
+    pub fn release_if_alone(mut self) -> Result<(), LockError> {
         self.belief().end();
         let seen = *self.began_as();
         if self.locks.release_exactly(&self.register, &seen, None)? {

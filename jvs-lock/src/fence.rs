@@ -14,6 +14,7 @@ use crate::drive::Verdict;
 use crate::error::LockError;
 use crate::lease::Lease;
 use crate::locks::Locks;
+use crate::mutation::Rule;
 use crate::register::Register;
 use crate::state::{Hold, State};
 
@@ -170,7 +171,16 @@ impl<'l, 'r> Fence<'l, 'r> {
         self.register().sync().map_err(|error| self.unsure(error))?;
         // Exactly one entry again: a sync or restore tool may have brought an
         // old one back, and then nobody can tell which is true.
-        self.register().read().map_err(|error| self.unsure(io::Error::other(error.to_string())))
+        let read = self.register().read();
+        let state = read.map_err(|error| self.unsure(io::Error::other(error.to_string())))?;
+        // And the commit is in it: it is the head, or was made visible by whoever went
+        // on from it. Otherwise the register was rebuilt without it in between.
+        let there = state.head == Some(head) || is_ready().map_err(|error| self.unsure(error))?;
+        if there || !Rule::CommitIsReadBack.holds() {
+            return Ok(state);
+        }
+        let why = format!("{head} was committed, but the register went on to {state} without it");
+        Err(self.unsure(io::Error::other(why)))
     }
 
     fn refused(&self, state: &State, refusal: Refusal) -> LockError {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::belief::Belief;
 use crate::decide::{self, Bound, Own, Refusal};
-use crate::drive::{Applied, Verdict};
+use crate::drive::{self, Applied, Verdict};
 use crate::error::LockError;
 use crate::fence::Fence;
 use crate::locks::{Locks, believed_end};
@@ -140,7 +140,7 @@ impl<'r> Lease<'r> {
     }
 
     /// Removes the own record, once the lock is given back.
-    pub(crate) fn forget_record(mut self) {
+    pub(crate) fn forget_record(&mut self) {
         if let Some(own) = self.own.take() {
             // Best effort: a record without a holder is drift.
             let _ = own.remove(self.locks.seams.store);
@@ -281,18 +281,17 @@ impl<'r> Lease<'r> {
 
     /// Gives the lock back. Belief ends before the release is issued: one that
     /// lands late must not find a holder that still writes.
-    pub fn release(self) -> Result<(), ReleaseError<'r>> {
+    pub fn release(mut self) -> Result<(), ReleaseError<'r>> {
         if Rule::BeliefEndsBeforeRelease.holds() {
             self.belief.end();
         }
-        match self.issue_release() {
-            Ok(()) => {
-                self.belief.end();
-                self.forget_record();
-                Ok(())
-            }
-            Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
-        }
+        let released = self.issue_release().and_then(|()| {
+            self.belief.end();
+            self.forget_record();
+            // After the record, which goes to disk with it.
+            drive::make_durable(&self.register, "was given back")
+        });
+        released.map_err(|error| ReleaseError { lease: Box::new(self), error })
     }
 
     /// Hands the lock to a session that waits for it, without a gap in which
@@ -318,23 +317,22 @@ impl<'r> Lease<'r> {
 
     fn issue_transfer(&self, to: &Waiter, lease_ms: u64, reason: &str) -> Result<State, LockError> {
         let op = self.locks.fresh_op();
-        let bound = self.bound;
+        let (bound, done) = (self.bound, "was handed over");
         let details = serde_json::json!({
             "old_holder": self.locks.session.holder_id(),
             "new_holder_nonce": to.holder,
         });
-        let applied =
-            self.locks.driver(&self.register, Some(reason)).run(|state, now, tried| {
-                match decide::transfer(state, bound, to.holder, !tried.is_empty()) {
-                    Ok(Own::Try) => {
-                        let next = state.granted(to.holder, lease_ms, now.wall, op);
-                        Ok(Verdict::TryOver(Kind::Transfer, next, details.clone()))
-                    }
-                    Ok(Own::Done) => Ok(Verdict::Applied),
-                    Err(refusal) => Err(self.refused(state, refusal)),
+        let applied = self.locks.driver(&self.register, Some(reason)).run_durably(
+            done,
+            |state, now, tried| match decide::transfer(state, bound, to.holder, !tried.is_empty()) {
+                Ok(Own::Try) => {
+                    let next = state.granted(to.holder, lease_ms, now.wall, op);
+                    Ok(Verdict::TryOver(Kind::Transfer, next, details.clone()))
                 }
-            })?;
-        let _ = self.register.sync();
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => Err(self.refused(state, refusal)),
+            },
+        )?;
         Ok(applied.state)
     }
 
@@ -421,13 +419,18 @@ impl<'r> Lease<'r> {
     /// Makes the grant survive a power cut, so that no token is granted twice.
     /// After the record, because on a journalling filesystem its fsync has
     /// carried the rename along and this one finds nothing left to do.
-    pub(crate) fn make_durable(&mut self) {
+    pub(crate) fn made_durable(self) -> Result<Self, LockError> {
         if !Rule::GrantIsDurable.holds() {
-            return;
+            return Ok(self);
         }
-        if let Err(error) = self.register.sync() {
-            self.drift.push(format!("the fence register could not be synced: {error}"));
-        }
+        let Err(source) = self.register.sync() else { return Ok(self) };
+        let worktree = self.worktree().clone();
+        // Nobody was told of it, so nobody misses it; a hold that was there before may
+        // be relied on by others of this session.
+        let mine_alone = self.how != How::Refreshed;
+        let given_back = mine_alone && self.release().map_or_else(|e| e.is_given_back(), |()| true);
+        let done = if given_back { "was locked and given back" } else { "was locked" };
+        Err(LockError::NotDurable { worktree, done, source })
     }
 }
 
@@ -443,6 +446,13 @@ pub struct ReleaseError<'r> {
     pub lease: Box<Lease<'r>>,
     /// What went wrong.
     pub error: LockError,
+}
+
+impl ReleaseError<'_> {
+    /// Is the lock given back all the same, as long as the power stays on?
+    pub fn is_given_back(&self) -> bool {
+        matches!(self.error, LockError::NotDurable { .. })
+    }
 }
 
 impl fmt::Debug for ReleaseError<'_> {

@@ -11,7 +11,7 @@ use jvs_repo::id::{FencingToken, OpNonce};
 use jvs_repo::name::WorktreeName;
 
 use crate::decide::{self, Acquire, Bound, Own, Refusal};
-use crate::drive::{Applied, Driver, Journal, Verdict};
+use crate::drive::{self, Applied, Driver, Journal, Verdict};
 use crate::error::LockError;
 use crate::fence::Shared;
 use crate::judge::Watch;
@@ -180,9 +180,8 @@ impl<'r> Locks<'r> {
         let mut lease = Lease::begin(self.clone(), register, state, before, want.lease_ms, how)?;
         lease.taken_by(granted.and_then(|(_, _, by)| by));
         lease.write_record(&state, before, want.note);
-        lease.make_durable();
         lease.tell_unheard(unheard);
-        Ok(lease)
+        lease.made_durable()
     }
 
     /// Goes on with a hold that another process of this session took. A ticket
@@ -323,7 +322,7 @@ impl<'r> Locks<'r> {
             let may_replace = || over == Over::Others || !self.has_foreign_record(worktree);
             let _ = OwnRecord::place(self.seams.store, record, may_replace);
         }
-        let _ = register.sync();
+        drive::make_durable(&register, "was frozen")?;
         Ok(state)
     }
 
@@ -332,17 +331,15 @@ impl<'r> Locks<'r> {
         let register = self.register(worktree);
         let op = self.fresh_op();
         let frozen_under = register.read()?.token;
-        let Applied { state, .. } =
-            self.driver(&register, Some(reason)).run(|state, _, tried| {
-                match decide::unfreeze(state, frozen_under, !tried.is_empty()) {
-                    Ok(Own::Try) => Ok(Verdict::Try(Kind::Unfreeze, state.released(op))),
-                    Ok(Own::Done) => Ok(Verdict::Applied),
-                    Err(Refusal::NotHeld) => {
-                        Err(LockError::NotFrozen { worktree: worktree.clone() })
-                    }
-                    Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
-                }
-            })?;
+        let Applied { state, .. } = self.driver(&register, Some(reason)).run_durably(
+            "is not frozen any more",
+            |state, _, tried| match decide::unfreeze(state, frozen_under, !tried.is_empty()) {
+                Ok(Own::Try) => Ok(Verdict::Try(Kind::Unfreeze, state.released(op))),
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(Refusal::NotHeld) => Err(LockError::NotFrozen { worktree: worktree.clone() }),
+                Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
+            },
+        )?;
         if !self.has_foreign_record(worktree) {
             let _ = self.seams.store.unlink(&jvs_repo::layout::lock_record(worktree));
         }

@@ -45,6 +45,10 @@ pub enum Rule {
     HearsayIsNotNeeded,
     /// A live lock of another tool is respected by whoever takes.
     OthersAreRespected,
+    /// What else changes hands is durable, too, before anyone is told of it.
+    DurableBeforeTold,
+    /// A commit is looked for in the state that is read back.
+    CommitIsReadBack,
     /// A renewal does not wait for its turn at the audit log.
     RenewalsDoNotWait,
     /// The chain covers the whole name of the state before.
@@ -79,6 +83,8 @@ impl Rule {
         Rule::SecretIsOfHost,
         Rule::HearsayIsNotNeeded,
         Rule::OthersAreRespected,
+        Rule::DurableBeforeTold,
+        Rule::CommitIsReadBack,
         Rule::RenewalsDoNotWait,
         Rule::ChainCoversTheName,
         Rule::CountersEnd,

@@ -464,19 +464,20 @@ fn retire(locks: &Locks<'_>, name: &WorktreeName, reason: &str) -> Result<State,
     let register = locks.register(name);
     let op = locks.fresh_op();
     let me = locks.session.nonce();
-    let Applied { state, .. } = locks.driver(&register, Some(reason)).run(|state, _, _| {
-        let seen = Some(locks.examine(&register, state, None)?);
-        let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-        let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
-        match decide::retire(state, judged, me) {
-            Ok(Own::Try) if foreign.is_some() => {
-                Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
+    let Applied { state, .. } =
+        locks.driver(&register, Some(reason)).run_durably("was retired", |state, _, _| {
+            let seen = Some(locks.examine(&register, state, None)?);
+            let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+            let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
+            match decide::retire(state, judged, me) {
+                Ok(Own::Try) if foreign.is_some() => {
+                    Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
+                }
+                Ok(Own::Try) => Ok(Verdict::Try(Kind::Retire, state.retired(op))),
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
             }
-            Ok(Own::Try) => Ok(Verdict::Try(Kind::Retire, state.retired(op))),
-            Ok(Own::Done) => Ok(Verdict::Applied),
-            Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
-        }
-    })?;
+        })?;
     Ok(state)
 }
 

@@ -35,7 +35,7 @@ macro_rules! codes {
 codes! {
     Io "E_IO" 1 "The filesystem or the operating system refused or failed.";
     Internal "E_INTERNAL" 1 "A fact that JVS relies on was false; please report it.";
-    OutcomeUnknown "E_OUTCOME_UNKNOWN" 1 "A rename was neither confirmed nor refused; everything was left in place.";
+    OutcomeUnknown "E_OUTCOME_UNKNOWN" 1 "A change was neither confirmed nor refused, or may not survive a power cut; everything was left in place.";
     Exists "E_EXISTS" 1 "Something is already there and was not touched.";
     ConfigInvalid "E_CONFIG_INVALID" 1 "The configuration has an unknown key or a bad value; the line is named.";
     RecordInvalid "E_RECORD_INVALID" 1 "A control file is torn, oversized or not what it should be.";

@@ -311,7 +311,10 @@ fn release(ctx: &Ctx, lease: Lease<'_>) -> bool {
 
 fn freeze(ctx: &Ctx, locks: &Locks<'_>) -> bool {
     match locks.freeze(&WorktreeName::main(), LEASE_MS, "maintenance", false) {
-        Ok(_) => true,
+        Ok(state) => {
+            ctx.claim("frozen", state.token.0);
+            true
+        }
         Err(error) => {
             ctx.say(format!("freeze: {}: {error}", error.code()));
             if is_certain(&error) {

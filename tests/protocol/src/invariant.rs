@@ -170,6 +170,23 @@ pub fn no_token_is_granted_twice(view: &View<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Whoever was told that it gave the lock back, or froze the worktree, did so for
+/// good: no power cut takes it back. Only that freeze's own token may follow it.
+pub fn what_was_told_survives(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    let holder = state.hold.claim().map(|claim| claim.holder.to_string());
+    for process in view.processes() {
+        let mine = holder.is_some() && process.text("nonce") == holder.as_deref();
+        if process.number("released") == Some(state.token.0) && mine {
+            return Err(format!("the power cut took a release back: {state}"));
+        }
+        if process.number("frozen").is_some_and(|token| state.token.0 < token) {
+            return Err(format!("the power cut took a freeze back: {state}"));
+        }
+    }
+    Ok(())
+}
+
 /// Whoever is told that its lock was taken over does not hold it any more.
 pub fn nobody_is_fenced_by_its_own_session(view: &View<'_>) -> Result<(), String> {
     let state = register(view)?;

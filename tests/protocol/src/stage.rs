@@ -40,6 +40,7 @@ impl Stage {
             .processes(actors.iter().map(|actor| actor.process(off)))
             .power_cuts(1, PowerCuts::EveryPrefix)
             .always(invariant::no_token_is_granted_twice)
+            .always(invariant::what_was_told_survives)
     }
 
     fn world(actors: &[Actor], off: Option<Rule>) -> Explorer<'static> {

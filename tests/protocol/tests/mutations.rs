@@ -156,6 +156,20 @@ fn a_grant_is_made_durable_before_anyone_is_told() {
     });
 }
 
+#[test]
+fn a_release_and_a_freeze_are_made_durable_before_anyone_is_told() {
+    const GIVE_BACK: &[Step] = &[Step::Acquire, Step::Release];
+    for (script, breaks) in [
+        (GIVE_BACK, "the power cut took a release back"),
+        (&[Step::Freeze], "the power cut took a freeze back"),
+    ] {
+        needed(Rule::DurableBeforeTold, breaks, |off| {
+            let actors = [Actor::new("a", script), Actor::after_the_power_cut("b")];
+            Stage::with_power_cut(&actors, off)
+        });
+    }
+}
+
 fn other() -> WorktreeName {
     "other".parse().expect("valid")
 }
@@ -210,6 +224,7 @@ fn no_rule_is_left_out() {
         include_str!("mutations.rs"),
         include_str!("targeted/surroundings.rs"),
         include_str!("history.rs"),
+        include_str!("targeted/confirmed.rs"),
     ];
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("without(Rule::{rule:?}")];

@@ -90,6 +90,8 @@ fn acquire_and_release_by_two_processes() {
             "stat main.lock",
             "inode main.lock",
             "unlink main.lock",
+            // Given back for good, before anybody is told.
+            "sync_dir main.fence",
         ],
     );
 }

@@ -2,6 +2,7 @@
 //! written gets wrong, every call that can fail, and which calls there are.
 
 mod calls;
+mod confirmed;
 mod faults;
 mod flaws;
 mod interrupted;

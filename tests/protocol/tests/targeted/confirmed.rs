@@ -1,0 +1,100 @@
+//! What is told is what was looked at: a commit that is read back, and what was done
+//! but cannot be made durable.
+
+use jvs_kit::sim::Errno;
+use jvs_lock::mutation::{Rule, without};
+use jvs_lock::{LockError, State};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::store::Store;
+
+use crate::interrupted::Interrupted;
+use crate::world::*;
+
+const HEAD: SnapshotId = SnapshotId { created_ms: 5, random: 6 };
+
+/// The register is rebuilt without the head right after the head was committed.
+fn commit_over_a_rebuild() -> Result<State, LockError> {
+    let world = World::new();
+    let store = Interrupted::new(&world);
+    let locks = world.session_on(&store, "A");
+    let mut lease = locks.acquire(&main(), LEASE).expect("free");
+    let meanwhile = world.clone();
+    store.before("sync_dir", "main.fence", move || {
+        let epoch = Epoch { counter: 2, salt: 1 };
+        let op = OpNonce([9; 8]);
+        let next = State::rebuilt(epoch, FencingToken(9), Generation(0), None, op);
+        let dir = layout::register(&main());
+        let path = |state: &State| dir.child(&state.to_string()).expect("plain");
+        let old = meanwhile.register();
+        meanwhile.solo.store().rename(&path(&old), &path(&next)).expect("rebuilt");
+    });
+    let mut fence = lease.fence().expect("held");
+    let answer = fence.commit(None, HEAD, &|| Ok(false));
+    store.happened();
+    answer
+}
+
+#[test]
+fn a_commit_that_is_not_in_what_is_read_back_is_not_told_done() {
+    let told = commit_over_a_rebuild().expect_err("the register does not have it");
+    assert_eq!(told.code(), Code::OutcomeUnknown, "{told}");
+    without(Rule::CommitIsReadBack, || {
+        commit_over_a_rebuild().expect("without the rule it is told done");
+    });
+}
+
+/// Runs `operation` in a world in which the register cannot be synced, and returns
+/// what it was told.
+#[track_caller]
+fn without_a_sync(operation: impl Fn(&World) -> Result<(), LockError>) -> (World, LockError) {
+    let rehearsed = World::new();
+    operation(&rehearsed).expect("it can be done");
+    let calls = rehearsed.solo.calls();
+    let sync = format!("sync_dir({}", layout::register(&main()));
+    let last = calls.iter().rposition(|call| call.starts_with(&sync));
+    let world = World::new();
+    world.solo.fail_call(last.expect("it is synced"), Errno::IO);
+    let told = operation(&world).expect_err("it is not durable");
+    world.solo.clear_injected();
+    (world, told)
+}
+
+fn is_told_as_done(told: &LockError) {
+    assert!(matches!(told, LockError::NotDurable { .. }), "{told}");
+    assert_eq!(told.code(), Code::OutcomeUnknown);
+    assert!(told.to_string().contains("may not survive a power cut"), "{told}");
+}
+
+#[test]
+fn a_grant_that_cannot_be_made_durable_is_given_back_and_told() {
+    let (world, told) =
+        without_a_sync(|world| world.session("A").acquire(&main(), LEASE).map(drop));
+    is_told_as_done(&told);
+    assert!(told.to_string().contains("given back"), "{told}");
+    assert!(world.register().holder().is_none(), "nobody has to wait for it");
+    assert_eq!(world.takes("B"), 2, "and its token is spent");
+    world.audit_adds_up();
+}
+
+#[test]
+fn a_release_or_freeze_that_cannot_be_made_durable_is_told_as_done() {
+    let (world, told) = without_a_sync(|world| {
+        let lease = world.session("A").acquire(&main(), LEASE)?;
+        lease.release().map_err(|failed| failed.error)
+    });
+    is_told_as_done(&told);
+    assert!(world.register().holder().is_none());
+    world.audit_adds_up();
+    let (world, told) =
+        without_a_sync(|world| world.session("A").freeze(&main(), 1_000, "why", false).map(drop));
+    is_told_as_done(&told);
+    assert!(world.register().hold.claim().is_some(), "it is frozen");
+    let (world, told) = without_a_sync(|world| {
+        world.session("A").freeze(&main(), 1_000, "why", false)?;
+        world.session("A").unfreeze(&main(), "why not").map(drop)
+    });
+    is_told_as_done(&told);
+    assert!(world.register().hold.claim().is_none(), "it is not frozen any more");
+}
