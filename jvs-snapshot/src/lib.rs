@@ -43,6 +43,7 @@ pub mod tags;
 pub mod take;
 pub mod tree;
 pub mod trees;
+mod under_lease;
 pub mod verify;
 pub mod walk;
 mod workers;

@@ -30,7 +30,7 @@ use crate::publish::Snapshots;
 use crate::ready::Ready;
 use crate::stage::{Options, capture};
 use crate::staging_name::StagingName;
-use crate::take::while_renewing;
+use crate::under_lease::while_renewing;
 
 use check::check_copy;
 
@@ -221,14 +221,6 @@ impl<'r> Restore<'r> {
         let copied = while_renewing(lease, self.at.seams.clock, progress, |progress| {
             self.copy(wish.source, wish.chosen, &worktree, &state, progress)
         });
-        let copied = match copied {
-            Ok(copied) => copied,
-            Err(error) => {
-                // What happened to the lease says more than that the copy stopped.
-                lease.fence()?;
-                return Err(error);
-            }
-        };
-        replace(&self.at, self.store, locks, lease, copied, wish)
+        replace(&self.at, self.store, locks, lease, copied?, wish)
     }
 }

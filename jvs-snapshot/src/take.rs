@@ -3,12 +3,8 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
 
-use jvs_lock::{Belief, Fence, Lease, LockError, Shared};
-use jvs_repo::clock::Clock;
+use jvs_lock::{Fence, Lease, LockError, Shared};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Consistency;
 use jvs_repo::store::{PosixStore, RepoPath};
@@ -20,12 +16,11 @@ use crate::publish::{Draft, PublishError, Snapshots, Staged};
 use crate::ready::Ready;
 use crate::stage::{CaptureError, Captured, Options, Parent, capture};
 use crate::tree;
+use crate::under_lease::while_renewing;
 use crate::writeback::wait_for_upload;
 
 /// How often a snapshot is put on top of another that came first.
 const REBASES: u32 = 16;
-/// A lease is renewed this often while files are captured.
-const RENEWALS_A_LEASE: u64 = 3;
 
 /// What a snapshot is taken under.
 pub enum Hold<'h, 'r> {
@@ -203,15 +198,7 @@ fn capture_under(
         // Otherwise its last line would look like somebody's unwritten work.
         lease.rest_the_log();
     }
-    let outcome = while_renewing(lease, clock, progress, work);
-    match outcome {
-        // Stopped because the lease is over: what happened to it says more.
-        Err(TakeError::Capture(CaptureError::Stopped)) => {
-            lease.fence()?;
-            Err(TakeError::Capture(CaptureError::Stopped))
-        }
-        outcome => outcome,
-    }
+    while_renewing(lease, clock, progress, work)
 }
 
 /// Waits until all that was written, the descriptor included, can be read on other
@@ -224,74 +211,12 @@ fn upload_under(
 ) -> Result<(), TakeError> {
     let clock = at.seams.clock;
     let root = store.absolute(&RepoPath::root());
-    let wait = |progress: &dyn Progress| wait_for_upload(&root, clock, &|| progress.keep_going());
+    let wait =
+        |progress: &dyn Progress| Ok(wait_for_upload(&root, clock, &|| progress.keep_going())?);
     progress.phase(Phase::Sync);
-    let Hold::Lease(lease) = hold else { return Ok(wait(progress)?) };
-    let waited = while_renewing(lease, clock, progress, wait);
-    if waited.is_err() {
-        // Perhaps because the lease is over: what happened to it says more.
-        lease.fence()?;
-    }
-    Ok(waited?)
-}
-
-/// Runs `work` on a thread of its own and renews the lease on this one. `work`
-/// is told to stop once the lease is lost or over.
-pub(crate) fn while_renewing<T: Send>(
-    lease: &mut Lease<'_>,
-    clock: &dyn Clock,
-    progress: &dyn Progress,
-    work: impl FnOnce(&dyn Progress) -> T + Send,
-) -> T {
-    let lost = AtomicBool::new(false);
-    let guarded = Guarded { inner: progress, lost: &lost, belief: lease.belief(), clock };
-    let pause = Duration::from_millis((lease.claim().lease_ms / RENEWALS_A_LEASE).max(1));
-    std::thread::scope(|scope| {
-        let (done, ended) = channel::<()>();
-        let worker = scope.spawn(|| {
-            let done = done;
-            let outcome = work(&guarded);
-            drop(done);
-            outcome
-        });
-        while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(pause) {
-            // A renewal that merely fails is tried again until belief ends.
-            let is_lost = |error: &LockError| {
-                matches!(error.code(), Code::FencingMismatch | Code::LockNotHeld | Code::NotFound)
-            };
-            if lease.renew().is_err_and(|error| is_lost(&error)) {
-                lost.store(true, Ordering::SeqCst);
-            }
-        }
-        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-}
-
-/// Progress that ends with the lease.
-struct Guarded<'g> {
-    inner: &'g dyn Progress,
-    lost: &'g AtomicBool,
-    belief: Belief,
-    clock: &'g dyn Clock,
-}
-
-impl Progress for Guarded<'_> {
-    fn phase(&self, phase: Phase) {
-        self.inner.phase(phase);
-    }
-
-    fn total(&self, files: u64, bytes: u64) {
-        self.inner.total(files, bytes);
-    }
-
-    fn advance(&self, files: u64, bytes: u64) {
-        self.inner.advance(files, bytes);
-    }
-
-    fn keep_going(&self) -> bool {
-        self.inner.keep_going()
-            && !self.lost.load(Ordering::SeqCst)
-            && self.belief.holds_at(self.clock.now().boot)
+    match hold {
+        Hold::Lease(lease) => while_renewing(lease, clock, progress, wait),
+        Hold::Shared(_) => wait(progress),
     }
 }
 

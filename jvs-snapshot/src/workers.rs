@@ -74,7 +74,10 @@ pub(crate) fn run<T: Send>(threads: usize, tasks: Vec<T>, work: impl Fn(T, &mut 
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(labour);
+            // No thread left: those there are do it all, this one at least.
+            if std::thread::Builder::new().spawn_scoped(scope, labour).is_err() {
+                break;
+            }
         }
         labour();
     });

@@ -32,7 +32,8 @@ pub(crate) use lock::{
 pub(crate) use run::{Contain, GuardArgs, RunArgs, ShellArgs};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
-    DiffArgs, GcArgs, HistoryArgs, InfoArgs, RestoreArgs, SnapshotArgs, TagArgs, VerifyArgs,
+    DiffArgs, GcArgs, HistoryArgs, InfoArgs, RestoreArgs, SnapshotArgs, StatusArgs, TagArgs,
+    VerifyArgs,
 };
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
@@ -91,8 +92,7 @@ pub(crate) enum Command {
     Run(RunArgs),
     Shell(ShellArgs),
     Snapshot(SnapshotArgs),
-    /// Show what changed since the head, the lock and the session at one glance
-    Status,
+    Status(StatusArgs),
     History(HistoryArgs),
     Info(InfoArgs),
     Tag(TagArgs),
@@ -120,7 +120,7 @@ impl Command {
             Command::Worktree(command) => command.name(),
             Command::Lock(command) => command.name(),
             Command::Snapshot(_) => "snapshot",
-            Command::Status => "status",
+            Command::Status(_) => "status",
             Command::Diff(_) => "diff",
             Command::Restore(_) => "restore",
             Command::Verify(_) => "verify",

@@ -35,7 +35,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Worktree(command) => worktree::run(context, &command),
         Command::Lock(command) => lock::run(context, &command),
         Command::Snapshot(args) => snapshot::run(context, &args),
-        Command::Status => status::run(context),
+        Command::Status(args) => status::run(context, &args),
         Command::Diff(args) => diff::run(context, &args),
         Command::Restore(args) => restore::run(context, &args),
         Command::Verify(args) => verify::run(context, &args),

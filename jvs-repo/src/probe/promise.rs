@@ -1,7 +1,7 @@
 //! The promises, each tested by trying to catch the filesystem breaking it.
 
 use std::io;
-use std::sync::Barrier;
+use std::sync::RwLock;
 
 use super::{Finding, ProbeError, Severity};
 use crate::store::{RepoPath, Store};
@@ -169,21 +169,31 @@ fn rename_race(store: &dyn Store, dir: &RepoPath) -> Verdict {
     Ok(Vec::new())
 }
 
-/// Runs `attempt` in all contenders, as close to at once as threads can be.
+/// Runs `attempt` in all contenders, as close to at once as threads can be. Where no
+/// thread is left for one, it comes when it comes.
 fn race(attempt: impl Fn(usize) -> io::Result<()> + Sync) -> Vec<io::Result<()>> {
-    let start = Barrier::new(CONTENDERS);
+    let gate = RwLock::new(());
     std::thread::scope(|scope| {
+        let closed = gate.write();
         let contenders: Vec<_> = (0..CONTENDERS)
             .map(|contender| {
-                let (start, attempt) = (&start, &attempt);
-                scope.spawn(move || {
-                    start.wait();
+                let (gate, attempt) = (&gate, &attempt);
+                std::thread::Builder::new().spawn_scoped(scope, move || {
+                    drop(gate.read());
                     attempt(contender)
                 })
             })
             .collect();
+        drop(closed);
         let died = || io::Error::other("a contender died");
-        contenders.into_iter().map(|c| c.join().unwrap_or_else(|_| Err(died()))).collect()
+        contenders
+            .into_iter()
+            .enumerate()
+            .map(|(contender, started)| match started {
+                Ok(started) => started.join().unwrap_or_else(|_| Err(died())),
+                Err(_) => attempt(contender),
+            })
+            .collect()
     })
 }
 

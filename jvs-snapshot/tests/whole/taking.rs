@@ -2,13 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jvs_lock::Want;
+use jvs_lock::{Seams, Want};
+use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Consistency;
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
+use jvs_snapshot::Snapshots;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::progress::{Phase, Progress, Silent};
+use jvs_snapshot::restore::Wish;
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Hold, Request, take};
 
@@ -55,6 +58,8 @@ fn an_empty_worktree_has_a_snapshot_and_equal_trees_have_equal_hashes() {
 struct Thief<'w> {
     world: &'w World,
     came: AtomicBool,
+    /// And removes what is not the new holder's, as doctor may then.
+    cleans: bool,
 }
 
 impl Progress for Thief<'_> {
@@ -65,8 +70,79 @@ impl Progress for Thief<'_> {
             thief.unfreeze(&main(), "a test").expect("lifted");
             let lease = thief.acquire(&main(), Want::lease(30_000)).expect("free");
             drop(lease);
+            for name in self.world.names(&layout::staging()).iter().filter(|_| self.cleans) {
+                let dir = layout::staging().child(name).expect("a name");
+                std::fs::remove_dir_all(self.world.store.absolute(&dir)).expect("removed");
+            }
         }
     }
+}
+
+/// A lease that is over for one look at the clock, as it is when a renewal hangs and
+/// comes through after all.
+struct Lapse(AtomicBool);
+
+impl Progress for Lapse {
+    fn keep_going(&self) -> bool {
+        self.0.store(true, Ordering::SeqCst);
+        true
+    }
+}
+
+impl Clock for Lapse {
+    fn now(&self) -> Reading {
+        let now = SystemClock.now();
+        let later = if self.0.swap(false, Ordering::SeqCst) { 3_600_000 } else { 0 };
+        Reading { boot: now.boot.plus(later), ..now }
+    }
+    fn boot_id(&self) -> BootId {
+        SystemClock.boot_id()
+    }
+    fn discipline(&self) -> Discipline {
+        SystemClock.discipline()
+    }
+    fn sleep_ms(&self, ms: u64) {
+        SystemClock.sleep_ms(ms);
+    }
+}
+
+#[test]
+fn a_capture_that_its_lease_did_not_outlive_says_so() {
+    let world = World::new();
+    world.write("a.txt", "one");
+    let mut lease = world.lease();
+    let source = world.file("");
+    let lapse = Lapse(AtomicBool::new(false));
+    let seams = Seams { clock: &lapse, ..world.seams() };
+    let mut request = world.request(&source);
+    request.options.threads = Some(1);
+    let at = Snapshots::new(seams, &world.store);
+    let error = take(&at, &world.store, &mut Hold::Lease(&mut lease), request, &lapse)
+        .expect_err("stopped");
+    assert_eq!(error.code(), Code::LockExpired, "{error}");
+    assert!(error.hint().is_some());
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+}
+
+#[test]
+fn files_that_the_next_holder_removed_are_a_lost_lock() {
+    let world = World::new();
+    world.write("a.txt", "one");
+    let mut lease = world.lease();
+    let old = world.snapshot(&mut lease);
+    let source = world.file("");
+    let thief = || Thief { world: &world, came: AtomicBool::new(false), cleans: true };
+    let request = world.request(&source);
+    let error = take(&world.at(), &world.store, &mut Hold::Lease(&mut lease), request, &thief())
+        .expect_err("fenced");
+    assert_eq!(error.code(), Code::FencingMismatch, "{error}");
+
+    let locks = world.locks("thief");
+    let mut lease = locks.acquire(&main(), Want::lease(30_000)).expect("its own");
+    let wish = Wish { source: &old, kept: Some(&old), chosen: None, reason: "a test" };
+    let error = world.restore().in_place(&locks, &mut lease, &wish, &thief()).expect_err("fenced");
+    assert_eq!(error.code(), Code::FencingMismatch, "{error}");
+    assert_eq!(read(&world.file("a.txt")), "one");
 }
 
 #[test]
@@ -75,7 +151,7 @@ fn a_lock_lost_during_the_capture_fences_the_snapshot_and_leaves_nothing_behind(
     world.write("a.txt", "one");
     let mut lease = world.lease();
     let source = world.file("");
-    let thief = Thief { world: &world, came: AtomicBool::new(false) };
+    let thief = Thief { world: &world, came: AtomicBool::new(false), cleans: false };
     let request = world.request(&source);
     let error = take(&world.at(), &world.store, &mut Hold::Lease(&mut lease), request, &thief)
         .expect_err("fenced");

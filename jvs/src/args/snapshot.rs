@@ -146,4 +146,17 @@ pub(crate) struct VerifyArgs {
     /// All snapshots and all tags
     #[arg(long)]
     pub(crate) all: bool,
+
+    /// The worktree's own files instead: read all of them, and compare them with a
+    /// snapshot, whatever their change times say
+    #[arg(long, conflicts_with = "all")]
+    pub(crate) files: bool,
+}
+
+/// Show what changed since the head, the lock and the session at one glance
+#[derive(Debug, clap::Args)]
+pub(crate) struct StatusArgs {
+    /// Read every file, whatever its change time says
+    #[arg(long)]
+    pub(crate) full: bool,
 }

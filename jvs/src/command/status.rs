@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use jvs_snapshot::compare::Difference;
+use jvs_snapshot::compare::{Difference, Trust};
 use jvs_snapshot::{Catalog, diff};
 use serde_json::json;
 
@@ -11,6 +11,7 @@ use super::diff::{data, lines, sums};
 use super::lock::{look, report};
 use super::snapshots::{remark, tags};
 use super::worktree::existing;
+use crate::args::StatusArgs;
 use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, on_one_line};
@@ -19,7 +20,7 @@ use crate::render::Done;
 /// How many changed paths are named.
 const NAMED: usize = 20;
 
-pub(crate) fn run(context: &Context<'_>) -> Result<Done, Failure> {
+pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Failure> {
     let here = context.here()?;
     let isolation = existing(&here.repo, &here.worktree)?.isolation;
     let view = look(context, &here)?;
@@ -36,7 +37,10 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let changes = match &head {
         Some(head) => {
             let bar = Bar::new(context, "comparing");
-            let trust = diff::trust(head, &payload, &context.clock().boot_id());
+            let trust = match args.full {
+                true => Trust::Nothing,
+                false => diff::trust(head, &payload, &context.clock().boot_id()),
+            };
             let mut changes = diff::since(store, head, &payload, trust, &bar)?;
             changes.retain(Difference::is_of_substance);
             Some(changes)
@@ -74,6 +78,7 @@ pub(crate) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         told["isolation"] = json!(isolation.as_str());
         told["path"] = json!(crate::render::shown(&payload));
         told["head"] = json!(view.state.head);
+        told["full"] = json!(args.full);
         told["clean"] = json!(changes.as_ref().map(Vec::is_empty));
         told["session_id"] = json!(session.as_ref().map(|session| session.as_str()));
         told["lock"] = report::seen(&view);

@@ -1,19 +1,23 @@
-//! `jvs verify`: is every byte what was published?
+//! `jvs verify`: is every byte what was published? And, with `--files`, what is in the
+//! worktree's files, for those who do not trust change times.
 
 use std::fmt;
 use std::fmt::Write;
 
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::SnapshotId;
+use jvs_snapshot::compare::{Difference, Trust};
+use jvs_snapshot::diff;
 use jvs_snapshot::verify::{Mismatch, Verdict, verify, verify_tags};
 use jvs_snapshot::{Catalog, SnapshotError};
 use serde_json::{Value, json};
 
+use super::diff::{data as differing, lines, sums};
 use super::snapshots::{counted, find};
 use crate::args::VerifyArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
-use crate::fail::{Failure, Stuck, on_one_line};
+use crate::fail::{Failure, Stuck, WrongUsage, on_one_line};
 use crate::render::Done;
 
 /// How many findings are told to people, and how many a snapshot has in JSON.
@@ -21,6 +25,9 @@ const TOLD: usize = 50;
 
 pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Done, Failure> {
     let here = context.here()?;
+    if args.files {
+        return files(context, &here, args);
+    }
     let store = here.repo.store();
     let mut verdicts = Vec::new();
     let bar = Bar::new(context, "verifying");
@@ -59,6 +66,64 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Done, Fail
         details: data(&verdicts, &tags),
     };
     Err(Failure::from(damaged).preceded_by(text))
+}
+
+/// Reads the worktree's files and compares them with a snapshot. That some differ is
+/// no fault; that some differ and look as if they did not is told.
+fn files(context: &Context<'_>, here: &Here, args: &VerifyArgs) -> Result<Done, Failure> {
+    let name = match args.snapshots.as_slice() {
+        [] => "@",
+        [one] => one,
+        _ => {
+            let hint = "jvs verify --files SNAPSHOT";
+            return Err(WrongUsage::new("files are compared with one snapshot", hint).into());
+        }
+    };
+    let (store, snapshot) = (here.repo.store(), find(context, here, name)?);
+    let root = here.repo.payload(&here.worktree)?;
+    let bar = Bar::new(context, "verifying");
+    let compare = |trust| -> Result<Vec<Difference>, Failure> {
+        let mut found = diff::since(store, &snapshot, &root, trust, &bar)?;
+        found.retain(Difference::is_of_substance);
+        Ok(found)
+    };
+    // First, because reading a file may bring to light what was written to it.
+    let noticed = compare(diff::trust(&snapshot, &root, &context.clock().boot_id()))?;
+    let found = compare(Trust::Nothing)?;
+    drop(bar);
+    let unnoticed: Vec<String> = found
+        .iter()
+        .filter(|difference| noticed.iter().all(|seen| seen.path != difference.path))
+        .map(|difference| difference.path.to_string())
+        .collect();
+    let id = snapshot.id();
+    let text = match found.is_empty() {
+        true => format!("Read all files of {}: every byte is as in {id}\n", here.worktree),
+        false => {
+            let said = lines(context.paint(), &found, false, TOLD);
+            format!(
+                "{said}Read all files of {}: {} since {id}\n",
+                here.worktree,
+                sums(&found).text()
+            )
+        }
+    };
+    let told = || {
+        let mut told = differing(&found);
+        told["worktree"] = json!(here.worktree);
+        told["snapshot_id"] = json!(id);
+        told["clean"] = json!(found.is_empty());
+        told["unnoticed"] = json!(unnoticed);
+        told
+    };
+    let warning = (!unnoticed.is_empty()).then(|| {
+        format!(
+            "{} changed without a change of time, first {}; take them with: jvs snapshot --full",
+            counted(unnoticed.len() as u64, "path"),
+            on_one_line(&unnoticed[0])
+        )
+    });
+    Ok(warning.into_iter().fold(context.done(told).with_text(text), Done::with_warning))
 }
 
 fn wanted(

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "plays the user, who has real files")]
 #![allow(clippy::print_stderr, reason = "how often somebody died is worth seeing")]
 
+mod believing;
 mod deaths;
 mod degraded;
 mod hidden_options;
