@@ -11,6 +11,7 @@
 mod append;
 mod event;
 mod line;
+mod newest;
 mod read;
 
 use std::fmt;
@@ -24,6 +25,7 @@ use crate::store::Store;
 pub use append::{Alone, EventTooLong, Log, Spoilt, Turn};
 pub use event::{Event, Kind, Phase};
 pub use line::LINE_MAX;
+pub use newest::newest;
 pub use read::{Flaw, Line, read_log};
 
 /// Who writes a log: a session on a mount.

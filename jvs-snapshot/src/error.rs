@@ -11,6 +11,8 @@ use jvs_repo::name::TagName;
 use jvs_repo::store::RepoPath;
 use serde_json::json;
 
+use crate::gc::Doubt;
+
 /// Why a snapshot could not be used.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -102,6 +104,13 @@ pub enum SnapshotError {
         /// What is wrong with it.
         problem: String,
     },
+    /// What would be removed because of its age, on a clock that is not believed.
+    ClockDoubted {
+        /// Why not.
+        doubt: Doubt,
+        /// How many snapshots are old on it.
+        count: usize,
+    },
     /// The mount keeps data that no other host can read yet.
     Writeback {
         /// How many blocks, if it says.
@@ -175,6 +184,11 @@ impl fmt::Display for SnapshotError {
             SnapshotError::Record(error) => error.fmt(f),
             SnapshotError::Lock(error) => error.fmt(f),
             SnapshotError::Invalid { problem } => f.write_str(problem),
+            SnapshotError::ClockDoubted { doubt, count } => write!(
+                f,
+                "nothing was removed: {count} snapshot{} would be old, but {doubt}",
+                if *count == 1 { "" } else { "s" }
+            ),
             SnapshotError::Writeback { blocks: Some(blocks), .. } => write!(
                 f,
                 "this JuiceFS mount uses --writeback and still has {blocks} blocks to upload"
@@ -213,6 +227,7 @@ impl Coded for SnapshotError {
             SnapshotError::Record(error) => error.code(),
             SnapshotError::Lock(error) => error.code(),
             SnapshotError::Writeback { .. } => Code::UnsafeFilesystem,
+            SnapshotError::ClockDoubted { .. } => Code::ClockSkewExceeded,
             SnapshotError::Io { source, .. } => code_of_io(source),
         }
     }
@@ -231,6 +246,9 @@ impl Coded for SnapshotError {
             SnapshotError::NoneYet => "take the first one: jvs snapshot NOTE".into(),
             SnapshotError::Ambiguous { .. } => "give more of its id".into(),
             SnapshotError::Invalid { .. } => "see: jvs --help".into(),
+            SnapshotError::ClockDoubted { .. } => {
+                "if `date` is right on this host: jvs gc --trust-clock".into()
+            }
             SnapshotError::Corrupt { .. } | SnapshotError::Mismatch { .. } => {
                 "nothing was changed; see what exactly differs: jvs verify --all".into()
             }

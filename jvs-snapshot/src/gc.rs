@@ -8,6 +8,7 @@
 //! came to need it meanwhile is it deleted. Uncommitted snapshots are removed by
 //! the rules of [`crate::garbage`].
 
+mod age;
 mod needs;
 mod plan;
 mod registers;
@@ -22,7 +23,8 @@ use serde::Serialize;
 use crate::garbage::Why;
 use crate::staging_name::StagingName;
 
-pub use plan::plan;
+pub use age::Doubt;
+pub use plan::{Terms, plan};
 pub use registers::Registers;
 pub use run::{Freed, run};
 

@@ -41,11 +41,13 @@ pub enum Rule {
     EveryRegisterAsked,
     /// Work in progress is listed twice, so that no rename hides it.
     ListedTwice,
+    /// Nothing is old because one clock says so.
+    ClockIsDoubted,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 14] = [
+    pub const ALL: [Rule; 15] = [
         Rule::OneToken,
         Rule::CommittedBeforeShown,
         Rule::DurableBeforeCommitted,
@@ -60,6 +62,7 @@ impl Rule {
         Rule::NeedsReadAgain,
         Rule::EveryRegisterAsked,
         Rule::ListedTwice,
+        Rule::ClockIsDoubted,
     ];
 }
 

@@ -162,9 +162,11 @@ impl<'s> Log<'s> {
             let file = match self.store.open_writable(&path) {
                 Ok(file) => file,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    let file = self.store.create_new(&path)?;
+                    // Nobody else makes it, so what is found after an answer that was
+                    // lost is this writer's: made now, or before and denied.
+                    let file = self.store.create_own(&path)?;
                     self.store.sync_dir(&layout::audit())?;
-                    return Ok((file, End { offset: 0, sum: Sum::start(&writer), torn: false }));
+                    file
                 }
                 Err(error) => return Err(error),
             };

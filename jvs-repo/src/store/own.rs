@@ -69,7 +69,8 @@ pub(super) fn create<S: Store + ?Sized>(
         if is_refusal(&error) || !Rule::OwnNamesAreLookedFor.holds() {
             return Err(error);
         }
-        store.open_writable(path).map_err(|_| error)
+        // Not there, then: it is another error than that something is.
+        store.open_writable(path).map_err(|_| unlike_taken(error))
     })
 }
 
@@ -81,7 +82,8 @@ pub(super) fn ensure_dir<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::R
         }
         match store.stat(path) {
             Ok(stat) if stat.kind == Kind::Directory => Ok(()),
-            _ => Err(error),
+            Ok(_) => Err(error),
+            Err(_) => Err(unlike_taken(error)),
         }
     })
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use jvs_lock::State;
+use jvs_repo::audit;
+use jvs_repo::clock::WallMs;
 use jvs_repo::config::Retention;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
@@ -11,15 +13,32 @@ use crate::catalog::Presence;
 use crate::error::SnapshotError;
 use crate::garbage::Verdict;
 use crate::gc::needs::{Staging, is_dead_restore, needs, verdict};
-use crate::gc::{Dead, Keep, Plan, Registers, Unneeded};
+use crate::gc::{Dead, Doubt, Keep, Plan, Registers, Unneeded, age};
 use crate::lineage::Lineage;
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
 use crate::restore::leftover::{self, Worth};
 use crate::staging_name::StagingName;
 
-/// Plans a collection under `retention`.
-pub fn plan(at: &Snapshots<'_>, retention: Retention) -> Result<Plan, SnapshotError> {
+/// On what terms snapshots are kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Terms {
+    /// Which.
+    pub retention: Retention,
+    /// Is this host's wall clock believed whatever speaks against it?
+    pub trust_clock: bool,
+}
+
+impl From<Retention> for Terms {
+    fn from(retention: Retention) -> Self {
+        Terms { retention, trust_clock: !Rule::ClockIsDoubted.holds() }
+    }
+}
+
+/// Plans a collection. Refuses to if something would go because of its age and the
+/// clock that says so cannot be believed.
+pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, SnapshotError> {
+    let Terms { retention, trust_clock } = terms.into();
     // What is visible before the READ was committed before it, so it is below a
     // head that was read or below none. What becomes visible later is not known
     // to be unneeded.
@@ -44,13 +63,22 @@ pub fn plan(at: &Snapshots<'_>, retention: Retention) -> Result<Plan, SnapshotEr
     let mut plan = Plan::default();
     plan_staging(at, &registers, &staging, &mut plan)?;
     let now = at.seams.clock.now().wall;
+    let known = listing.snapshots.iter().chain(&listing.tombstones).map(|id| id.created_ms);
+    let ages = age::ages(now, known.clone());
+    let newest_known = known.max();
+    let within = retention.keep_within.as_ms();
+    let mut only_by_age = 0;
     let was_visible = |id| visible_before.contains(&id) || !Rule::VisibleBeforeRead.holds();
     for id in listing.snapshots {
-        let young = now.0.saturating_sub(id.created_ms) < retention.keep_within.as_ms();
+        let shown_age = now.0.saturating_sub(id.created_ms);
+        let certain_age = ages.get(&id.created_ms).copied().unwrap_or(0);
+        let age = if trust_clock { shown_age } else { certain_age };
+        let young = age < within;
         match at.catalog().look(id) {
             Ok(Presence::Ready(ready)) => match keep.remove(&id) {
                 Some(why) => plan.keep.push((id, why)),
                 None if young || !was_visible(id) => {
+                    only_by_age += usize::from(shown_age >= within && was_visible(id));
                     plan.keep.push((id, Keep::Young));
                 }
                 None => plan.collect.push(Unneeded {
@@ -66,7 +94,39 @@ pub fn plan(at: &Snapshots<'_>, retention: Retention) -> Result<Plan, SnapshotEr
     }
     let foreign = listing.foreign.iter().map(|name| name.to_string_lossy().into_owned());
     plan.left_alone.extend(foreign);
+    let by_age = only_by_age + plan.collect.len();
+    if within > 0 && by_age > 0 && !trust_clock {
+        believe(at, &registers, now, newest_known)
+            .map_err(|doubt| SnapshotError::ClockDoubted { doubt, count: by_age })?;
+    }
     Ok(plan)
+}
+
+/// May `now` be believed? Logs are only asked if everything else speaks against it.
+fn believe(
+    at: &Snapshots<'_>,
+    registers: &Registers,
+    now: WallMs,
+    newest_known: Option<u64>,
+) -> Result<(), Doubt> {
+    let renewed = registers.in_place().filter_map(|(_, state)| {
+        let claim = state.hold.claim()?;
+        Some(claim.expires.0.saturating_sub(claim.lease_ms))
+    });
+    let newest = renewed.chain(newest_known).max().map(WallMs);
+    let discipline = at.seams.clock.discipline();
+    match age::doubt(now, newest, discipline) {
+        Some(Doubt::Ahead { .. }) => {
+            // Best effort: a log that cannot be read does not speak for the clock.
+            let logged = audit::newest(at.seams.store).ok().flatten();
+            match age::doubt(now, newest.max(logged), discipline) {
+                Some(doubt) => Err(doubt),
+                None => Ok(()),
+            }
+        }
+        Some(doubt) => Err(doubt),
+        None => Ok(()),
+    }
 }
 
 /// The newest visible snapshots of a worktree.

@@ -67,6 +67,10 @@ pub(crate) struct GcArgs {
     /// Only say what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Believe this host's clock, whatever speaks against it
+    #[arg(long)]
+    pub(crate) trust_clock: bool,
 }
 
 /// Capture a worktree's files as they are now

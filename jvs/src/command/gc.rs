@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use jvs_repo::config::Retention;
 use jvs_snapshot::Snapshots;
-use jvs_snapshot::gc::{self, Plan};
+use jvs_snapshot::gc::{self, Plan, Terms};
 use jvs_snapshot::progress::Progress as _;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
         keep_within: args.keep_within.unwrap_or(config.retention.keep_within),
     };
     let at = Snapshots::new(context.seams(repo.store()), repo.store());
-    let plan = gc::plan(&at, retention)?;
+    let plan = gc::plan(&at, Terms { retention, trust_clock: args.trust_clock })?;
     let mut data = planned(&plan);
     data["dry_run"] = json!(args.dry_run);
     if args.dry_run {

@@ -370,6 +370,18 @@ fn a_restore_a_publisher_and_a_collector_at_once() {
     report.holds();
 }
 
+#[test]
+fn nothing_is_old_because_one_clock_says_so() {
+    const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+    needed(Rule::ClockIsDoubted, "of 3 only 1 are there", |off| {
+        explorer()
+            .setup(with_history)
+            .process(process("gc", off, |ctx| collect(ctx, keep(1, 30 * DAY_MS))))
+            .wall_offset_ms(0, 400 * DAY_MS as i64)
+            .at_end(|view| still_there(view, |_| true))
+    });
+}
+
 /// Every rule that can be switched off is switched off by a test above.
 #[test]
 fn no_rule_is_left_out() {
