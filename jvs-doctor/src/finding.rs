@@ -246,8 +246,13 @@ impl Report {
 
     /// A part of the control plane that the filesystem did not show.
     pub(crate) fn unreadable(&mut self, path: &RepoPath, error: &dyn fmt::Display) {
-        self.add(Check::Unreadable, path, format!("it cannot be looked at: {error}"))
-            .advice("check the mount and the permissions, then run `jvs doctor --strict` again");
+        let message = format!("it cannot be looked at: {error}");
+        // Whose it is and who asks is told by the store.
+        let advice = match message.contains("permission denied") {
+            true => "have its owner or root run `jvs doctor --strict`, or let you in",
+            false => "check the mount and the permissions, then run `jvs doctor --strict` again",
+        };
+        self.add(Check::Unreadable, path, message).advice(advice);
     }
 }
 

@@ -304,6 +304,14 @@ impl<'p, 'r> Survey<'p, 'r> {
         self.unseen.extend(unseen.into_inner());
     }
 
+    /// Did the filesystem refuse to show this?
+    pub(crate) fn is_unseen(&self, path: &RepoPath) -> bool {
+        let told = |unseen: &String| {
+            unseen.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with(':'))
+        };
+        self.unseen.iter().any(told)
+    }
+
     /// The filesystem refused to show something.
     fn refused(&mut self, path: &RepoPath, error: &dyn fmt::Display, report: &mut Report) {
         self.unseen.push(format!("{path}: {error}"));

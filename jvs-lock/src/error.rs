@@ -323,7 +323,15 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     }
 }
 
-impl std::error::Error for LockError {}
+impl std::error::Error for LockError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            LockError::Read(error) => Some(error),
+            LockError::Io { source, .. } | LockError::OutcomeUnknown { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
 
 impl Coded for LockError {
     fn code(&self) -> Code {
@@ -571,7 +579,17 @@ impl fmt::Display for BirthError {
     }
 }
 
-impl std::error::Error for BirthError {}
+impl std::error::Error for BirthError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BirthError::Io { source, .. } | BirthError::OutcomeUnknown { source, .. } => {
+                Some(source)
+            }
+            BirthError::Read(error) => Some(error),
+            BirthError::Exists { .. } => None,
+        }
+    }
+}
 
 impl Coded for BirthError {
     fn code(&self) -> Code {

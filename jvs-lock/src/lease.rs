@@ -467,7 +467,11 @@ impl fmt::Display for ReleaseError<'_> {
     }
 }
 
-impl std::error::Error for ReleaseError<'_> {}
+impl std::error::Error for ReleaseError<'_> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
 
 impl Coded for ReleaseError<'_> {
     fn code(&self) -> Code {

@@ -76,7 +76,14 @@ impl fmt::Display for ReadError {
     }
 }
 
-impl std::error::Error for ReadError {}
+impl std::error::Error for ReadError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ReadError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
 
 impl Coded for ReadError {
     fn code(&self) -> Code {
@@ -128,6 +135,10 @@ impl Answer {
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);
         match errno {
             Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG | Errno::XDEV) => {
+                Answer::Refused(error)
+            }
+            // Explained by the store: no errno any more.
+            None if matches!(code_of_io(&error), Code::Permission | Code::UnsafeFilesystem) => {
                 Answer::Refused(error)
             }
             Some(Errno::NOENT) if !Rule::EnoentIsUnknown.holds() => Answer::Refused(error),

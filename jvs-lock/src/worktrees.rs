@@ -85,7 +85,17 @@ impl fmt::Display for WorktreeError {
     }
 }
 
-impl std::error::Error for WorktreeError {}
+impl std::error::Error for WorktreeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            WorktreeError::Lock(error) => Some(error),
+            WorktreeError::Birth(error) => Some(error),
+            WorktreeError::Record(error) => Some(error),
+            WorktreeError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
 
 impl Coded for WorktreeError {
     fn code(&self) -> Code {

@@ -40,6 +40,7 @@ codes! {
     ConfigInvalid "E_CONFIG_INVALID" 1 "The configuration has an unknown key or a bad value; the line is named.";
     RecordInvalid "E_RECORD_INVALID" 1 "A control file is torn, oversized or not what it should be.";
     SessionInvalid "E_SESSION_INVALID" 1 "The session id or its local secret cannot be used.";
+    Permission "E_PERMISSION" 1 "This user may not use a part of the repository; whose it is and what would help is told.";
     LockConflict "E_LOCK_CONFLICT" 2 "Another session holds the lock and its lease is live.";
     LockFrozen "E_LOCK_FROZEN" 2 "An operator has frozen the worktree.";
     NotFound "E_NOT_FOUND" 3 "No such worktree, snapshot, tag or key.";
@@ -85,9 +86,12 @@ pub trait Coded: std::error::Error {
     }
 }
 
-/// The code of a bare `io::Error`: a symlink in the control plane is an escape, what
-/// the audit log refuses is told as what it is, everything else is plain `E_IO`.
+/// The code of a bare `io::Error`: a symlink in the control plane is an escape, a
+/// refusal is about who asks and never about what is there, a rename that the
+/// filesystem does not know makes it unsafe, what the audit log refuses is told as
+/// what it is. Everything else is plain `E_IO`.
 pub fn code_of_io(error: &std::io::Error) -> Code {
+    use rustix::io::Errno;
     if let Some(inner) = error.get_ref() {
         if inner.is::<crate::audit::Spoilt>() {
             return Code::AuditChainBroken;
@@ -95,9 +99,13 @@ pub fn code_of_io(error: &std::io::Error) -> Code {
         if inner.is::<crate::audit::EventTooLong>() {
             return Code::Usage;
         }
+        if inner.is::<crate::store::NoFlaggedRename>() {
+            return Code::UnsafeFilesystem;
+        }
     }
-    match error.raw_os_error().map(rustix::io::Errno::from_raw_os_error) {
-        Some(rustix::io::Errno::LOOP | rustix::io::Errno::XDEV) => Code::PathEscape,
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::LOOP | Errno::XDEV) => Code::PathEscape,
+        _ if error.kind() == std::io::ErrorKind::PermissionDenied => Code::Permission,
         _ => Code::Io,
     }
 }
@@ -118,6 +126,17 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Code::ALL.len(), "a code appears twice");
+    }
+
+    #[test]
+    fn a_refusal_is_about_who_asks_and_never_plain_io() {
+        use rustix::io::Errno;
+        for errno in [Errno::ACCESS, Errno::PERM] {
+            assert_eq!(code_of_io(&errno.into()), Code::Permission);
+        }
+        for errno in [Errno::IO, Errno::ROFS, Errno::STALE] {
+            assert_eq!(code_of_io(&errno.into()), Code::Io);
+        }
     }
 
     #[test]

@@ -12,7 +12,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
-pub use posix::{PosixStore, Space};
+pub(crate) use posix::NoFlaggedRename;
+pub use posix::{Denied, PosixStore, Space};
 
 /// A path below the repository's root: relative, normal, UTF-8. Made by the
 /// layout module only, so no other code spells where things are.

@@ -205,7 +205,16 @@ impl fmt::Display for SnapshotError {
     }
 }
 
-impl std::error::Error for SnapshotError {}
+impl std::error::Error for SnapshotError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            SnapshotError::Record(error) => Some(error),
+            SnapshotError::Lock(error) => Some(error),
+            SnapshotError::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
 
 impl Coded for SnapshotError {
     fn code(&self) -> Code {

@@ -43,11 +43,13 @@ pub enum Rule {
     ListedTwice,
     /// Nothing is old because one clock says so.
     ClockIsDoubted,
+    /// What the filesystem refuses to show, or fails to, is not damaged.
+    RefusalIsNotDamage,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 15] = [
+    pub const ALL: &[Rule] = &[
         Rule::OneToken,
         Rule::CommittedBeforeShown,
         Rule::DurableBeforeCommitted,
@@ -63,6 +65,7 @@ impl Rule {
         Rule::EveryRegisterAsked,
         Rule::ListedTwice,
         Rule::ClockIsDoubted,
+        Rule::RefusalIsNotDamage,
     ];
 }
 

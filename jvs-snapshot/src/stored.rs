@@ -8,6 +8,7 @@ use jvs_repo::store::{RepoPath, Store, StoredFile};
 use crate::compare::CompareError;
 use crate::error::SnapshotError;
 use crate::manifest::{ManifestError, ManifestReader, Summary};
+use crate::mutation::Rule;
 use crate::ready::Ready;
 
 /// Reads a file of the store in large pieces.
@@ -47,14 +48,30 @@ pub fn proven_manifest(
     store: &dyn Store,
     snapshot: &Ready,
 ) -> Result<ManifestReader<StoredReader>, SnapshotError> {
-    let wrong =
-        |reason: String| SnapshotError::Corrupt { path: layout::manifest(&snapshot.dir()), reason };
-    let open = || manifest(store, snapshot).map_err(|error| wrong(error.to_string()));
-    let summary = open()?.finish().map_err(|error| wrong(error.to_string()))?;
+    let path = layout::manifest(&snapshot.dir());
+    let open = || manifest(store, snapshot).map_err(|error| not_believed(path.clone(), error));
+    let summary = open()?.finish().map_err(|error| not_believed(path.clone(), error))?;
     match disagreements(&summary, snapshot).first() {
         None => open(),
-        Some(problem) => Err(wrong((*problem).to_owned())),
+        Some(problem) => Err(SnapshotError::Corrupt { path, reason: (*problem).to_owned() }),
     }
+}
+
+/// What it means that a manifest could not be made sense of. That the filesystem
+/// refused or failed is about who asks and when; nothing follows for what is there.
+pub(crate) fn not_believed(path: RepoPath, error: ManifestError) -> SnapshotError {
+    match error {
+        ManifestError::Io(source) if is_refusal(&source) => {
+            SnapshotError::Io { doing: format!("read {path}"), source }
+        }
+        error => SnapshotError::Corrupt { path, reason: error.to_string() },
+    }
+}
+
+/// Is it that something could not be looked at, and not that it is gone?
+pub(crate) fn is_refusal(error: &io::Error) -> bool {
+    Rule::RefusalIsNotDamage.holds()
+        && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData)
 }
 
 /// In what a manifest is not the one that the descriptor names.
@@ -76,10 +93,10 @@ pub(crate) fn disagreements(summary: &Summary, snapshot: &Ready) -> Vec<&'static
 /// What a failed comparison with `snapshot` means to its user.
 pub(crate) fn compared(snapshot: &Ready) -> impl Fn(CompareError) -> SnapshotError + '_ {
     move |error| match error {
-        CompareError::Manifest(error) => SnapshotError::Corrupt {
-            path: layout::manifest(&snapshot.dir()),
-            reason: error.to_string(),
-        },
+        CompareError::Manifest(error) => not_believed(layout::manifest(&snapshot.dir()), error),
+        CompareError::Io { path, source } => {
+            SnapshotError::Io { doing: format!("read {path}"), source }
+        }
         error => SnapshotError::Unreadable { problem: error.to_string() },
     }
 }

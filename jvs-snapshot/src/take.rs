@@ -94,7 +94,15 @@ impl fmt::Display for TakeError {
     }
 }
 
-impl std::error::Error for TakeError {}
+impl std::error::Error for TakeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            TakeError::Capture(error) => Some(error),
+            TakeError::Snapshot(error) => Some(error),
+            TakeError::NotPublished(_) | TakeError::SharedIsNeverQuiet => None,
+        }
+    }
+}
 
 impl Coded for TakeError {
     fn code(&self) -> Code {

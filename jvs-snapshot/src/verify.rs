@@ -15,7 +15,7 @@ use crate::compare::{self, CompareError, Trust};
 use crate::error::SnapshotError;
 use crate::progress::Progress;
 use crate::ready::{self, Ready};
-use crate::stored::{disagreements, manifest};
+use crate::stored::{disagreements, is_refusal, manifest, not_believed};
 use crate::tags;
 
 /// Largest READY that is looked at.
@@ -143,9 +143,12 @@ fn check_manifest(
 ) -> Result<bool, SnapshotError> {
     let path = layout::manifest(&snapshot.dir());
     let summary = manifest(store, snapshot).and_then(|reader| reader.finish());
-    let problems = match &summary {
-        Ok(summary) => disagreements(summary, snapshot).into_iter().map(str::to_owned).collect(),
-        Err(error) => vec![error.to_string()],
+    let problems = match summary {
+        Ok(summary) => disagreements(&summary, snapshot).into_iter().map(str::to_owned).collect(),
+        Err(error) => match not_believed(path.clone(), error) {
+            SnapshotError::Corrupt { reason, .. } => vec![reason],
+            refused => return Err(refused),
+        },
     };
     let trusted = problems.is_empty();
     verdict.payload_valid &= trusted;
@@ -165,11 +168,14 @@ fn check_payload(
     let root = store.absolute(&payload);
     let reader = match manifest(store, snapshot) {
         Ok(reader) => reader,
-        Err(error) => {
-            verdict.payload_valid = false;
-            verdict.found(layout::manifest(&snapshot.dir()), error);
-            return Ok(());
-        }
+        Err(error) => match not_believed(layout::manifest(&snapshot.dir()), error) {
+            SnapshotError::Corrupt { path, reason } => {
+                verdict.payload_valid = false;
+                verdict.found(path, reason);
+                return Ok(());
+            }
+            refused => return Err(refused),
+        },
     };
     let at = |path: &crate::manifest::TreePath| -> String {
         if path.is_root() { payload.to_string() } else { format!("{payload}/{path}") }
@@ -188,15 +194,20 @@ fn check_payload(
             verdict.found(at(&path), format!("cannot be read: {source}"));
             Ok(())
         }
+        Err(CompareError::Io { path, source }) => {
+            Err(SnapshotError::Io { doing: format!("read {}", at(&path)), source })
+        }
         Err(error) => Err(SnapshotError::Unreadable { problem: error.to_string() }),
     }
 }
 
-/// Does the failure say something about the snapshot rather than about who asks?
+/// Does the failure say something about the snapshot rather than about who asks, or
+/// about a disk or a mount that may answer the next time?
 fn is_damage(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let told = error.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(told, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::IO))
+    matches!(told, Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO))
+        || !is_refusal(error)
 }
 
 /// Tags that are not what was written, or that stand for nothing visible.

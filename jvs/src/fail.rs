@@ -4,8 +4,9 @@ use std::fmt;
 use std::io;
 
 use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::store::Denied;
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::render::{Done, Output};
 
@@ -85,18 +86,39 @@ impl Failure {
 
     pub(crate) fn hint(&self) -> Option<String> {
         let usual = || usual_hint(self.code()).map(str::to_owned);
-        self.error.hint().or_else(usual).map(|hint| on_one_line(&hint))
+        let hint = match self.denied() {
+            // Whoever was refused is helped by what lets them in.
+            Some(denied) => Some(denied.help()),
+            None => self.error.hint().or_else(usual),
+        };
+        hint.map(|hint| on_one_line(&hint))
     }
 
     pub(crate) fn details(&self) -> Option<Value> {
-        self.error.details()
+        let details = self.error.details();
+        let Some(denied) = self.denied() else { return details };
+        let mut details = details.unwrap_or_else(|| json!({}));
+        details["permission"] = json!(denied);
+        Some(details)
+    }
+
+    /// The refusal behind it, explained, if one is.
+    fn denied(&self) -> Option<&Denied> {
+        let mut error: &(dyn std::error::Error + 'static) = &*self.error;
+        loop {
+            if let Some(denied) = error.downcast_ref::<io::Error>().and_then(Denied::of) {
+                return Some(denied).filter(|_| self.code() == Code::Permission);
+            }
+            error = error.source()?;
+        }
     }
 }
 
 /// What to do about an error that does not know better itself.
 fn usual_hint(code: Code) -> Option<&'static str> {
     match code {
-        Code::Io => Some("check the disk, the mount and its permissions, then try again"),
+        Code::Io => Some("check the disk and the mount, then try again"),
+        Code::Permission => Some("see who you are and whose it is: id; ls -ld PATH"),
         Code::PathEscape => {
             Some("put the real file or directory back where the symlink is; none is followed here")
         }
@@ -165,7 +187,11 @@ impl fmt::Display for Stuck {
     }
 }
 
-impl std::error::Error for Stuck {}
+impl std::error::Error for Stuck {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
 
 impl Coded for Stuck {
     fn code(&self) -> Code {

@@ -17,7 +17,7 @@ use crate::finding::{Check, Report};
 use crate::proof::Proof;
 use crate::rebuild;
 use crate::remedy::Remedy;
-use crate::survey::{Snap, Survey};
+use crate::survey::{Snap, Survey, is_absent};
 
 const CHUNK: usize = 1 << 20;
 
@@ -82,9 +82,14 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     }
     for (id, tombstone) in &survey.tombstones {
         if let Err(why) = tombstone {
+            let path = layout::tombstone(*id);
+            if survey.is_unseen(&path) {
+                report.unreadable(&path, why);
+                continue;
+            }
             let message = format!("what is left of the collected {id} cannot be read: {why}");
             report
-                .add(Check::DescriptorCorrupt, layout::tombstone(*id), message)
+                .add(Check::DescriptorCorrupt, path, message)
                 .advice("restore it from a backup; its descendants' lineage needs it");
         }
     }
@@ -103,6 +108,10 @@ fn content(
     let restore = "restore the snapshot's directory from a backup; nothing else can bring it back";
     let (descriptor, checksum) = match &snap.descriptor {
         Ok(read) => read,
+        Err(why) if survey.is_unseen(&layout::descriptor(&dir)) => {
+            report.unreadable(&layout::descriptor(&dir), why);
+            return;
+        }
         Err(why) => {
             if snap.ready {
                 report
@@ -150,7 +159,7 @@ fn content(
                 .advice(restore);
         }
         Err(_) if survey.is_missing(&dir) => {}
-        Err(error) => {
+        Err(error) if is_absent(&error) || error.kind() == std::io::ErrorKind::InvalidData => {
             report
                 .add(
                     Check::ManifestCorrupt,
@@ -159,6 +168,8 @@ fn content(
                 )
                 .advice(restore);
         }
+        // Nothing follows for what is there.
+        Err(error) => report.unreadable(&path, &error),
     }
 }
 

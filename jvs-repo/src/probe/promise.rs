@@ -4,6 +4,7 @@ use std::io;
 use std::sync::RwLock;
 
 use super::{Finding, ProbeError, Severity};
+use crate::code::{Code, code_of_io};
 use crate::store::{RepoPath, Store};
 
 /// How many race for one file at once.
@@ -74,6 +75,7 @@ fn is_unsupported(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(errno, Some(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP | Errno::NOTTY))
+        || code_of_io(error) == Code::UnsafeFilesystem
 }
 
 /// One after the other: a source can be renamed once, and a listing shows the

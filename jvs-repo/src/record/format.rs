@@ -105,7 +105,14 @@ impl fmt::Display for FormatError {
     }
 }
 
-impl std::error::Error for FormatError {}
+impl std::error::Error for FormatError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            FormatError::Record(error) => Some(error),
+            FormatError::Unsupported { .. } => None,
+        }
+    }
+}
 
 impl Coded for FormatError {
     fn code(&self) -> Code {

@@ -6,6 +6,7 @@
 //! its entries durable; `openat2` with `RESOLVE_NO_SYMLINKS|RESOLVE_BENEATH`
 //! follows nothing.
 
+mod denied;
 mod patience;
 mod tree;
 
@@ -21,6 +22,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
+pub use self::denied::Denied;
+use self::denied::{Asked, explain};
 use super::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
 
 /// Directories are made with this mode, less the umask.
@@ -185,12 +188,25 @@ impl PosixStore {
                 Err(Errno::NOSYS | Errno::PERM) => self.no_openat2.store(true, Ordering::Relaxed),
                 // A rename somewhere on the way makes the kernel doubt itself.
                 Err(Errno::AGAIN) => {}
-                Err(error) => return Err(self.told_apart(path, error).into()),
+                Err(error) => return Err(self.refused(path, flags, error)),
                 Ok(fd) => return Ok(fd),
             }
         }
-        self.open_step_by_step(path, flags, mode)
-            .map_err(|error| self.told_apart(path, error).into())
+        self.open_step_by_step(path, flags, mode).map_err(|error| self.refused(path, flags, error))
+    }
+
+    fn refused(&self, path: &str, flags: OFlags, error: Errno) -> io::Error {
+        let asked = match flags {
+            _ if flags.contains(OFlags::CREATE) => Asked::Change,
+            _ if flags.contains(OFlags::RDWR) => Asked::Write,
+            _ => Asked::Read,
+        };
+        self.explained(path, asked, self.told_apart(path, error))
+    }
+
+    /// An errno, with all that is behind a bare "permission denied".
+    fn explained(&self, path: &str, asked: Asked, error: Errno) -> io::Error {
+        explain(&self.root, &self.root_path, path, asked, error)
     }
 
     /// A symlink where a directory is asked for without following is ENOTDIR to
@@ -261,14 +277,43 @@ impl PosixStore {
 
     fn rename_flagged(&self, from: &RepoPath, to: &RepoPath, flags: RenameFlags) -> io::Result<()> {
         let (from_dir, from_name) = self.open_parent(from)?;
-        if from.parent() == to.parent() {
+        let renamed = if from.parent() == to.parent() {
             let to_name = to.split().1;
-            return rename_between(from_dir.as_fd(), from_name, from_dir.as_fd(), to_name, flags);
-        }
-        let (to_dir, to_name) = self.open_parent(to)?;
-        rename_between(from_dir.as_fd(), from_name, to_dir.as_fd(), to_name, flags)
+            rename_between(from_dir.as_fd(), from_name, from_dir.as_fd(), to_name, flags)
+        } else {
+            let (to_dir, to_name) = self.open_parent(to)?;
+            rename_between(from_dir.as_fd(), from_name, to_dir.as_fd(), to_name, flags)
+        };
+        renamed.map_err(|errno| match errno {
+            // Whether it knows the flag is asked of the filesystem before anything
+            // else, so this is never about the names.
+            Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP if !flags.is_empty() => {
+                io::Error::new(io::ErrorKind::Unsupported, NoFlaggedRename(errno))
+            }
+            // The source's directory, if that is the one; else the target's.
+            Errno::ACCESS | Errno::PERM => {
+                let first = self.explained(from.as_str(), Asked::Change, errno);
+                match Denied::of(&first).is_some_and(|denied| denied.is_by_mode()) {
+                    true => first,
+                    false => self.explained(to.as_str(), Asked::Change, errno),
+                }
+            }
+            errno => errno.into(),
+        })
     }
 }
+
+/// The filesystem does not know a rename that refuses to replace or that swaps.
+#[derive(Debug)]
+pub(crate) struct NoFlaggedRename(Errno);
+
+impl std::fmt::Display for NoFlaggedRename {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "this filesystem has no rename that refuses to replace ({})", self.0)
+    }
+}
+
+impl std::error::Error for NoFlaggedRename {}
 
 fn rename_between(
     from: BorrowedFd<'_>,
@@ -276,11 +321,11 @@ fn rename_between(
     to: BorrowedFd<'_>,
     to_name: &str,
     flags: RenameFlags,
-) -> io::Result<()> {
+) -> rustix::io::Result<()> {
     if flags.is_empty() {
-        return Ok(fs::renameat(from, from_name, to, to_name)?);
+        return fs::renameat(from, from_name, to, to_name);
     }
-    Ok(fs::renameat_with(from, from_name, to, to_name, flags)?)
+    fs::renameat_with(from, from_name, to, to_name, flags)
 }
 
 /// Room for a batch of any directory.
@@ -383,17 +428,20 @@ impl Store for PosixStore {
 
     fn unlink(&self, path: &RepoPath) -> io::Result<()> {
         let (dir, name) = self.open_parent(path)?;
-        Ok(fs::unlinkat(&dir, name, AtFlags::empty())?)
+        fs::unlinkat(&dir, name, AtFlags::empty())
+            .map_err(|error| self.explained(path.as_str(), Asked::Change, error))
     }
 
     fn make_dir(&self, path: &RepoPath) -> io::Result<()> {
         let (dir, name) = self.open_parent(path)?;
-        Ok(fs::mkdirat(&dir, name, DIRECTORY_MODE)?)
+        fs::mkdirat(&dir, name, DIRECTORY_MODE)
+            .map_err(|error| self.explained(path.as_str(), Asked::Change, error))
     }
 
     fn remove_dir(&self, path: &RepoPath) -> io::Result<()> {
         let (dir, name) = self.open_parent(path)?;
-        Ok(fs::unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
+        fs::unlinkat(&dir, name, AtFlags::REMOVEDIR)
+            .map_err(|error| self.explained(path.as_str(), Asked::Change, error))
     }
 
     fn sync_dir(&self, dir: &RepoPath) -> io::Result<()> {

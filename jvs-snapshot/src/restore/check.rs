@@ -9,7 +9,7 @@ use crate::compare::{self, Aspect, Difference};
 use crate::error::SnapshotError;
 use crate::manifest::{ManifestError, ManifestReader};
 use crate::ready::Ready;
-use crate::stored::{StoredReader, proven_manifest};
+use crate::stored::{StoredReader, not_believed, proven_manifest};
 
 /// Is the copy in `dir` what `source` says, or what is chosen of it? What was
 /// lost on the way is no mismatch, unless nothing was: then it must be exact.
@@ -29,10 +29,7 @@ pub(super) fn check_copy(
         }
     };
     let copy = layout::manifest(dir);
-    let unreadable = |error: ManifestError| SnapshotError::Corrupt {
-        path: copy.clone(),
-        reason: error.to_string(),
-    };
+    let unreadable = |error: ManifestError| not_believed(copy.clone(), error);
     let made = StoredReader::open(store, &copy).map_err(SnapshotError::io("read the copy"))?;
     let made = ManifestReader::open(made).map_err(unreadable)?;
     let expected = proven_manifest(store, source)?;

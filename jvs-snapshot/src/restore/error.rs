@@ -106,7 +106,16 @@ impl fmt::Display for RestoreError {
     }
 }
 
-impl std::error::Error for RestoreError {}
+impl std::error::Error for RestoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            RestoreError::Snapshot(error) => Some(error),
+            RestoreError::Copy(error) => Some(error),
+            RestoreError::Worktree(error) => Some(error),
+            RestoreError::Half(half) => Some(&half.cause),
+        }
+    }
+}
 
 impl Coded for RestoreError {
     fn code(&self) -> Code {

@@ -4,11 +4,16 @@
 use jvs_doctor::mutation::{self, Rule};
 use jvs_kit::sim::{Errno, Explorer, Way};
 use jvs_protocol_tests::necessity::broken;
+use jvs_repo::code::{Code, Coded};
 use jvs_repo::layout;
 use jvs_repo::store::Store;
+use jvs_snapshot::Catalog;
+use jvs_snapshot::mutation::Rule as Damage;
+use jvs_snapshot::stored::proven_manifest;
 
 use crate::beside::{doctor_named, holder_and_its_own_doctor, session, world};
 use crate::ruins::{RUINS, bury, ruined};
+use crate::ward::Ward;
 
 /// The world is broken without the rule, in the way named. That it holds with it
 /// is what the other tests show.
@@ -34,6 +39,24 @@ fn the_record_of_a_new_holder_is_put_back() {
 fn a_repair_in_the_session_that_holds_leaves_it_holding() {
     let world = holder_and_its_own_doctor(Some(Rule::HoldIsLeft)).preemptions(1);
     broken(Rule::HoldIsLeft, "a holds token", world);
+}
+
+/// Neither a manifest nor anything else is corrupt because it could not be read.
+#[test]
+fn what_the_filesystem_refuses_to_show_is_not_damaged() {
+    for (errno, code) in
+        [(Errno::IO, Code::Io), (Errno::STALE, Code::Io), (Errno::ACCESS, Code::Permission)]
+    {
+        let ward = Ward::new();
+        let ready = Catalog::new(ward.store()).open(ward.ids[0]).expect("visible");
+        let told = || {
+            ward.solo.inject(0, Way::Fails(errno));
+            proven_manifest(ward.store(), &ready).map(drop).expect_err("refused").code()
+        };
+        assert_eq!(told(), code, "{errno}");
+        let without = jvs_snapshot::mutation::without(Damage::RefusalIsNotDamage, told);
+        assert_eq!(without, Code::DescriptorCorrupt, "{errno}: the rule is not needed");
+    }
 }
 
 #[test]

@@ -53,6 +53,9 @@ fn acquire_and_release_by_two_processes() {
             "open_writable log",
             "create_new log",
             "sync_dir audit",
+            "links log",
+            "size log",
+            "read log",
             // The intent, on disk before the CAS.
             "write_at log",
             "sync log",
@@ -151,6 +154,7 @@ fn a_steal_replaces_the_record_whole() {
             "create_new tmp",
             "write_at tmp",
             "sync tmp",
+            "inode tmp",
             "rename tmp -> main.lock",
             "sync_dir locks",
             "sync_dir main.fence",

@@ -302,6 +302,7 @@ pub(crate) fn readable(text: &str) -> String {
         "ended ",
         "ends in ",
         "expires in ",
+        "expired ",
         "process ",
         ", for ",
         "differ by ",

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "plays the user: real files and real programs")]
 
 mod keeper;
+mod permission;
 mod run;
 mod seed000;
 mod seed001;

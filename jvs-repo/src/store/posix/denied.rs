@@ -1,0 +1,152 @@
+//! What stands behind a bare EACCES: which file or directory on the way, whose it
+//! is, what its mode is, who asked, and what would let them in.
+
+use std::fmt;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{self, Access, AtFlags};
+use rustix::io::Errno;
+use rustix::process;
+use serde::Serialize;
+
+/// What was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Asked {
+    /// To read a file or list a directory.
+    Read,
+    /// To write a file.
+    Write,
+    /// To make, rename or remove a name in its directory.
+    Change,
+}
+
+/// A refusal, explained.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Denied {
+    /// What stands in the way.
+    path: PathBuf,
+    /// Owner, group and permissions of it; unknown if even that is refused.
+    owner: Option<u32>,
+    group: Option<u32>,
+    mode: Option<u32>,
+    /// Who asked.
+    you: u32,
+    #[serde(skip)]
+    your_groups: Vec<u32>,
+    #[serde(skip)]
+    root: PathBuf,
+    #[serde(skip)]
+    verb: &'static str,
+    /// Its permissions say otherwise: something else refuses.
+    #[serde(skip)]
+    by_something_else: bool,
+}
+
+impl Denied {
+    /// The explanation in an error, if it has one.
+    pub fn of(error: &io::Error) -> Option<&Denied> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// Do its permissions say so, rather than something else?
+    pub(super) fn is_by_mode(&self) -> bool {
+        !self.by_something_else
+    }
+
+    /// What would help, as a command to run.
+    pub fn help(&self) -> String {
+        let (path, root) = (quoted(&self.path), quoted(&self.root));
+        let Denied { you, owner, .. } = self;
+        if self.by_something_else {
+            return format!("see what else protects it: lsattr -d {path}; findmnt -T {path}");
+        }
+        match (owner, self.group) {
+            (Some(owner), _) if owner == you => format!("chmod u+rwX {path}"),
+            (Some(owner), Some(group)) if self.your_groups.contains(&group) => {
+                format!("have user {owner} or root let your group in: chmod -R g+rwX {root}")
+            }
+            (Some(owner), _) => format!(
+                "have user {owner} or root let you in: setfacl -R -m u:{you}:rwX,d:u:{you}:rwX {root}"
+            ),
+            (None, _) => format!("see who may: ls -ld {path}"),
+        }
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "permission denied: you, user {}, may not {} ", self.you, self.verb)?;
+        write!(f, "{}", self.path.display())?;
+        match (self.owner, self.group, self.mode) {
+            (Some(owner), Some(group), Some(mode)) => {
+                write!(
+                    f,
+                    ", which belongs to user {owner} and group {group} and has mode {mode:04o}"
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Denied {}
+
+/// Explains why `path`, below the root that is held open, could not be used.
+pub(super) fn explain(
+    root: &OwnedFd,
+    root_path: &Path,
+    path: &str,
+    asked: Asked,
+    errno: Errno,
+) -> io::Error {
+    if errno != Errno::ACCESS && errno != Errno::PERM {
+        return errno.into();
+    }
+    let dot = |path: &str| if path.is_empty() { "." } else { path }.to_owned();
+    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let above = path.match_indices('/').map(|(end, _)| &path[..end]);
+    let mut steps: Vec<(String, Access, &str)> =
+        above.map(|dir| (dot(dir), Access::EXEC_OK, "go through")).collect();
+    steps.insert(0, (dot(""), Access::EXEC_OK, "go through"));
+    steps.push(match asked {
+        Asked::Read => (dot(path), Access::READ_OK, "read"),
+        Asked::Write => (dot(path), Access::READ_OK | Access::WRITE_OK, "write"),
+        Asked::Change => {
+            (dot(parent), Access::WRITE_OK | Access::EXEC_OK, "make or rename files in")
+        }
+    });
+    let refused = steps.iter().find(|(at, access, _)| {
+        fs::accessat(root, at.as_str(), *access, AtFlags::EACCESS) == Err(Errno::ACCESS)
+    });
+    let (at, _, verb) = refused.or(steps.last()).expect("there is a last step");
+    let stat = fs::statat(root, at.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok();
+    let mut your_groups: Vec<u32> =
+        process::getgroups().unwrap_or_default().iter().map(|gid| gid.as_raw()).collect();
+    your_groups.push(process::getegid().as_raw());
+    let shown = if at == "." { root_path.to_owned() } else { root_path.join(at) };
+    let denied = Denied {
+        path: std::path::absolute(&shown).unwrap_or(shown),
+        owner: stat.as_ref().map(|stat| stat.st_uid),
+        group: stat.as_ref().map(|stat| stat.st_gid),
+        mode: stat.as_ref().map(|stat| stat.st_mode & 0o7777),
+        you: process::geteuid().as_raw(),
+        your_groups,
+        root: std::path::absolute(root_path).unwrap_or_else(|_| root_path.to_owned()),
+        verb,
+        by_something_else: refused.is_none(),
+    };
+    io::Error::new(io::ErrorKind::PermissionDenied, denied)
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    match text.chars().all(plain) {
+        true => text.into_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}

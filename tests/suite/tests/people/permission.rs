@@ -1,0 +1,131 @@
+//! Another user of the same host: what they may not do is told as that, with whose
+//! it is and what would let them in, and nothing is called damaged.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use jvs_kit::live::capability::{Capability, granted};
+use jvs_kit::live::home::Jvs;
+use jvs_repo::layout;
+use serde_json::Value;
+
+use crate::world::World;
+
+const STRANGER: &str = "4711";
+
+/// A repository of root's with one snapshot, which everybody can reach and nobody
+/// else may write.
+fn world_of_root() -> Option<World> {
+    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
+        return None;
+    }
+    let world = World::new();
+    std::fs::write(world.root().join("main/file"), "one").expect("written");
+    world.ok("ann", "snapshot one");
+    let parent = world.outside("");
+    std::fs::set_permissions(&parent, Permissions::from_mode(0o755)).expect("opened");
+    let private = world.outside("stranger");
+    std::fs::create_dir(&private).expect("made");
+    std::os::unix::fs::chown(&private, Some(4711), None).expect("given");
+    Some(world)
+}
+
+/// `jvs` as another user, who is in root's group.
+fn as_stranger(world: &World, words: &str) -> Jvs {
+    let home = world.outside("stranger");
+    world
+        .jvs("stranger", words)
+        .under(["setpriv", "--reuid", STRANGER, "--regid", "0", "--clear-groups"])
+        .env("HOME", &home)
+        .env("XDG_RUNTIME_DIR", &home)
+        .env("XDG_STATE_HOME", &home)
+}
+
+#[track_caller]
+fn is_denied(world: &World, words: &str) -> Value {
+    let told = as_stranger(world, &format!("--json {words}")).run().exits(1).json();
+    let error = &told["error"];
+    assert_eq!(error["code"], "E_PERMISSION", "{words}: {told}");
+    let permission = &error["details"]["permission"];
+    assert_eq!((&permission["owner"], &permission["you"]), (&0.into(), &4711.into()), "{told}");
+    let path = permission["path"].as_str().expect("a path");
+    assert!(path.starts_with(world.root().to_str().expect("text")), "{words}: {path}");
+    assert!(permission["mode"].is_u64(), "{words}: {told}");
+    let message = error["message"].as_str().expect("text");
+    for part in ["you, user 4711", "belongs to user 0", "mode 0"] {
+        assert!(message.contains(part), "{words}: {message}");
+    }
+    error.clone()
+}
+
+#[test]
+fn what_a_user_may_not_do_is_told_with_whose_it_is_and_what_helps() {
+    let Some(world) = world_of_root() else { return };
+    for command in [
+        "lock acquire --no-keeper",
+        "lock acquire --no-keeper --wait=1s",
+        "lock steal --reason mine",
+        "lock reclaim --reason mine",
+        "lock freeze --for 1m --reason mine",
+        "run -- true",
+        "snapshot two",
+        "worktree create feature",
+        "restore @ --into feature",
+    ] {
+        is_denied(&world, command);
+    }
+    let hint = is_denied(&world, "lock acquire --no-keeper")["hint"].clone();
+    let (who, command) = hint.as_str().expect("text").split_once(": ").expect("a command");
+    assert_eq!(who, "have user 0 or root let your group in");
+    let helped = Command::new("sh").args(["-c", command]).status().expect("typed");
+    assert!(helped.success());
+    as_stranger(&world, "lock acquire --no-keeper").run().ok();
+}
+
+#[test]
+fn what_a_user_may_not_read_is_not_damaged() {
+    let Some(world) = world_of_root() else { return };
+    let id = world.json("ann", "history")["data"]["snapshots"][0]["snapshot_id"].clone();
+    let dir = layout::snapshot(id.as_str().expect("text").parse().expect("an id"));
+    let manifest = world.root().join(layout::manifest(&dir).as_str());
+    std::fs::set_permissions(&manifest, Permissions::from_mode(0o600)).expect("closed");
+    for command in ["status", "verify --all", "restore @ --into feature"] {
+        is_denied(&world, command);
+    }
+    let checked = as_stranger(&world, "doctor --strict").run();
+    for word in ["CORRUPT", "TORN", "FORGED", "backup"] {
+        assert!(!checked.stdout().contains(word), "{word}: {checked}");
+    }
+    assert!(checked.stdout().contains("you, user 4711, may not read"), "{checked}");
+    world.ok("ann", "verify --all");
+    world.ok("ann", "doctor --strict");
+}
+
+/// ntfs-3g, exfat-fuse and bindfs answer EINVAL to a rename that must not replace;
+/// so does this kernel here, when it is told to.
+#[test]
+fn a_filesystem_without_the_renames_that_are_needed_is_unsafe_and_not_broken() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    let without = |words: &str| {
+        world.jvs("ann", words).under([
+            "strace",
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "trace=renameat2",
+            "-e",
+            "inject=renameat2:error=EINVAL",
+        ])
+    };
+    for command in ["--json init new", "--json worktree create feature"] {
+        let dir = if command.contains("init") { world.outside("") } else { world.root() };
+        let told = without(command).cwd(dir).run().exits(10).json();
+        assert_eq!(told["error"]["code"], "E_UNSAFE_FILESYSTEM", "{command}: {told}");
+    }
+}
