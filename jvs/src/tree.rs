@@ -113,11 +113,7 @@ impl Tree {
 
     /// Asks all of them to end.
     pub(crate) fn ask(&self) {
-        for member in self.members() {
-            member.signal(Signal::TERM);
-            // A stopped process cannot even refuse.
-            member.signal(Signal::CONT);
-        }
+        self.members().iter().for_each(Member::ask);
     }
 
     /// Makes all of them end that can be seen. Those that were being born meanwhile
@@ -132,9 +128,7 @@ impl Tree {
             }
             Hold::Reaper => {}
         }
-        for member in self.members() {
-            member.signal(Signal::KILL);
-        }
+        self.members().iter().for_each(Member::kill);
     }
 
     /// A handle on the guardian; `None` if it has ended.
@@ -146,8 +140,11 @@ impl Tree {
     /// `last`. For a process that has nothing else to do meanwhile.
     pub(crate) fn end(&self, kill_at: BootMs, last: BootMs) -> Vec<Member> {
         self.ask();
+        let mut empty = 0;
         if !self.ends_before(kill_at) {
-            loop {
+            // A guardian that is stopped does not end. Whoever was missed while being born
+            // is seen the next time.
+            while empty < 2 {
                 self.kill();
                 let now = SystemClock.now().boot;
                 if self.ends_before(now.plus(AGAIN_MS).min(last)) {
@@ -156,6 +153,7 @@ impl Tree {
                 if SystemClock.now().boot >= last {
                     return self.members();
                 }
+                empty = if self.members().is_empty() { empty + 1 } else { 0 };
             }
         }
         // The guardian may have been killed by somebody, and then they outlived it.
@@ -175,10 +173,21 @@ impl Tree {
 }
 
 impl Member {
-    pub(crate) fn signal(&self, signal: Signal) {
+    /// Asks it to end. A stopped process cannot even refuse, so it is continued.
+    pub(crate) fn ask(&self) {
+        self.signal(&[Signal::TERM, Signal::CONT]);
+    }
+
+    pub(crate) fn kill(&self) {
+        self.signal(&[Signal::KILL]);
+    }
+
+    fn signal(&self, signals: &[Signal]) {
         // Through a handle: its number may be somebody else's by now.
         if let Some(process) = handle(self.pid, self.start_time) {
-            let _ = pidfd_send_signal(&process, signal);
+            for signal in signals {
+                let _ = pidfd_send_signal(&process, *signal);
+            }
         }
     }
 }

@@ -35,7 +35,7 @@ impl Pace {
 
     /// When `jvs run` does, whatever the keeper is doing.
     pub(crate) fn run_gives_up(self, until: BootMs) -> BootMs {
-        before(until, self.grace_ms / 2)
+        before(until, self.grace_ms / 4 * 3)
     }
 
     /// When whoever has not ended is made to.

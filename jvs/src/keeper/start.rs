@@ -86,10 +86,21 @@ impl Started {
         }
     }
 
-    /// Waits for its end, which must be near; one that was stopped is ended.
-    pub(crate) fn reap(mut self) {
+    /// Waits for its end, which must be near; one that was stopped is ended. One that
+    /// hangs in a dead mount cannot even be killed: it is not waited for, whatever else
+    /// must be ended now would wait with it.
+    pub(crate) fn reap(self) {
+        self.end_after(STAND_DOWN_MS);
+    }
+
+    /// Ends it now, and waits for nothing.
+    pub(crate) fn kill(self) {
+        self.end_after(0);
+    }
+
+    fn end_after(mut self, patience_ms: u64) {
         drop(self.told.take());
-        let deadline = SystemClock.now().boot.plus(STAND_DOWN_MS);
+        let deadline = SystemClock.now().boot.plus(patience_ms);
         let handle = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty());
         let ended = handle.map_err(io::Error::from).and_then(|handle| {
             Alarm::new().and_then(|alarm| alarm.wait([Some(handle.as_fd())], Some(deadline)))
@@ -97,7 +108,7 @@ impl Started {
         if !matches!(ended, Ok([true])) {
             let _ = self.child.kill();
         }
-        let _ = self.child.wait();
+        let _ = self.child.try_wait();
     }
 
     /// Leaves it to itself: it hears that nobody speaks to it any more.
@@ -167,20 +178,19 @@ pub(crate) fn start(
                     return Ok(started);
                 }
                 Said::NotBegun(code, why) => {
-                    started.reap();
+                    started.kill();
                     let worktree = order.here.worktree.clone();
                     return Err(NotKept { code, why, worktree }.into());
                 }
                 Said::Failed(why) => {
-                    started.reap();
+                    started.kill();
                     return Err(stuck("keep the lock")(io::Error::other(why)).into());
                 }
                 Said::Renewed(_) | Said::Lost(_) | Said::Released => {}
             }
         }
         if gone || SystemClock.now().boot >= deadline {
-            let _ = started.child.kill();
-            started.reap();
+            started.kill();
             let why = if gone { "it ended at once" } else { "it did not begin in time" };
             return Err(stuck("keep the lock")(io::Error::other(why)).into());
         }

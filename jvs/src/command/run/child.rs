@@ -242,17 +242,18 @@ impl Child {
         members
     }
 
-    pub(super) fn ask(&self, keeper: Option<u32>) {
-        self.tree.ask();
-        if self.unguarded {
-            self.members(keeper).iter().for_each(|member| member.signal(Signal::TERM));
-        }
+    /// Asks everybody to end. Answers who was there.
+    pub(super) fn ask(&self, keeper: Option<u32>) -> Vec<Member> {
+        let members = self.members(keeper);
+        members.iter().for_each(Member::ask);
+        members
     }
 
+    /// Makes everybody end that can be seen.
     pub(super) fn kill(&self, keeper: Option<u32>) {
         self.tree.kill();
         if self.unguarded {
-            self.members(keeper).iter().for_each(|member| member.signal(Signal::KILL));
+            self.members(keeper).iter().for_each(Member::kill);
         }
     }
 

@@ -85,3 +85,20 @@ impl Coded for LostLease {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jvs_repo::proc;
+
+    #[test]
+    fn only_what_is_gone_is_said_to_be_stopped() {
+        let me = proc::process(std::process::id()).expect("it runs");
+        let worktree = WorktreeName::main();
+        let lost = |left| LostLease { worktree: worktree.clone(), why: "w".into(), exit: 1, left };
+        assert!(lost(Vec::new()).to_string().contains("so the command was stopped"));
+        let told = lost(vec![Member::from(&me)]).to_string();
+        assert!(!told.contains("was stopped"), "{told}");
+        assert!(told.contains(&format!("({}) could not be ended", me.pid)), "{told}");
+    }
+}

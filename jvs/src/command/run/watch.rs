@@ -23,7 +23,8 @@ const ASKED_MS: u64 = 3_000;
 const TRY_ON_MS: u64 = 5_000;
 /// Between two such tries.
 const AGAIN_MS: u64 = 20;
-/// How long a keeper may take to say what did not fit while this process was stopped.
+/// How long a keeper may take, at most, to say what did not fit while this process was
+/// stopped.
 const CATCH_UP_MS: u64 = 100;
 
 /// Watches over a command and the lease that protects it.
@@ -50,6 +51,8 @@ pub(super) struct Ending {
     ask_at: Option<BootMs>,
     kill_at: BootMs,
     give_up_at: BootMs,
+    /// How often nobody was to be seen after everybody was made to end.
+    empty: u8,
     /// Who was there when all were asked.
     asked: Vec<Member>,
 }
@@ -86,11 +89,12 @@ impl Watch<'_> {
             if child.ended().is_some() && self.ending.is_none() {
                 self.ending = Some(Ending::of_what_is_left(now));
             }
-            if self.ending.as_ref().is_some_and(|ending| now >= ending.give_up_at) {
+            let go_on = self.go_on_ending(child, now);
+            if self.ending.as_ref().is_some_and(|ending| ending.is_over(now)) {
                 let left = child.members(self.keeper_pid());
                 return Ok(self.outcome(child, left));
             }
-            let next = [self.next_look(), self.go_on_ending(child, now)];
+            let next = [self.next_look(), go_on];
             // Nobody says any more who is left.
             let blind = child.ear().is_none().then(|| now.plus(AGAIN_MS));
             let next = next.into_iter().chain([blind]).flatten().min();
@@ -130,13 +134,14 @@ impl Watch<'_> {
             return Some(at);
         }
         if ending.ask_at.take().is_some() {
-            ending.asked = child.members(keeper);
-            child.ask(keeper);
+            ending.asked = child.ask(keeper);
         }
         if now < ending.kill_at {
             return Some(ending.kill_at);
         }
         child.kill(keeper);
+        let empty = child.members(keeper).is_empty();
+        ending.empty = if empty { ending.empty + 1 } else { 0 };
         Some(now.plus(AGAIN_MS).min(ending.give_up_at))
     }
 
@@ -159,7 +164,8 @@ impl Watch<'_> {
         // perhaps one more that did not fit.
         self.hear(child);
         if is_over(self) {
-            let soon = SystemClock.now().boot.plus(CATCH_UP_MS);
+            let patience = CATCH_UP_MS.min(self.pace.grace_ms / 8);
+            let soon = SystemClock.now().boot.plus(patience);
             let _ = alarm.wait([self.keeper.as_ref().map(Started::ear)], Some(soon));
             self.hear(child);
         }
@@ -188,7 +194,7 @@ impl Watch<'_> {
         }
         if gone {
             if let Some(keeper) = self.keeper.take() {
-                keeper.reap();
+                keeper.kill();
             }
             if self.lost.is_none() {
                 self.without_a_keeper(child);
@@ -241,6 +247,13 @@ impl Watch<'_> {
 }
 
 impl Ending {
+    /// Nobody more can be ended; or nobody is there, and it is the guardian that was
+    /// stopped and cannot say so. Whoever was missed while being born is seen the next
+    /// time.
+    fn is_over(&self, now: BootMs) -> bool {
+        now >= self.give_up_at || self.empty > 2
+    }
+
     /// The command has ended; what it started has the time to end by itself.
     fn of_what_is_left(now: BootMs) -> Self {
         let ask_at = now.plus(LINGER_MS);
@@ -249,6 +262,7 @@ impl Ending {
             ask_at: Some(ask_at),
             kill_at,
             give_up_at: kill_at.plus(TRY_ON_MS),
+            empty: 0,
             asked: Vec::new(),
         }
     }
@@ -259,6 +273,7 @@ impl Ending {
             ask_at: Some(now),
             kill_at: pace.kills(limit),
             give_up_at: limit.max(now).plus(TRY_ON_MS),
+            empty: 0,
             asked: Vec::new(),
         }
     }

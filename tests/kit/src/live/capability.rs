@@ -85,6 +85,13 @@ fn demands_real(value: Option<&str>) -> bool {
     !matches!(value, None | Some("" | "0" | "false"))
 }
 
+/// Reports that a part of a test is skipped because the host does not allow what it
+/// is about. For ways of which a program has several and uses what there is: not a
+/// lack of the machine, so CI may do without.
+pub fn skip(why: &str) {
+    report_skip(why);
+}
+
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn report_skip(why: &str) {
     let thread = std::thread::current();

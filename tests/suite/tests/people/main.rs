@@ -4,6 +4,7 @@
 //! Tests named after a seed's acceptance criterion cover that criterion.
 #![allow(clippy::disallowed_methods, reason = "plays the user: real files and real programs")]
 
+mod escapes;
 mod keeper;
 mod permission;
 mod run;

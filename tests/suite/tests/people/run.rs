@@ -1,7 +1,7 @@
 //! `jvs run`: what reaches the child, what ends it, and what is left behind.
 
 use jvs_kit::live::capability::{Capability, granted};
-use jvs_kit::live::process::eventually;
+use jvs_kit::live::process::{Running, eventually};
 use rustix::process::{Pid, Signal};
 
 use crate::world::{PATIENCE, World, is_gone};
@@ -184,4 +184,190 @@ fn what_is_not_there_exits_127_and_what_cannot_be_executed_126_and_neither_leave
         assert!(outcome.stderr().contains(&format!("cannot run {program}: ")), "{outcome}");
         assert_eq!(world.status()["state"], "free");
     }
+}
+
+/// The guardian of a run: its only child that is no keeper.
+fn guardian(running: Pid) -> Pid {
+    let all = jvs_repo::proc::processes();
+    let me = running.as_raw_nonzero().get().unsigned_abs();
+    let of_run =
+        |process: &&jvs_repo::proc::Process| process.parent == me && process.name == "jvs-guardian";
+    let found = all.iter().find(of_run).expect("a run has a guardian");
+    Pid::from_raw(i32::try_from(found.pid).expect("a pid")).expect("not zero")
+}
+
+/// A command with a child that has left its group and its session.
+fn with_a_daemon(world: &World) -> (std::path::PathBuf, std::path::PathBuf, String) {
+    let daemon = world.outside("daemon");
+    let prelude = format!(
+        "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' &",
+        daemon.display()
+    );
+    let (file, script) = waiting(world, &prelude);
+    (daemon, file, script)
+}
+
+#[test]
+fn a_guardian_that_is_killed_or_stopped_keeps_nobody_alive() {
+    for (contain, signal) in [
+        ("reap", Signal::KILL),
+        ("reap", Signal::STOP),
+        ("auto", Signal::KILL),
+        ("auto", Signal::STOP),
+    ] {
+        let world = World::new();
+        world.ok("ann", "config set reclaim.emergency_override true");
+        let (daemon, file, script) = with_a_daemon(&world);
+        let options = format!("run --lease 900ms --contain {contain}");
+        let running = world.run("ci", &options, &script).start();
+        let all = [pid_in(&file), pid_in(&daemon)];
+        let guardian = guardian(running.pid());
+        world.signal(guardian, signal);
+        let exit = if signal == Signal::STOP {
+            world.ok("admin", "lock reclaim --emergency --reason stop --no-keeper");
+            5
+        } else {
+            137
+        };
+        let outcome = running.wait(PATIENCE).exits(exit);
+        assert!(all.into_iter().all(is_gone), "{contain} {signal:?}: {outcome}");
+        if signal == Signal::STOP {
+            world.signal(guardian, Signal::CONT);
+            eventually("the guardian ends, too", PATIENCE, || is_gone(guardian));
+        } else {
+            assert_eq!(world.status()["state"], "free");
+        }
+    }
+}
+
+#[test]
+fn what_a_command_leaves_in_the_background_is_ended_and_named() {
+    let world = World::new();
+    let outcome = world.run("ci", "run", "sleep 1000 & exit 3").run().exits(3);
+    assert!(outcome.stderr().contains("had left in the background: sleep ("), "{outcome}");
+    assert_eq!(world.status()["state"], "free");
+    let outcome = world.run("ci", "run --json", "setsid sleep 1000 & sleep 0.1").run().ok();
+    let data = &outcome.json()["data"];
+    assert_eq!(data["background_ended"][0]["command"], "sleep", "{data}");
+    assert_eq!(data["background_left"], serde_json::json!([]), "{data}");
+    // What ends by itself is waited for, and no word is lost about it.
+    let outcome = world.run("ci", "run", "(sleep 0.1; echo late) & exit 0").run().ok();
+    assert_eq!((outcome.stdout(), outcome.stderr()), ("late\n", ""));
+}
+
+#[test]
+fn a_daemon_may_be_left_and_that_is_said() {
+    for contain in ["auto", "reap"] {
+        let world = World::new();
+        let daemon = world.outside("daemon");
+        let script = format!(
+            "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' & \
+             until [ -e {0} ]; do sleep 0.02; done; exit 4",
+            daemon.display()
+        );
+        let options = format!("run --leave-background --contain {contain}");
+        let outcome = world.run("ci", &options, &script).run().exits(4);
+        let left = pid_in(&daemon);
+        let alive = !is_gone(left);
+        world.signal(left, Signal::KILL);
+        assert!(alive, "{contain}: it lives on");
+        let said = format!("left in the background, without the lock: sleep ({left})");
+        assert!(outcome.stderr().contains(&said), "{outcome}");
+        assert_eq!(world.status()["state"], "free");
+    }
+    let world = World::new();
+    let words = "run --leave-background --contain pidns";
+    let outcome = world.run("ci", words, "echo never").run().exits(64);
+    assert_eq!(outcome.stdout(), "");
+}
+
+/// A keeper is killed, and the next one hangs at its first renewal: the command ends
+/// all the same before anybody else can have the lock.
+#[test]
+fn a_keeper_that_cannot_begin_in_time_keeps_nobody_alive() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    let (file, script) = waiting(&world, "true");
+    let running = world.run("ci", "run --lease 3s", &script).start();
+    let child = pid_in(&file);
+    let keeper = world.keeper();
+    let mut strace = std::process::Command::new("strace");
+    strace.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=renameat,renameat2,rename"]);
+    strace.args(["-e", "inject=renameat,renameat2,rename:delay_enter=120000000"]);
+    strace.arg("-p").arg(running.pid().as_raw_nonzero().to_string());
+    let hanging = Running::start(strace);
+    let status = format!("/proc/{}/status", running.pid().as_raw_nonzero());
+    eventually("what it starts hangs", PATIENCE, || {
+        let status = std::fs::read_to_string(&status).expect("it runs");
+        !status.contains("TracerPid:\t0\n")
+    });
+    world.signal(keeper, Signal::KILL);
+    world.ok("rival", "lock acquire --no-keeper --wait=20s");
+    assert!(is_gone(child), "beside the next holder");
+    let outcome = running.wait(PATIENCE).exits(5);
+    assert!(outcome.stderr().contains("it did not begin in time"), "{outcome}");
+    drop(hanging);
+}
+
+#[test]
+fn however_it_is_contained_a_command_ends_as_it_ends() {
+    let world = World::new();
+    for contain in ["cgroup", "pidns", "reap"] {
+        let options = format!("run --contain {contain}");
+        let tried = world.run("ci", &options, "true").run();
+        if !tried.status.success() {
+            jvs_kit::live::capability::skip(&format!("--contain {contain}: {tried}"));
+            continue;
+        }
+        world.run("ci", &options, "exit 9").run().exits(9);
+        world.run("ci", &options, "kill -SEGV $$").run().exits(139);
+        let said = world.run("ci", &format!("{options} -v"), "true").run().ok();
+        assert!(said.stderr().contains(&format!("({contain})")), "{said}");
+        let (file, script) = waiting(&world, "trap 'exit 21' TERM");
+        let running = world.run("ci", &options, &script).start();
+        eventually("it runs", PATIENCE, || file.exists());
+        world.signal(running.pid(), Signal::TERM);
+        running.wait(PATIENCE).exits(21);
+        std::fs::remove_file(file).expect("written by the command");
+        assert_eq!(world.status()["state"], "free");
+    }
+    let refused = world.run("ci", "run --contain cage", "true").run();
+    refused.exits(64);
+}
+
+/// Stopped or killed, keeper, run and guardian: what the tests of single ways leave out.
+#[test]
+fn whoever_is_stopped_or_killed_somebody_ends_the_command_in_time() {
+    let world = World::new();
+    world.ok("ann", "config set reclaim.emergency_override true");
+    let (daemon, file, script) = with_a_daemon(&world);
+    let running = world.run("ci", "run --lease 900ms", &script).start();
+    let all = [pid_in(&file), pid_in(&daemon)];
+    // The run is stopped: its keeper ends the command all the same, and says so later.
+    world.signal(running.pid(), Signal::STOP);
+    world.ok("admin", "lock reclaim --emergency --reason stop --no-keeper");
+    eventually("everybody is ended", PATIENCE, || all.into_iter().all(is_gone));
+    world.signal(running.pid(), Signal::CONT);
+    running.wait(PATIENCE).exits(5);
+}
+
+/// With both of those stopped who watch the lease, a command outlives it: so it is they
+/// who end it in all the other tests.
+#[test]
+fn each_of_those_who_watch_is_needed() {
+    let world = World::new();
+    let (file, script) = waiting(&world, "true");
+    let running = world.run("ci", "run --lease 600ms", &script).start();
+    let (child, keeper) = (pid_in(&file), world.keeper());
+    world.signal(running.pid(), Signal::STOP);
+    world.signal(keeper, Signal::STOP);
+    world.ok("rival", "lock acquire --no-keeper --wait=20s");
+    assert!(!is_gone(child), "nobody was there to end it");
+    // Either of them ends it as soon as it can.
+    world.signal(running.pid(), Signal::CONT);
+    running.wait(PATIENCE).exits(5);
+    assert!(is_gone(child));
+    eventually("the keeper is ended by its run", PATIENCE, || is_gone(keeper));
 }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use jvs_kit::live::capability::{Capability, granted, skip};
 use jvs_kit::live::process::eventually;
 use jvs_kit::live::terminal::{CTRL_C, CTRL_D, CTRL_Z, Terminal};
 
@@ -26,11 +27,32 @@ fn shell(world: &World, session: Option<&str>) -> Terminal {
     terminal
 }
 
+/// The ways of containing a command, of which none may change what a terminal does.
+const CONTAINED: [&str; 3] = ["auto", "reap", "pidns"];
+
+/// Where a PID namespace cannot be made, that is said and the others are tried.
+fn contained(world: &World) -> Vec<&'static str> {
+    let possible = |contain: &&str| {
+        let outcome = world.run("ann", &format!("run --contain {contain}"), "true").run();
+        if !outcome.status.success() {
+            skip(&format!("--contain {contain}: {}", outcome.stderr().trim()));
+        }
+        outcome.status.success()
+    };
+    CONTAINED.into_iter().filter(possible).collect()
+}
+
 #[test]
 fn ctrl_z_stops_the_job_the_lock_stays_and_fg_goes_on() {
+    for contain in contained(&World::new()) {
+        ctrl_z(contain);
+    }
+}
+
+fn ctrl_z(contain: &str) {
     let world = World::new();
     let mut terminal = shell(&world, Some("ann"));
-    terminal.types("jvs run --lease 600ms -- cat\n");
+    terminal.types(&format!("jvs run --contain {contain} --lease 900ms -- cat\n"));
     eventually("it runs", PATIENCE, || world.status()["state"] == "held");
     terminal.types("one\n");
     terminal.sees("one\r\none\r\n", PATIENCE);
@@ -53,10 +75,17 @@ fn ctrl_z_stops_the_job_the_lock_stays_and_fg_goes_on() {
 
 #[test]
 fn ctrl_c_reaches_the_child_and_not_the_keeper() {
+    for contain in contained(&World::new()) {
+        ctrl_c(contain);
+    }
+}
+
+fn ctrl_c(contain: &str) {
     let world = World::new();
     let mut terminal = shell(&world, Some("ann"));
+    terminal.types(&format!("alias run='jvs run --contain {contain}'\n"));
     terminal.types(
-        "jvs run -- sh -c 'trap \"echo interrupted; exit 9\" INT; echo up; while :; do sleep 0.02; done'\n",
+        "run -- sh -c 'trap \"echo interrupted; exit 9\" INT; echo up; while :; do sleep 0.02; done'\n",
     );
     terminal.sees("up\r\n", PATIENCE);
     terminal.types(CTRL_C);
@@ -134,4 +163,59 @@ fn closing_the_terminal_gives_its_lock_back() {
     terminal.hang_up();
     world.eventually_free();
     eventually("its keeper has ended", PATIENCE, || is_gone(keeper));
+}
+
+#[test]
+fn a_shell_says_what_it_holds_and_marks_its_prompt() {
+    for program in ["/bin/sh", "/bin/bash"] {
+        if !granted(&[Capability::Program(program.trim_start_matches("/bin/"))]) {
+            continue;
+        }
+        let world = World::new();
+        // Its own settings come after whatever it was given.
+        std::fs::write(world.home.home_dir().join(".bashrc"), "PS1='own> '\n").expect("written");
+        let mut terminal = shell(&world, Some("ann"));
+        terminal.types(&format!("SHELL={program} jvs shell\n"));
+        terminal.sees("Locked worktree main (fencing token 1) until this shell ends", PATIENCE);
+        terminal.sees("[jvs main] ", PATIENCE);
+        if program == "/bin/bash" {
+            terminal.sees("own> ", PATIENCE);
+        }
+        terminal.types("echo $((40+2))\n");
+        terminal.sees("42\r\n", PATIENCE);
+        terminal.sees("[jvs main] ", PATIENCE);
+        terminal.types("exit\n");
+        terminal.sees("Released worktree main", PATIENCE);
+        assert_eq!(world.status()["state"], "free");
+    }
+}
+
+/// An interactive shell gives every job a process group of its own and does not end
+/// when it is asked to.
+#[test]
+fn the_job_of_a_shell_that_lost_its_lock_is_ended_and_that_is_told_before() {
+    if !granted(&[Capability::Program("bash")]) {
+        return;
+    }
+    let world = World::new();
+    let (log, pid) = (world.outside("log"), world.outside("pid"));
+    let mut terminal = shell(&world, Some("ann"));
+    terminal.types("SHELL=/bin/bash jvs shell --lease 1500ms\n");
+    terminal.sees("[jvs main] ", PATIENCE);
+    let job = format!(
+        "sh -c 'trap \"echo asked >> {0}\" TERM; echo $$ > {1}.new; mv {1}.new {1}; while :; do echo w >> {0}; sleep 0.02; done'\n",
+        log.display(),
+        pid.display()
+    );
+    terminal.types(&job);
+    eventually("the job writes", PATIENCE, || pid.exists() && log.exists());
+    let text = std::fs::read_to_string(&pid).expect("written");
+    let job = rustix::process::Pid::from_raw(text.trim().parse().expect("a pid")).expect("a pid");
+    world.ok("op", "lock freeze --force --for 1m --reason maintenance");
+    terminal.sees("was lost, everything started here is being ended", PATIENCE);
+    terminal.sees("so the command was stopped", PATIENCE);
+    assert!(is_gone(job), "said to be stopped, and is not");
+    let written = log.metadata().expect("there").len();
+    terminal.sees("ready> ", PATIENCE);
+    assert_eq!(log.metadata().expect("there").len(), written);
 }

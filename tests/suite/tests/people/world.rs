@@ -39,6 +39,15 @@ impl World {
         self.dir.path().join(name)
     }
 
+    /// Gives the repository and the home to another user.
+    pub(crate) fn give_to(&self, uid: u32) {
+        let home = self.home.home_dir();
+        let mut chown = std::process::Command::new("chown");
+        chown.arg("-R").arg(format!("{uid}:{uid}")).arg(self.dir.path());
+        chown.arg(home.parent().expect("a home lies somewhere"));
+        jvs_kit::live::process::run(chown, PATIENCE).ok();
+    }
+
     /// The record on disk.
     pub(crate) fn record_path(&self) -> PathBuf {
         self.root().join(layout::lock_record(&WorktreeName::main()).as_str())
