@@ -8,7 +8,7 @@
 use std::fmt;
 
 use jvs_lock::State;
-use jvs_repo::id::{Epoch, FencingToken};
+use jvs_repo::id::{Epoch, FencingToken, OpNonce};
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::garbage::{self, Candidate, Verdict, Why};
 
@@ -59,6 +59,12 @@ impl Proof {
     /// A register's private directory of birth, while the register has another.
     pub(crate) fn born(read: &State) -> Proof {
         Proof(format!("the register was born by another operation ({})", read.op))
+    }
+
+    /// Files that the operation which removed their worktree put aside.
+    pub(crate) fn removed(read: &State, epoch: Epoch, op: OpNonce) -> Option<Proof> {
+        garbage::is_removed(read, epoch, op)
+            .then(|| Proof("its worktree was removed by force, and is no more".to_owned()))
     }
 
     /// The process that made it has ended.

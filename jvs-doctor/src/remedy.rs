@@ -62,6 +62,8 @@ pub enum Remedy {
         /// What is there cannot be read.
         replace: bool,
     },
+    /// Ends what was begun with a worktree: finishes it, or leaves all as it was.
+    EndUnfinished(WorktreeName),
     /// Puts a file in the place of one that is not as it was written.
     Replace {
         /// Which.
@@ -140,7 +142,7 @@ impl Remedy {
             Remedy::RewriteFormat { .. } => 1,
             Remedy::Quarantine { .. } => 2,
             Remedy::Rebuild(_) | Remedy::ReplaceEntry(_) => 3,
-            Remedy::Migrate(_) => 4,
+            Remedy::Migrate(_) | Remedy::EndUnfinished(_) => 4,
             Remedy::Unfreeze(_) | Remedy::Free(_) => 5,
             Remedy::RemoveRecord { .. } => 6,
             Remedy::RestoreReady(_) => 7,
@@ -187,6 +189,10 @@ impl fmt::Display for Remedy {
                 f,
                 "{}writes metadata for worktree '{worktree}', with exclusive isolation",
                 if *replace { "sets it aside and " } else { "" }
+            ),
+            Remedy::EndUnfinished(worktree) => write!(
+                f,
+                "finishes what was begun with worktree '{worktree}', or leaves all as it was before"
             ),
             Remedy::Replace { how: How::Flipped, .. } => {
                 write!(f, "sets it aside and puts the one bit right that was flipped in it")

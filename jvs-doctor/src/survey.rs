@@ -9,15 +9,16 @@ use std::fmt;
 use std::io;
 
 use jvs_lock::history::{self, Logs};
+use jvs_lock::liveness::{Here, Liveness, maker_liveness};
 use jvs_lock::record::Found;
 use jvs_lock::register::{ReadError, Register};
-use jvs_lock::{State, View, view};
+use jvs_lock::{Hold, State, View, view};
 use jvs_repo::clock::Reading;
 use jvs_repo::config::{Config, ConfigError};
 use jvs_repo::id::{Epoch, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::record::worktree::{self, Listing};
+use jvs_repo::record::worktree::{self, Listing, Maker};
 use jvs_repo::store::{Kind, RepoPath, Store};
 use jvs_snapshot::descriptor::{self, Descriptor};
 use jvs_snapshot::hash::Digest;
@@ -159,6 +160,14 @@ impl<'p, 'r> Survey<'p, 'r> {
         worktree.is_main() || self.worktrees.worktrees.iter().any(|(name, _)| name == worktree)
     }
 
+    /// Is a process that was at work on a worktree still there?
+    pub(crate) fn liveness(&self, maker: &Maker) -> Liveness {
+        let boot_id = self.patient.seams.clock.boot_id();
+        let surroundings = &self.patient.surroundings;
+        let here = Here { boot_id: &boot_id, pid_namespace: surroundings.pid_namespace };
+        maker_liveness(maker, here, surroundings.lookup)
+    }
+
     /// READs a register once more: what was seen may have been overtaken.
     pub(crate) fn read_again(&self, worktree: &WorktreeName) -> Result<State, Fault> {
         read_register(self.patient, worktree)
@@ -193,11 +202,21 @@ impl<'p, 'r> Survey<'p, 'r> {
         for worktree in all {
             let seen = read_register(self.patient, &worktree);
             // A worktree that was removed between the two looks is no fault.
-            let gone = seen == Err(Fault::Missing)
+            let gone = matches!(seen, Err(Fault::Missing))
                 && !worktree.is_main()
                 && self.is_missing(&layout::worktree_record(&worktree));
-            if !gone {
-                self.registers.insert(worktree, seen);
+            match seen {
+                _ if gone => {}
+                // The register of a worktree that was removed: only its tokens count.
+                Ok(state)
+                    if state.hold == Hold::Retired
+                        && self.is_missing(&layout::worktree_record(&worktree)) =>
+                {
+                    self.buried.entry(worktree).or_default().push((state.epoch, Some(state)));
+                }
+                seen => {
+                    self.registers.insert(worktree, seen);
+                }
             }
         }
         let graves: Vec<_> =

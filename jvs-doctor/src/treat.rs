@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use jvs_lock::worktrees::unfinished;
 use jvs_lock::{How, Lease, Locks, Want, history, legacy, rebuild as reborn};
 use jvs_repo::audit::{Kind as Event, Phase};
 use jvs_repo::clock::WallMs;
@@ -198,6 +199,7 @@ impl Hand<'_, '_, '_> {
             Remedy::WriteWorktreeRecord { worktree, replace } => {
                 self.write_worktree_record(worktree, *replace)
             }
+            Remedy::EndUnfinished(worktree) => unfinished::end(self.locks, worktree).map_err(text),
             Remedy::Replace { path, seen, bytes, .. } => {
                 self.replace(path, seen, bytes).map_err(text)
             }

@@ -229,14 +229,17 @@ pub fn unfreeze(state: &State, frozen_under: FencingToken, tried: bool) -> Resul
     }
 }
 
-/// May a worktree be retired? Not over the live claim of another.
+/// May the operation `op` retire a worktree? Not over the live claim of another, and
+/// not what another operation retired: that one ends it.
 pub fn retire(
     state: &State,
     judgement: Option<&Judgement>,
     me: HolderNonce,
+    op: OpNonce,
 ) -> Result<Own, Refusal> {
     match (&state.hold, judgement) {
-        (Hold::Retired, _) => Ok(Own::Done),
+        (Hold::Retired, _) if state.op == op || !Rule::RetiredByItself.holds() => Ok(Own::Done),
+        (Hold::Retired, _) => Err(Refusal::Retired),
         (Hold::Free, _) => Ok(Own::Try),
         (Hold::Held(claim), _) if claim.holder == me => Ok(Own::Try),
         (_, Some(judged)) if judged.standing == Standing::Stealable => Ok(Own::Try),

@@ -3,6 +3,7 @@
 
 use jvs_repo::clock::BootId;
 use jvs_repo::proc::ProcessStat;
+use jvs_repo::record::worktree::Maker;
 use serde::Serialize;
 
 use crate::record::{Keeper, Record};
@@ -75,6 +76,21 @@ pub fn keeper_liveness(
         return Liveness::Unknown(Unknowable::OtherPidNamespace);
     }
     is_running(keeper.pid, keeper.start_time, lookup)
+}
+
+/// Is the process that was at work on a worktree still there?
+pub fn maker_liveness(
+    maker: &Maker,
+    here: Here<'_>,
+    lookup: impl FnOnce(u32) -> Option<ProcessStat>,
+) -> Liveness {
+    if maker.boot_id != *here.boot_id {
+        return Liveness::Unknown(Unknowable::OtherHost);
+    }
+    if maker.pid_namespace.is_none() || maker.pid_namespace != here.pid_namespace {
+        return Liveness::Unknown(Unknowable::OtherPidNamespace);
+    }
+    is_running(maker.pid, maker.start_time, lookup)
 }
 
 fn is_running(pid: u32, start: u64, lookup: impl FnOnce(u32) -> Option<ProcessStat>) -> Liveness {

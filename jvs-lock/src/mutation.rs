@@ -59,6 +59,18 @@ pub enum Rule {
     OneStateAPlace,
     /// Tokens and commits never fall, and each step is one that an operation makes.
     LawfulSteps,
+    /// A name is confirmed by CAS before anything else of it is touched.
+    ConfirmedBeforeTouched,
+    /// Whoever loses a name removes nothing of whoever has it.
+    LoserRemovesNothing,
+    /// A rename reserves its target before it retires its source.
+    TargetReservedFirst,
+    /// A retirement is done only if it is this operation's.
+    RetiredByItself,
+    /// A rename that fails gives its source a new life.
+    RenameTakenBack,
+    /// What was made is durable before anyone is told.
+    MadeDurably,
 }
 
 impl Rule {
@@ -90,6 +102,12 @@ impl Rule {
         Rule::CountersEnd,
         Rule::OneStateAPlace,
         Rule::LawfulSteps,
+        Rule::ConfirmedBeforeTouched,
+        Rule::LoserRemovesNothing,
+        Rule::TargetReservedFirst,
+        Rule::RetiredByItself,
+        Rule::RenameTakenBack,
+        Rule::MadeDurably,
     ];
 }
 

@@ -250,6 +250,16 @@ impl<'r> Register<'r> {
     /// CAS: moves the register from `old` to `new` if it is at `old`.
     pub fn swap(&self, old: &State, new: &State) -> Answer {
         debug_assert!(new.follows(old) || !Rule::ReleaseKeepsToken.holds(), "{old} -> {new}");
+        self.move_entry(old, new)
+    }
+
+    /// CAS to the first state of the next life: `new` if it is at `old`.
+    pub(crate) fn swap_life(&self, old: &State, new: &State) -> Answer {
+        debug_assert!(new.is_birth() && new.epoch > old.epoch, "{old} -> {new}");
+        self.move_entry(old, new)
+    }
+
+    fn move_entry(&self, old: &State, new: &State) -> Answer {
         let path = |state: &State| {
             self.dir.child(&state.to_string()).expect("a state's name has no slash")
         };

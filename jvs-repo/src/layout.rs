@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::id::{Epoch, OpNonce, SnapshotId};
+use crate::id::{Epoch, FencingToken, OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
 
@@ -69,8 +69,14 @@ pub fn is_worktree_record_tmp(file: &str) -> bool {
 
 /// Whose record is being written to a file of that name in [`worktree_records`].
 pub fn worktree_of_record_tmp(file: &str) -> Option<WorktreeName> {
+    note_of(file).map(|(name, _)| name)
+}
+
+/// For which worktree, and by which operation, a file of that name in
+/// [`worktree_records`] was written.
+pub fn note_of(file: &str) -> Option<(WorktreeName, OpNonce)> {
     let (name, op) = file.rsplit_once(".tmp-")?;
-    op.parse::<OpNonce>().ok().and_then(|_| name.parse().ok())
+    Some((name.parse().ok()?, op.parse().ok()?))
 }
 
 /// Directory of lock records, registers and queues.
@@ -93,8 +99,8 @@ pub fn register(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.fence"))
 }
 
-/// Where the register of a removed worktree is kept: its name may be used again,
-/// and must then go on above its old token.
+/// Where earlier versions kept the register of a removed worktree: its name may be
+/// used again, and must then go on above its old token. Today it stays in place.
 pub fn buried_register(name: &WorktreeName, epoch: Epoch) -> RepoPath {
     locks().plain_child(&format!("{name}.fence-{epoch}"))
 }
@@ -261,10 +267,25 @@ pub fn staged(name: &str) -> std::io::Result<RepoPath> {
     staging().child(name)
 }
 
-/// Files of a removed worktree, out of the way until they are deleted. `mark`
+/// Files of a removed worktree, out of the way until they are deleted. The name
 /// carries the register's last state, so that doctor knows whose they were.
-pub fn removed_payload(name: &WorktreeName, mark: &str) -> RepoPath {
-    staging().plain_child(&format!("removed-{name}-{mark}"))
+pub fn removed_payload(
+    name: &WorktreeName,
+    epoch: Epoch,
+    token: FencingToken,
+    op: OpNonce,
+) -> RepoPath {
+    staging().plain_child(&format!("removed-{name}-{epoch}-{token}-{op}"))
+}
+
+/// Whose files a directory of that name in [`staging`] is, and by which operation
+/// they were removed in which life of its register.
+pub fn removed_of(file: &str) -> Option<(WorktreeName, Epoch, OpNonce)> {
+    let mut parts = file.strip_prefix("removed-")?.rsplitn(5, '-');
+    let (op, _token, salt) = (parts.next()?, parts.next()?, parts.next()?);
+    let (counter, name) = (parts.next()?, parts.next()?);
+    let epoch = format!("{counter}-{salt}").parse().ok()?;
+    Some((name.parse().ok()?, epoch, op.parse().ok()?))
 }
 
 /// Where repairs put what they take out of the way. Nothing here is ever

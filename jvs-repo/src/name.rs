@@ -22,6 +22,7 @@ enum Problem {
     TooLong(usize),
     Escapes,
     Character(char),
+    LikeAnOption,
 }
 
 impl fmt::Display for NameError {
@@ -35,6 +36,9 @@ impl fmt::Display for NameError {
             Problem::Escapes => write!(f, "the name \"{shown}\" would leave the repository"),
             Problem::Character(c) => {
                 write!(f, "the name \"{shown}\" contains {:?}, which is not allowed", c)
+            }
+            Problem::LikeAnOption => {
+                write!(f, "the name \"{shown}\" begins with '-', as options do")
             }
         }
     }
@@ -73,8 +77,15 @@ fn check(name: &str) -> Result<(), NameError> {
     Ok(())
 }
 
+fn no_option(name: &str) -> Result<(), NameError> {
+    if name.starts_with('-') {
+        return Err(NameError { name: name.to_owned(), problem: Problem::LikeAnOption });
+    }
+    Ok(())
+}
+
 macro_rules! name {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $name:ident, $more:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -95,7 +106,7 @@ macro_rules! name {
         impl FromStr for $name {
             type Err = NameError;
             fn from_str(name: &str) -> Result<Self, NameError> {
-                check(name).map(|()| $name(name.to_owned()))
+                check(name).and_then(|()| $more(name)).map(|()| $name(name.to_owned()))
             }
         }
 
@@ -104,12 +115,13 @@ macro_rules! name {
 }
 
 name! {
-    /// The name of a worktree.
-    WorktreeName
+    /// The name of a worktree: it is typed as an argument and is the name of a
+    /// directory, so it must not be taken for an option by any program.
+    WorktreeName, no_option
 }
 name! {
     /// The name of a tag.
-    TagName
+    TagName, |_: &str| Ok(())
 }
 
 impl WorktreeName {
@@ -130,7 +142,7 @@ mod tests {
 
     #[test]
     fn ordinary_names_are_accepted() {
-        for name in ["main", "feature-1", "v1.2.3", "_x", "A", "...", "-", &"x".repeat(64)] {
+        for name in ["main", "feature-1", "v1.2.3", "_x", "A", "...", "x-", &"x".repeat(64)] {
             assert!(name.parse::<WorktreeName>().is_ok(), "{name}");
         }
     }
@@ -149,6 +161,9 @@ mod tests {
             ("e\u{301}", Code::NameInvalid),
             ("\u{e9}", Code::NameInvalid),
             ("a\nb", Code::NameInvalid),
+            ("-", Code::NameInvalid),
+            ("-x", Code::NameInvalid),
+            ("--force", Code::NameInvalid),
             (long.as_str(), Code::NameInvalid),
         ] {
             let error = name.parse::<WorktreeName>().expect_err(name);

@@ -5,8 +5,8 @@
 //! Order matters: the state must have been READ *before* the directory was
 //! listed. The other way round, a snapshot that commits in between is deleted.
 
-use jvs_lock::State;
-use jvs_repo::id::{Epoch, FencingToken, Generation, SnapshotId};
+use jvs_lock::{Hold, State};
+use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 
 use crate::staging_name::Bound;
 
@@ -88,6 +88,14 @@ pub fn removable(read_before_listing: &State, x: &Candidate) -> Verdict {
 /// May a restore that was begun under this token be removed?
 pub fn is_dead(read_before_listing: &State, epoch: Epoch, token: FencingToken) -> bool {
     (epoch, token) < (read_before_listing.epoch, read_before_listing.token)
+}
+
+/// Were files that lie aside under this life and operation removed for good? Only
+/// the operation that retired a worktree moves its files there, and only once it
+/// has; the register stays retired by it, or goes on to the next life.
+pub fn is_removed(read_before_listing: &State, epoch: Epoch, op: OpNonce) -> bool {
+    let s = read_before_listing;
+    s.epoch > epoch || s.epoch == epoch && s.hold == Hold::Retired && s.op == op
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use std::fmt;
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::{TagName, WorktreeName};
+use jvs_repo::store::RepoPath;
 use serde::Serialize;
 
 use crate::garbage::Why;
@@ -80,6 +81,8 @@ pub enum Dead {
     Hidden(SnapshotId),
     /// A restore whose hold is over, and that was not offered for a swap.
     Restore(StagingName),
+    /// Files of a worktree that was removed by force, not deleted yet.
+    Removed(RepoPath),
     /// A swap whose hold is over: deleted only if snapshots have all that is in it.
     Swap(StagingName),
 }

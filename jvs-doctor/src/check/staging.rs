@@ -17,7 +17,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     for name in &survey.staging {
         let shown = format!("{}/{}", layout::staging(), name.to_string_lossy());
         let Some(parsed) = name.to_str().and_then(|name| name.parse::<StagingName>().ok()) else {
-            unknown(name.to_str().unwrap_or_default(), shown, report);
+            unknown(survey, name.to_str().unwrap_or_default(), shown, report);
             continue;
         };
         match &parsed {
@@ -117,11 +117,19 @@ fn dead_restore(
     report.add(Check::RestoreDead, shown, message).of(worktree).remedy(remedy);
 }
 
-fn unknown(name: &str, shown: String, report: &mut Report) {
-    if name.starts_with("removed-") {
+fn unknown(survey: &Survey<'_, '_>, name: &str, shown: String, report: &mut Report) {
+    if let (Some((worktree, epoch, op)), Ok(files)) =
+        (layout::removed_of(name), layout::staged(name))
+    {
+        let judging = survey.judging(&worktree);
+        let remedy = judging
+            .and_then(|state| Proof::removed(state, epoch, op))
+            .map(|proof| Remedy::Collect { dead: Dead::Removed(files), proof });
         report
             .add(Check::RemovedFiles, &shown, "files of a worktree that was removed by force")
-            .advice(format!("if no `jvs worktree remove` is running: rm -r {shown}"));
+            .of(&worktree)
+            .advice("look what is in it: nothing tells that its worktree was removed")
+            .maybe(remedy);
     } else {
         report
             .add(Check::StagedUnknown, shown, "its name says nothing about whose it is")

@@ -1,8 +1,12 @@
 //! Temporary files: whose they are, and whether anybody can still need them.
 
+use jvs_lock::liveness::Liveness;
 use jvs_lock::span::Span;
+use jvs_lock::{Hold, State};
 use jvs_repo::id::{Epoch, FencingToken, OpNonce, strict_decimal};
+use jvs_repo::json;
 use jvs_repo::layout;
+use jvs_repo::record::worktree::WorktreeRecord;
 use jvs_repo::store::{Kind, RepoPath};
 
 use crate::finding::{Check, Report};
@@ -29,14 +33,39 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         dot_names(survey, &layout::register(worktree), report);
     }
     // What can only be renamed to a name that is taken.
-    each(survey, &layout::worktree_records(), report, |name| {
-        Some(layout::worktree_record(&layout::worktree_of_record_tmp(name)?))
-    });
+    notes(survey, report);
     each(survey, &layout::tags(), report, |name| Some(layout::tag(&layout::tag_of_tmp(name)?)));
     each(survey, &layout::snapshots(), report, |name| {
         Some(layout::tombstone(layout::id_of_tombstone_tmp(name)?))
     });
     control_dir(survey, report);
+}
+
+/// The notes of operations on worktrees. One whose operation the register is at is
+/// told of with its worktree.
+fn notes(survey: &Survey<'_, '_>, report: &mut Report) {
+    for name in &survey.worktrees.unfinished {
+        let Some((worktree, op)) = name.to_str().and_then(layout::note_of) else { continue };
+        let at_work = |state: &&State| state.op == op;
+        let renames = survey
+            .registers
+            .values()
+            .filter_map(|read| read.as_ref().ok())
+            .any(|state| state.hold == Hold::Retired && state.op == op);
+        if renames || survey.state(&worktree).filter(at_work).is_some() {
+            continue;
+        }
+        let path = layout::worktree_record_tmp(&worktree, op);
+        let record = layout::worktree_record(&worktree);
+        let said: Option<WorktreeRecord> = json::read(survey.store(), &path).ok().flatten();
+        let maker = said.and_then(|said| said.maker);
+        let proof = match maker.as_ref().map(|maker| survey.liveness(maker)) {
+            Some(Liveness::Alive) => None,
+            Some(Liveness::Dead) => maker.map(|maker| Proof::process_ended(maker.pid)),
+            _ => (!survey.is_missing(&record)).then(|| Proof::taken(&record)),
+        };
+        tell(survey, report, path, proof.map(|proof| (proof, false)));
+    }
 }
 
 fn token_of(mark: &str) -> Option<(Epoch, FencingToken)> {

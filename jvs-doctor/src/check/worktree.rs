@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::io;
 
 use jvs_lock::Hold;
+use jvs_lock::liveness::{Liveness, Unknowable};
+use jvs_lock::worktrees::unfinished::{self, Doing};
 use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{Kind, RepoPath};
 
 use crate::check::seal;
-use crate::finding::{Check, Report};
+use crate::finding::{Check, Report, Severity};
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
@@ -74,17 +76,7 @@ fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report
     let state = survey.state(worktree);
     let retired = state.is_some_and(|state| state.hold == Hold::Retired);
     if retired {
-        // Still so after a moment: nobody is at it.
-        if survey.is_unchanged(worktree) {
-            report
-                .add(
-                    Check::WorktreeHalfRemoved,
-                    layout::register(worktree),
-                    format!("worktree '{worktree}' is retired, but still on the list"),
-                )
-                .of(worktree)
-                .advice(format!("finish it: jvs worktree remove {worktree} --force"));
-        }
+        half_done(survey, worktree, report);
         return;
     }
     match files(survey, worktree) {
@@ -134,21 +126,12 @@ fn unrecorded(
     hold: Option<Hold>,
     report: &mut Report,
 ) {
+    if half_done(survey, worktree, report) {
+        return;
+    }
     let register = layout::register(worktree);
     let has_files = matches!(files(survey, worktree), Ok(Files::There));
     match hold {
-        Some(Hold::Retired) => {
-            if survey.is_unchanged(worktree) {
-                report
-                    .add(
-                        Check::WorktreeHalfMade,
-                        &register,
-                        format!("worktree '{worktree}' was removed, its register is not yet aside"),
-                    )
-                    .of(worktree)
-                    .advice("nothing needs to be done: the next worktree of that name takes over");
-            }
-        }
         Some(_) if !survey.is_unchanged(worktree) => {}
         _ if has_files || worktree.is_main() => {
             // A worktree that is being made has its metadata written last.
@@ -173,6 +156,57 @@ fn unrecorded(
         }
         _ => half_made(worktree, &register, report),
     }
+}
+
+/// Tells of what was begun with a worktree and not ended. False if nothing was.
+fn half_done(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) -> bool {
+    let found = match unfinished::look(survey.patient.seams, worktree) {
+        Ok(Some(found)) if survey.is_unchanged(worktree) => found,
+        Ok(found) => return found.is_some(),
+        Err(error) => {
+            report.unreadable(&layout::register(worktree), &error);
+            return true;
+        }
+    };
+    let (check, what) = match &found.doing {
+        Doing::Renaming { to } => (
+            Check::WorktreeHalfRemoved,
+            format!("worktree '{worktree}' is being renamed to '{to}'"),
+        ),
+        Doing::Removing | Doing::Changing => {
+            (Check::WorktreeHalfRemoved, format!("worktree '{worktree}' is being removed"))
+        }
+        Doing::Making => (Check::WorktreeHalfMade, format!("worktree '{worktree}' is being made")),
+    };
+    let (liveness, pid) = match &found.maker {
+        Some(maker) => (survey.liveness(maker), maker.pid),
+        None => (Liveness::Unknown(Unknowable::NoProcess), 0),
+    };
+    let remedy = Remedy::EndUnfinished(worktree.clone());
+    let path = layout::register(worktree);
+    match liveness {
+        Liveness::Alive => {
+            report
+                .add(check, path, format!("{what}, by process {pid} of this host"))
+                .of(worktree)
+                .severity(Severity::Notice)
+                .advice("wait until it has ended");
+        }
+        Liveness::Dead => {
+            report
+                .add(check, path, format!("{what}, and process {pid}, which was at it, has ended"))
+                .of(worktree)
+                .severity(Severity::Warning)
+                .remedy(remedy);
+        }
+        Liveness::Unknown(_) => {
+            report
+                .add(check, path, format!("{what}, or was interrupted"))
+                .of(worktree)
+                .remedy(remedy);
+        }
+    }
+    true
 }
 
 fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) {

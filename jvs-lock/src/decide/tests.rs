@@ -159,12 +159,14 @@ fn a_freeze_is_known_by_its_operation_and_lifted_by_its_token() {
 #[test]
 fn a_worktree_with_a_live_holder_is_not_retired() {
     let live = judged(Standing::Live, Method::SameBoot, 0);
-    assert_eq!(retire(&free(), None, ME), Ok(Own::Try));
-    assert_eq!(retire(&held_by(ME), None, ME), Ok(Own::Try));
-    assert_eq!(retire(&held_by(OTHER), Some(&live), ME), Err(Refusal::Conflict(live)));
+    assert_eq!(retire(&free(), None, ME, OP), Ok(Own::Try));
+    assert_eq!(retire(&held_by(ME), None, ME, OP), Ok(Own::Try));
+    assert_eq!(retire(&held_by(OTHER), Some(&live), ME, OP), Err(Refusal::Conflict(live)));
     let over = judged(Standing::Stealable, Method::SameBoot, 0);
-    assert_eq!(retire(&held_by(OTHER), Some(&over), ME), Ok(Own::Try));
-    assert_eq!(retire(&free().retired(EARLIER), None, ME), Ok(Own::Done));
+    assert_eq!(retire(&held_by(OTHER), Some(&over), ME, OP), Ok(Own::Try));
+    assert_eq!(retire(&free().retired(OP), None, ME, OP), Ok(Own::Done));
+    let others = free().retired(EARLIER);
+    assert_eq!(retire(&others, None, ME, OP), Err(Refusal::Retired), "another's is not its own");
 }
 
 #[test]

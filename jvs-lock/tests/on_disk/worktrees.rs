@@ -39,17 +39,6 @@ fn a_directory_with_files_is_not_taken_over() {
 }
 
 #[test]
-fn an_interrupted_creation_is_completed_by_the_next() {
-    let world = World::new();
-    let ann = world.session("ann");
-    worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect("made");
-    // As after a crash just before the record was written.
-    record::remove(&world.store, &name("side")).expect("removed");
-    worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect("completed");
-    assert_eq!(world.audit(&[&main(), &name("side")]).problems, []);
-}
-
-#[test]
 fn a_renamed_worktree_keeps_its_files_its_head_and_its_token() {
     let world = World::new();
     let ann = world.session("ann");
@@ -76,14 +65,11 @@ fn a_rename_can_be_run_again_after_every_step() {
     let (old, new) = (name("old"), name("new"));
     worktrees::create(&ann, &old, Isolation::Exclusive).expect("made");
     worktrees::rename(&ann, &old, &new).expect("renamed");
-    // As if it had died after the new record was written: the old record and
-    // the old, retired register are still there.
+    // As if it had died after the new record was written: the old record is still
+    // there.
     let kept = record::read(&world.store, &new).expect("read").expect("there");
     let op = jvs_repo::id::OpNonce([1; 8]);
     record::create(&world.store, &old, &kept, op).expect("written");
-    let grave = world.names(&layout::locks()).into_iter().find(|n| n.starts_with("old.fence-"));
-    let grave = layout::locks().child(&grave.expect("buried")).expect("plain");
-    world.store.rename_new(&grave, &layout::register(&old)).expect("moved back");
     worktrees::rename(&ann, &old, &new).expect("completed");
     assert!(record::read(&world.store, &old).expect("read").is_none());
     assert!(ann.acquire(&new, LEASE).is_ok());
@@ -99,8 +85,8 @@ fn a_name_that_is_used_again_goes_on_above_its_old_token() {
     let (token, ticket) = (lease.token(), lease.ticket());
     lease.release().expect("held");
     let removed = worktrees::remove(&ann, &side, false).expect("empty");
-    world.store.remove_dir(&removed.files.expect("a directory")).expect("empty");
-    assert_eq!(ann.inspect(&side).expect_err("gone").code(), Code::FenceCorrupt);
+    assert_eq!(removed.files, None, "an empty directory is removed at once");
+    assert_eq!(ann.inspect(&side).expect("stays").state.hold, Hold::Retired);
     worktrees::create(&ann, &side, Isolation::Exclusive).expect("made again");
     let again = ann.acquire(&side, LEASE).expect("free");
     assert!(again.token() > token);
@@ -109,6 +95,40 @@ fn a_name_that_is_used_again_goes_on_above_its_old_token() {
         ann.resume(&side, Some(&ticket)).expect_err("another life").code(),
         Code::FencingMismatch
     );
+}
+
+#[test]
+fn a_name_has_one_register_however_often_it_is_used() {
+    let world = World::new();
+    let ann = world.session("ann");
+    let side = name("side");
+    let mut tokens = Vec::new();
+    for _ in 0..20 {
+        worktrees::create(&ann, &side, Isolation::Exclusive).expect("made");
+        let lease = ann.acquire(&side, LEASE).expect("free");
+        tokens.push(lease.token());
+        lease.release().expect("held");
+        let _ = worktrees::remove(&ann, &side, false).expect("empty");
+    }
+    assert!(tokens.is_sorted_by(|a, b| a < b), "{tokens:?}");
+    assert_eq!(world.names(&layout::locks()), ["main.fence", "side.fence"]);
+    assert_eq!(world.names(&layout::worktree_records()), ["main.json"], "no note is left");
+    assert_eq!(world.audit(&[&main(), &side]).problems, []);
+}
+
+#[test]
+fn the_register_that_an_earlier_version_put_aside_is_gone_on_above() {
+    let world = World::new();
+    let ann = world.session("ann");
+    let side = name("side");
+    worktrees::create(&ann, &side, Isolation::Exclusive).expect("made");
+    let _ = worktrees::remove(&ann, &side, false).expect("empty");
+    let last = ann.inspect(&side).expect("stays").state;
+    let grave = layout::buried_register(&side, last.epoch);
+    world.store.rename_new(&layout::register(&side), &grave).expect("as it was done before");
+    worktrees::create(&ann, &side, Isolation::Exclusive).expect("made again");
+    let state = ann.inspect(&side).expect("seen").state;
+    assert!(state.epoch.counter > last.epoch.counter && state.token >= last.token, "{state}");
 }
 
 #[test]
@@ -153,7 +173,7 @@ fn a_worktree_made_from_a_snapshot_begins_with_it_as_its_head_and_is_there_once_
     assert_eq!((begun.state().head, begun.state().generation), (Some(head), Generation(3)));
     assert!(world.names(&layout::worktree_records()).iter().all(|name| name != "copy.json"));
     begun.undo();
-    assert!(!world.names(&layout::locks()).contains(&"copy.fence".to_owned()));
+    assert_eq!(locks.inspect(&name).expect("seen").state.hold, Hold::Retired);
 
     let begun = worktrees::begin_from(&locks, &name, Isolation::Exclusive, base).expect("again");
     assert!(begun.state().token > FencingToken(0), "above what its name once stood for");

@@ -4,20 +4,26 @@
 //! repeats it; written whole when the worktree is made, never edited; `version`
 //! is 1; `created_at` is for people and decides nothing; `base` is the snapshot
 //! it was made from; `label` is one printable line of at most [`LABEL_MAX`]
-//! bytes; sealed with a checksum, which records of earlier versions lack. Who holds the worktree and what its head is, the register knows.
+//! bytes; sealed with a checksum, which records of earlier versions lack; `op` is the
+//! operation that made it and `maker` its process, which those of earlier versions
+//! lack too. Who holds the worktree and what its head is, the register knows.
+//!
+//! `worktrees/<name>.tmp-<op>` is the note of an operation: the record that is to
+//! be, on disk from before the operation's first step to its end, so that what was
+//! interrupted can be told, and ended, by anybody.
 
 use std::ffi::OsString;
 use std::io;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::clock::WallMs;
+use crate::clock::{BootId, WallMs};
 use crate::id::{OpNonce, SnapshotId};
 use crate::json::{self, RecordError};
 use crate::layout;
 use crate::name::WorktreeName;
 use crate::record::seal::seal;
-use crate::store::{Draft, RepoPath, Store};
+use crate::store::Store;
 
 /// Longest label, in bytes.
 pub const LABEL_MAX: usize = 256;
@@ -58,12 +64,44 @@ pub struct WorktreeRecord {
     /// A word to people.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "one_line")]
     pub label: Option<String>,
+    /// The operation that made it, or is at it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub op: Option<OpNonce>,
+    /// The name that it had before that operation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renamed_from: Option<WorktreeName>,
+    /// The process of that operation: whether it can still go on, nobody else knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub maker: Option<Maker>,
+}
+
+/// A process of one boot of one host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maker {
+    /// Which boot of which host.
+    pub boot_id: BootId,
+    /// The namespace that `pid` belongs to, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid_namespace: Option<u64>,
+    /// Process id.
+    pub pid: u32,
+    /// When it started, in clock ticks after boot.
+    pub start_time: u64,
 }
 
 impl WorktreeRecord {
     /// The record of a worktree made at `created_at` from nothing.
     pub fn new(isolation: Isolation, created_at: WallMs) -> Self {
-        WorktreeRecord { version: 1, isolation, created_at, base: None, label: None }
+        WorktreeRecord {
+            version: 1,
+            isolation,
+            created_at,
+            base: None,
+            label: None,
+            op: None,
+            renamed_from: None,
+            maker: None,
+        }
     }
 }
 
@@ -145,47 +183,46 @@ pub fn create(
     record: &WorktreeRecord,
     op: OpNonce,
 ) -> Result<(), RecordError> {
-    prepare(store, name, record, op)?.place(store)
+    let (tmp, path) = (layout::worktree_record_tmp(name, op), layout::worktree_record(name));
+    check_label(record.label.as_deref()).map_err(|reason| RecordError::invalid(&path, reason))?;
+    store.write_new(&tmp, &path, &seal(record)).map_err(|error| RecordError::io(&path, error))
 }
 
-/// A record that is on disk and that nobody sees yet: what is left to do needs
-/// no more room, so a full disk shows before anything else was made.
-#[derive(Debug)]
-#[must_use = "a prepared record must be placed or discarded"]
-pub struct Prepared {
-    draft: Draft,
-    path: RepoPath,
-}
-
-/// Writes a record under its tmp name.
-pub fn prepare(
+/// Writes the note of operation `op`, durably: the record that `name` is to have.
+/// What is left to do needs no more room, so a full disk shows before anything else
+/// was made.
+pub fn write_note(
     store: &dyn Store,
     name: &WorktreeName,
     record: &WorktreeRecord,
     op: OpNonce,
-) -> Result<Prepared, RecordError> {
+) -> Result<(), RecordError> {
     let path = layout::worktree_record(name);
     check_label(record.label.as_deref()).map_err(|reason| RecordError::invalid(&path, reason))?;
     let tmp = layout::worktree_record_tmp(name, op);
-    let draft =
-        store.write_tmp(&tmp, &seal(record)).map_err(|error| RecordError::io(&path, error))?;
-    Ok(Prepared { draft, path })
+    let written = store.write_tmp(&tmp, &seal(record)).and_then(|_| {
+        store.sync_dir(&tmp.parent()).inspect_err(|_| {
+            let _ = store.unlink(&tmp);
+        })
+    });
+    written.map_err(|error| RecordError::io(&path, error))
 }
 
-impl Prepared {
-    /// Makes it the worktree's record: `E_EXISTS` if it has one.
-    pub fn place(self, store: &dyn Store) -> Result<(), RecordError> {
-        let placed = store
-            .place_new(&self.draft, &self.path)
-            .and_then(|()| store.sync_dir(&self.path.parent()));
-        placed.map_err(|error| RecordError::io(&self.path, error))
-    }
+/// The note of an operation: for which worktree, and what it says. One that was cut
+/// short by a crash says nothing.
+pub type Note = (WorktreeName, Option<WorktreeRecord>);
 
-    /// Gives it up.
-    pub fn discard(self, store: &dyn Store) {
-        // Best effort: a tmp file that stays is doctor's to prove dead.
-        let _ = store.unlink(self.draft.path());
+/// The note of operation `op`, if it is at work or was interrupted.
+pub fn note_of(store: &dyn Store, op: OpNonce) -> Result<Option<Note>, RecordError> {
+    let dir = layout::worktree_records();
+    for entry in store.list(&dir).map_err(|error| RecordError::io(&dir, error))? {
+        let Some((name, of)) = entry.name.to_str().and_then(layout::note_of) else { continue };
+        if of == op {
+            let said = json::read(store, &layout::worktree_record_tmp(&name, op));
+            return Ok(Some((name, said.ok().flatten())));
+        }
     }
+    Ok(None)
 }
 
 /// Removes a record; false if there was none.

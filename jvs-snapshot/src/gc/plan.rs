@@ -11,7 +11,7 @@ use jvs_repo::layout;
 
 use crate::catalog::Presence;
 use crate::error::SnapshotError;
-use crate::garbage::Verdict;
+use crate::garbage::{self, Verdict};
 use crate::gc::needs::{Staging, is_dead_restore, needs, verdict};
 use crate::gc::{Dead, Doubt, Keep, Plan, Registers, Unneeded, age};
 use crate::lineage::Lineage;
@@ -178,8 +178,21 @@ fn plan_staging(
             }
         }
     }
-    plan.left_alone.extend(staging.foreign.iter().cloned());
+    for name in &staging.foreign {
+        match layout::staged(name) {
+            Ok(files) if is_removed(registers, name) => {
+                plan.dead.push((Dead::Removed(files), None));
+            }
+            _ => plan.left_alone.push(name.clone()),
+        }
+    }
     Ok(())
+}
+
+/// Are these the files of a worktree that was removed by force?
+fn is_removed(registers: &Registers, name: &str) -> bool {
+    let Some((worktree, epoch, op)) = layout::removed_of(name) else { return false };
+    registers.judging(&worktree).is_some_and(|state| garbage::is_removed(state, epoch, op))
 }
 
 /// A directory of a snapshot that is not visible.

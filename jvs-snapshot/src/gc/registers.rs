@@ -1,9 +1,9 @@
 //! The registers of all worktrees, READ before anything else is looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jvs_lock::register::{ReadError, Register};
-use jvs_lock::{LockError, Seams, State};
+use jvs_lock::{Hold, LockError, Seams, State};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -82,11 +82,31 @@ impl Registers {
                 buried.insert(name, state);
             }
         }
+        // Of a worktree that was removed only its tokens count.
+        let recorded = listed(seams, &layout::worktree_records())?;
+        let recorded: BTreeSet<WorktreeName> =
+            recorded.iter().filter_map(|file| layout::worktree_of_record(file)).collect();
+        for (name, state) in states.clone() {
+            if state.hold != Hold::Retired {
+                continue;
+            }
+            // Its name may have been used again since it was READ, and what was
+            // retired after that went on there.
+            match Register::new(seams.store, seams.clock, name.clone()).read() {
+                Ok(still) if still == state => {}
+                Ok(_) | Err(ReadError::Missing { .. }) => return Ok(Err(name)),
+                Err(error) => return Err(LockError::from(error).into()),
+            }
+            if !recorded.contains(&name) {
+                states.remove(&name);
+                buried.insert(name, state);
+            }
+        }
         Ok(Ok(Registers { states, buried }))
     }
 
-    /// The registers that are in their place, retired ones included: while a
-    /// worktree is being renamed its head is in one of those.
+    /// The registers of worktrees, retired ones included that are on the list:
+    /// while a worktree is being renamed its head is in one of those.
     pub fn in_place(&self) -> impl Iterator<Item = (&WorktreeName, &State)> {
         self.states.iter()
     }

@@ -68,6 +68,7 @@ pub fn run(
         let dir = match dead {
             Dead::Draft(name) | Dead::Restore(name) => name.path(),
             Dead::Hidden(id) => layout::snapshot(*id),
+            Dead::Removed(files) => files.clone(),
             Dead::Swap(name) => {
                 swaps.push(name);
                 continue;

@@ -81,7 +81,9 @@ fn a_worktree_that_cannot_be_made_leaves_nothing_behind() {
     assert_eq!(error.code(), Code::PayloadHashMismatch, "{error}");
     assert!(!world.store.absolute(&layout::payload(&name)).exists());
     assert_eq!(world.names(&layout::staging()), [""; 0]);
-    assert!(!world.names(&layout::locks()).contains(&"copy.fence".to_owned()));
+    let left = locks.inspect(&name).expect("its tokens stay used").state;
+    assert_eq!(left.hold, jvs_lock::Hold::Retired);
+    assert_eq!(world.names(&layout::worktree_records()), ["main.json"], "no note is left");
 }
 
 #[test]

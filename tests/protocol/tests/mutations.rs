@@ -225,6 +225,7 @@ fn no_rule_is_left_out() {
         include_str!("targeted/surroundings.rs"),
         include_str!("history.rs"),
         include_str!("targeted/confirmed.rs"),
+        include_str!("worktrees/needed.rs"),
     ];
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("without(Rule::{rule:?}")];

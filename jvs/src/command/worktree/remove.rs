@@ -17,9 +17,12 @@ pub(super) fn run(context: &Context<'_>, args: &RemoveArgs) -> Result<Done, Fail
     let removed = worktrees::remove(&locks, &name, args.force)?;
     if let Some(files) = removed.files {
         // The worktree is gone; what may fail from here on is only tidying up.
-        repo.store()
-            .remove_payload_tree(&files)
-            .map_err(|error| Stuck::new(format!("delete what is left in {files}"), error))?;
+        match repo.store().remove_payload_tree(&files) {
+            // A garbage collection or doctor took it over.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            deleted => deleted
+                .map_err(|error| Stuck::new(format!("delete what is left in {files}"), error))?,
+        }
     }
     let text = format!("Removed worktree {name}\n");
     Ok(Done::new(json!({ "name": name })).with_text(text))

@@ -10,7 +10,7 @@ use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Secret, Session, State};
 use jvs_repo::clock::{Clock as _, Reading, SystemClock, WallMs};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::{FencingToken, Generation, HolderNonce, OpNonce, SnapshotId};
+use jvs_repo::id::{FencingToken, Generation, HolderNonce, OpNonce, Seq, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
@@ -224,8 +224,8 @@ faults! {
     };
     #[test]
     fn register_chain shows RegisterChain: |c: &Clinic| {
-        let born = c.state(&side());
-        c.set_state(&side(), &State { token: FencingToken(9), ..born });
+        let made = c.state(&side());
+        c.set_state(&side(), &State { token: FencingToken(9), seq: Seq(0), ..made });
     };
     #[test]
     fn register_regressed shows RegisterRegressed: |c: &Clinic| {
@@ -348,7 +348,14 @@ faults! {
     };
     #[test]
     fn removed_files shows RemovedFiles: |c: &Clinic| {
-        c.make_dir(&layout::removed_payload(&side(), &format!("1-0000-1-{OP}")));
+        // Of a worktree that was removed by force, and of one that was not.
+        let life = c.state(&side()).epoch;
+        c.jvs(&["worktree", "create", "gone"]).ok();
+        c.jvs(&["worktree", "remove", "gone", "--force"]).ok();
+        let gone = "gone".parse().expect("a name");
+        let last = c.state(&gone);
+        c.make_dir(&layout::removed_payload(&gone, last.epoch, last.token, last.op));
+        c.make_dir(&layout::removed_payload(&side(), life, FencingToken(1), OP));
     };
     #[test]
     fn ready_pending shows ReadyPending: |c: &Clinic| {

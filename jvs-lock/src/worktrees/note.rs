@@ -1,0 +1,164 @@
+//! An operation's note, and how it becomes the record.
+
+use std::io;
+
+use jvs_repo::id::OpNonce;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::{self as record, Maker, WorktreeRecord};
+use jvs_repo::store::{RepoPath, Store};
+
+use super::error::{WorktreeError, exists, io_at};
+use crate::locks::Locks;
+use crate::mutation::Rule;
+use crate::register::Answer;
+use crate::seams::Seams;
+
+/// How often a rename whose answer was lost is tried.
+const TRIES: u32 = 4;
+/// Between two tries.
+const PAUSE_MS: u64 = 20;
+
+/// Writes the note of operation `op` of this process.
+pub(super) fn write(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    mut record: WorktreeRecord,
+    op: OpNonce,
+) -> Result<WorktreeRecord, WorktreeError> {
+    let me = locks.session.identity();
+    let maker = Maker {
+        boot_id: me.boot_id.clone(),
+        pid_namespace: me.pid_namespace,
+        pid: me.pid,
+        start_time: me.start_time,
+    };
+    (record.op, record.maker) = (Some(op), Some(maker));
+    record::write_note(locks.seams.store, name, &record, op)?;
+    Ok(record)
+}
+
+/// What came of taking a note back.
+pub(super) enum Discarded {
+    /// It can never become the record any more.
+    Gone,
+    /// It is the record: somebody finished what it says.
+    Placed,
+}
+
+/// Takes a note back: after this, whoever ends what others began cannot end this.
+pub(super) fn discard(
+    store: &dyn Store,
+    name: &WorktreeName,
+    op: OpNonce,
+) -> Result<Discarded, WorktreeError> {
+    let tmp = layout::worktree_record_tmp(name, op);
+    match store.unlink(&tmp) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_at(&tmp)(error)),
+        Ok(()) => Ok(Discarded::Gone),
+        Err(_) if is_record_of(store, name, op)? => Ok(Discarded::Placed),
+        Err(_) => Ok(Discarded::Gone),
+    }
+}
+
+fn is_record_of(
+    store: &dyn Store,
+    name: &WorktreeName,
+    op: OpNonce,
+) -> Result<bool, WorktreeError> {
+    Ok(record::read(store, name)?.is_some_and(|record| record.op == Some(op)))
+}
+
+/// Is there a record of that name? Asked of the directory: that a name is not there
+/// a mount may remember for a while, a listing is the server's.
+pub(super) fn is_recorded(store: &dyn Store, name: &WorktreeName) -> Result<bool, WorktreeError> {
+    let path = layout::worktree_record(name);
+    let (dir, file) = path.split();
+    let entries = store.list(&dir).map_err(io_at(&dir))?;
+    Ok(entries.iter().any(|entry| entry.name == *file))
+}
+
+/// Makes the note of `op` the record of `name`. An error other than
+/// [`WorktreeError::OutcomeUnknown`] says that it is not and never will be.
+pub(super) fn place(
+    seams: Seams<'_>,
+    name: &WorktreeName,
+    op: OpNonce,
+) -> Result<(), WorktreeError> {
+    let store = seams.store;
+    let (tmp, path) = (layout::worktree_record_tmp(name, op), layout::worktree_record(name));
+    if let Err(stuck) = move_new(seams, &tmp, &path)
+        && !is_record_of(store, name, op)?
+    {
+        return match stuck {
+            // It may land later, as long as there is something to land.
+            Stuck::Unknown(source) => match discard(store, name, op) {
+                Ok(Discarded::Gone) => Err(io_at(&path)(source)),
+                Ok(Discarded::Placed) => durable(seams, name, &path),
+                Err(_) => Err(WorktreeError::OutcomeUnknown { name: name.clone(), source }),
+            },
+            Stuck::Refused(source) => Err(io_at(&path)(source)),
+            Stuck::Exists | Stuck::Gone => Err(exists(name, "somebody else made it meanwhile")),
+        };
+    }
+    durable(seams, name, &path)
+}
+
+fn durable(seams: Seams<'_>, name: &WorktreeName, path: &RepoPath) -> Result<(), WorktreeError> {
+    if !Rule::MadeDurably.holds() {
+        return Ok(());
+    }
+    let dir = path.parent();
+    let unknown = |source| WorktreeError::OutcomeUnknown { name: name.clone(), source };
+    seams.store.sync_dir(&dir).or_else(|_| seams.store.sync_dir(&dir)).map_err(unknown)
+}
+
+/// Why something was not moved.
+#[derive(Debug)]
+pub(super) enum Stuck {
+    /// Certainly not moved.
+    Refused(io::Error),
+    /// The target is there, and the source as well.
+    Exists,
+    /// Neither is there.
+    Gone,
+    /// It may be moved later.
+    Unknown(io::Error),
+}
+
+impl Stuck {
+    pub(super) fn at(self, name: &WorktreeName, path: &RepoPath) -> WorktreeError {
+        match self {
+            Stuck::Refused(error) => io_at(path)(error),
+            Stuck::Exists => exists(name, "its directory is there"),
+            Stuck::Gone => io_at(path)(io::ErrorKind::NotFound.into()),
+            Stuck::Unknown(source) => WorktreeError::OutcomeUnknown { name: name.clone(), source },
+        }
+    }
+}
+
+/// Moves what only one operation moves to where nothing is.
+pub(super) fn move_new(seams: Seams<'_>, from: &RepoPath, to: &RepoPath) -> Result<(), Stuck> {
+    let is_there = |path: &RepoPath| match seams.store.stat(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Stuck::Unknown(error)),
+    };
+    let mut in_doubt = false;
+    for attempt in 1.. {
+        let error = match Answer::of(seams.store.rename_new(from, to)) {
+            Answer::Applied => return Ok(()),
+            Answer::Refused(error) if !in_doubt => return Err(Stuck::Refused(error)),
+            Answer::Refused(error) | Answer::Unknown(error) => error,
+        };
+        in_doubt = true;
+        match (is_there(from)?, is_there(to)?) {
+            (false, true) => return Ok(()),
+            (true, true) => return Err(Stuck::Exists),
+            (false, false) => return Err(Stuck::Gone),
+            (true, false) if attempt == TRIES => return Err(Stuck::Unknown(error)),
+            (true, false) => seams.clock.sleep_ms(PAUSE_MS),
+        }
+    }
+    Err(Stuck::Gone)
+}

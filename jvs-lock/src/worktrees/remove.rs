@@ -1,0 +1,200 @@
+//! How a worktree is removed.
+
+use std::io;
+
+use jvs_repo::audit::Kind;
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::OpNonce;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree as record;
+use jvs_repo::store::RepoPath;
+
+use super::error::{WorktreeError, io_at};
+use super::note::{self, Stuck};
+use super::reserve;
+use super::unfinished;
+use crate::decide::{self, Own};
+use crate::drive::{Applied, Verdict};
+use crate::error::LockError;
+use crate::locks::Locks;
+use crate::register::ReadError;
+use crate::state::{Hold, State};
+
+/// What a removal leaves for the caller to delete.
+#[derive(Debug)]
+#[must_use = "the removed files still take up space"]
+pub struct Removed {
+    /// Where the worktree's files are now, out of everybody's way.
+    pub files: Option<RepoPath>,
+}
+
+/// Removes a worktree. With `force` also one that has files: they are moved out
+/// of the way in one step, and the caller deletes them.
+pub fn remove(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    force: bool,
+) -> Result<Removed, WorktreeError> {
+    if name.is_main() {
+        return Err(WorktreeError::IsMain);
+    }
+    let store = locks.seams.store;
+    let Some(kept) = record::read(store, name)? else {
+        return give_up_half_made(locks, name);
+    };
+    if let Some(doing) = unfinished::of_retired(locks, name)? {
+        return Err(WorktreeError::Underway { name: name.clone(), doing });
+    }
+    let payload = layout::payload(name);
+    let has_files = match store.list(&payload) {
+        Ok(entries) => !entries.is_empty(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+        Err(error) => return Err(io_at(&payload)(error)),
+    };
+    if has_files && !force {
+        return Err(WorktreeError::NotEmpty { name: name.clone() });
+    }
+    let op = locks.fresh_op();
+    note::write(locks, name, kept, op)?;
+    let last = match retire(locks, name, op, "removed", None) {
+        Ok(last) => last,
+        Err(error) => {
+            if error.code() != Code::OutcomeUnknown {
+                let _ = note::discard(store, name, op);
+            }
+            return Err(error);
+        }
+    };
+    let files = match clear(locks, name, &payload, &last, force) {
+        Ok(files) => files,
+        // Somebody put a file there meanwhile: nobody said that it may go.
+        Err(error @ WorktreeError::NotEmpty { .. }) => {
+            bring_back(locks, name, &last, "it has files, and was not removed by force")?;
+            let _ = note::discard(store, name, op);
+            return Err(error);
+        }
+        Err(error) => return Err(error),
+    };
+    forget(locks, name, &last)?;
+    let _ = note::discard(store, name, op);
+    Ok(Removed { files })
+}
+
+/// A name that was reserved, and no more: whoever reserved it is told so when it
+/// goes on.
+fn give_up_half_made(locks: &Locks<'_>, name: &WorktreeName) -> Result<Removed, WorktreeError> {
+    let not_found = || WorktreeError::NotFound { name: name.clone() };
+    let seen = match locks.register(name).read() {
+        Ok(seen) => seen,
+        Err(ReadError::Missing { .. }) => return Err(not_found()),
+        Err(error) => return Err(error.into()),
+    };
+    if seen.hold != Hold::Free || !seen.is_birth() {
+        return Err(not_found());
+    }
+    reserve::retire_exactly(locks, name, &seen, "removed before it was made")?;
+    let _ = note::discard(locks.seams.store, name, seen.op);
+    Ok(Removed { files: None })
+}
+
+/// Takes the files of a retired worktree out of the way: with `force` whatever
+/// there is, otherwise only an empty directory.
+fn clear(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    payload: &RepoPath,
+    last: &State,
+    force: bool,
+) -> Result<Option<RepoPath>, WorktreeError> {
+    if !force {
+        return match locks.seams.store.remove_dir(payload) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                Err(WorktreeError::NotEmpty { name: name.clone() })
+            }
+            Err(error) => Err(io_at(payload)(error)),
+        };
+    }
+    let aside = layout::removed_payload(name, last.epoch, last.token, last.op);
+    match note::move_new(locks.seams, payload, &aside) {
+        Ok(()) => Ok(Some(aside)),
+        Err(Stuck::Gone) => Ok(None),
+        Err(stuck) => Err(stuck.at(name, payload)),
+    }
+}
+
+/// Moves the register to its final state, as the operation `op`. `reserved` is the
+/// state under which it is to go on elsewhere, if it is: with what was committed by
+/// then, and above its token.
+pub(super) fn retire(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    op: OpNonce,
+    reason: &str,
+    reserved: Option<&State>,
+) -> Result<State, WorktreeError> {
+    let register = locks.register(name);
+    let me = locks.session.nonce();
+    let driver = locks.driver(&register, Some(reason));
+    let Applied { state, .. } = driver.run_durably("was retired", |state, _, _| {
+        let seen = Some(locks.examine(&register, state, None)?);
+        let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+        let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
+        match decide::retire(state, judged, me, op) {
+            Ok(Own::Try) if foreign.is_some() => {
+                Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
+            }
+            Ok(Own::Try) if reserved.is_some_and(|to| !goes_on_in(state, to)) => {
+                Err(LockError::HeadMoved { worktree: name.clone(), current: state.head })
+            }
+            Ok(Own::Try) => Ok(Verdict::Try(Kind::Retire, state.retired(op))),
+            Ok(Own::Done) => Ok(Verdict::Applied),
+            Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
+        }
+    })?;
+    Ok(state)
+}
+
+/// Would nothing that was committed or granted in `state` be missed in `reserved`?
+fn goes_on_in(state: &State, reserved: &State) -> bool {
+    (state.head, state.generation) == (reserved.head, reserved.generation)
+        && state.token < reserved.token
+}
+
+/// Gives a worktree that was retired its next life: its removal or renaming did not
+/// take place. Nobody holds it.
+pub(super) fn bring_back(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    last: &State,
+    reason: &str,
+) -> Result<(), WorktreeError> {
+    let origin =
+        reserve::Origin { token: last.token, generation: last.generation, head: last.head };
+    let register = locks.register(name);
+    let next = origin.life_after(locks, Some(last), last.op);
+    reserve::begin_life(locks, &register, last, next, Kind::Rebuild, Some(reason)).map(drop)
+}
+
+/// Takes a retired worktree off the lists. Its register stays, retired.
+pub(super) fn forget(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    last: &State,
+) -> Result<(), WorktreeError> {
+    let store = locks.seams.store;
+    // Whoever ended this before made way for the next of that name.
+    if locks.register(name).read()? != *last {
+        return Ok(());
+    }
+    match store.unlink(&layout::lock_record(name)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(io_at(&layout::lock_record(name))(error));
+        }
+        _ => {}
+    }
+    record::remove(store, name)?;
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! How a worktree gets another name.
+//!
+//! The target is reserved first; the retirement of the source, which decides, is of
+//! the same operation, whose note says what is renamed to what. So whoever finds a
+//! rename that died can finish it, or take it back.
+
+use jvs_repo::id::OpNonce;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree as record;
+
+use super::create::{make_one, make_payload, refuse_directory};
+use super::error::{WorktreeError, exists, io_at};
+use super::note::{self, Discarded, Stuck};
+use super::remove::{bring_back, forget, retire};
+use super::reserve::{self, Origin};
+use super::unfinished::{self, Doing};
+use crate::error::LockError;
+use crate::locks::Locks;
+use crate::mutation::Rule;
+use crate::state::{Hold, State};
+
+/// How often a source that is committed to meanwhile is looked at again.
+const TRIES: u32 = 8;
+
+/// Gives a worktree another name. Its history goes on under the new one.
+pub fn rename(
+    locks: &Locks<'_>,
+    old: &WorktreeName,
+    new: &WorktreeName,
+) -> Result<(), WorktreeError> {
+    if old.is_main() || new.is_main() {
+        return Err(WorktreeError::IsMain);
+    }
+    let store = locks.seams.store;
+    let not_found = || WorktreeError::NotFound { name: old.clone() };
+    let mut kept = record::read(store, old)?.ok_or_else(not_found)?;
+    match unfinished::of_retired(locks, old)? {
+        None => {}
+        // What was interrupted goes on.
+        Some(Doing::Renaming { to }) if to == *new => {
+            let last = locks.register(old).read()?;
+            return finish(locks, old, new, &last);
+        }
+        Some(doing) => return Err(WorktreeError::Underway { name: old.clone(), doing }),
+    }
+    if record::read(store, new)?.is_some() {
+        return Err(exists(new, "there is one of that name"));
+    }
+    refuse_directory(locks, new)?;
+    let op = locks.fresh_op();
+    kept.renamed_from = Some(old.clone());
+    note::write(locks, new, kept, op)?;
+    match hand_over(locks, old, new, op) {
+        Ok(last) => finish(locks, old, new, &last),
+        Err(error) => {
+            if !is_unknown(&error) {
+                let _ = note::discard(store, new, op);
+            }
+            Err(error)
+        }
+    }
+}
+
+fn is_unknown(error: &WorktreeError) -> bool {
+    use jvs_repo::code::{Code, Coded};
+    error.code() == Code::OutcomeUnknown
+}
+
+/// Reserves the target and retires the source, so that the one begins with all that
+/// was ever committed to and granted of the other.
+fn hand_over(
+    locks: &Locks<'_>,
+    old: &WorktreeName,
+    new: &WorktreeName,
+    op: OpNonce,
+) -> Result<State, WorktreeError> {
+    let reason = format!("renamed to {new}");
+    let mut reserved: Option<State> = None;
+    for _ in 0..TRIES {
+        let now = locks.register(old).read()?;
+        let origin = Origin { token: now.token.next(), generation: now.generation, head: now.head };
+        if !Rule::TargetReservedFirst.holds() {
+            let last = retire(locks, old, op, &reason, None)?;
+            return reserve::reserve(locks, new, origin, op).map(|_| last);
+        }
+        let held = match reserved {
+            None => reserve::reserve(locks, new, origin, op)?,
+            Some(held) => reserve::reserve_again(locks, new, &held, origin)?,
+        };
+        reserved = Some(held);
+        match retire(locks, old, op, &reason, Some(&held)) {
+            Err(WorktreeError::Lock(LockError::HeadMoved { .. })) => {}
+            Err(error) if !is_unknown(&error) => {
+                reserve::give_up(locks, new, &held);
+                return Err(error);
+            }
+            retired => return retired,
+        }
+    }
+    if let Some(held) = reserved {
+        reserve::give_up(locks, new, &held);
+    }
+    let doing = Doing::Changing;
+    Err(WorktreeError::Underway { name: old.clone(), doing })
+}
+
+/// Finishes a rename whose source was retired as `last`, or takes it back and says
+/// why. Anybody may, at the same time as others: every step is done once.
+pub(super) fn finish(
+    locks: &Locks<'_>,
+    old: &WorktreeName,
+    new: &WorktreeName,
+    last: &State,
+) -> Result<(), WorktreeError> {
+    match carry_over(locks, old, new, last.op) {
+        Ok(()) => {
+            // The new one is whole; what is left of the old one, doctor forgets too.
+            let _ = forget(locks, old, last);
+            Ok(())
+        }
+        Err(error) if is_unknown(&error) || !Rule::RenameTakenBack.holds() => Err(error),
+        Err(error) => take_back(locks, old, new, last, error),
+    }
+}
+
+fn carry_over(
+    locks: &Locks<'_>,
+    old: &WorktreeName,
+    new: &WorktreeName,
+    op: OpNonce,
+) -> Result<(), WorktreeError> {
+    let seams = locks.seams;
+    let seen = locks.register(new).read()?;
+    if !is_ours(&seen, op) {
+        let made = record::read(seams.store, new)?.is_some_and(|made| made.op == Some(op));
+        return if made { Ok(()) } else { Err(exists(new, "somebody else took the name")) };
+    }
+    if seen.is_birth() {
+        reserve::confirm(locks, new, &seen)?;
+    }
+    let (from, to) = (layout::payload(old), layout::payload(new));
+    make_one(locks, &to.parent())?;
+    match note::move_new(seams, &from, &to) {
+        Ok(()) => {}
+        // It never had any.
+        Err(Stuck::Gone) => drop(make_payload(locks, new, &to)?),
+        Err(stuck) => return Err(stuck.at(new, &to)),
+    }
+    seams.store.sync_dir(&to.parent()).map_err(io_at(&to))?;
+    note::place(seams, new, op)
+}
+
+/// Is the target at this operation's reservation, confirmed or not?
+fn is_ours(state: &State, op: OpNonce) -> bool {
+    state.op == op && state.hold == Hold::Free
+}
+
+/// Leaves the world as it was because of `error`, unless somebody finished the
+/// rename meanwhile.
+fn take_back(
+    locks: &Locks<'_>,
+    old: &WorktreeName,
+    new: &WorktreeName,
+    last: &State,
+    error: WorktreeError,
+) -> Result<(), WorktreeError> {
+    let seams = locks.seams;
+    match note::discard(seams.store, new, last.op) {
+        Ok(Discarded::Placed) => {
+            let _ = forget(locks, old, last);
+            return Ok(());
+        }
+        Ok(Discarded::Gone) => {}
+        Err(_) => return Err(error),
+    }
+    let (from, to) = (layout::payload(old), layout::payload(new));
+    if let Ok(seen) = locks.register(new).read()
+        && is_ours(&seen, last.op)
+    {
+        // The target is this operation's, and so is what is there if it is no longer
+        // here.
+        if seams.store.stat(&from).is_err() {
+            note::move_new(seams, &to, &from).map_err(|stuck| stuck.at(old, &from))?;
+        }
+        reserve::give_up(locks, new, &seen);
+    }
+    bring_back(locks, old, last, &format!("it could not be renamed to {new}"))?;
+    Err(error)
+}

@@ -1,0 +1,243 @@
+//! Who may have a name: decided in its register.
+
+use jvs_repo::audit::Kind;
+use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree as record;
+
+use super::error::{WorktreeError, exists, io_at};
+use super::note::is_recorded;
+use crate::birth;
+use crate::drive::{Applied, Verdict};
+use crate::error::{BirthError, LockError};
+use crate::locks::Locks;
+use crate::mutation::Rule;
+use crate::register::{ReadError, Register};
+use crate::state::{Hold, State};
+
+/// How often a reservation that somebody else made is looked at before it is taken
+/// over. Nothing depends on it but that quick ones are let through.
+const LOOKS: u32 = 4;
+/// Between two looks.
+const PAUSE_MS: u64 = 250;
+
+/// What a new life starts from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    pub(super) token: FencingToken,
+    pub(super) generation: Generation,
+    pub(super) head: Option<SnapshotId>,
+}
+
+pub(super) const FROM_NOTHING: Origin =
+    Origin { token: FencingToken(0), generation: Generation(0), head: None };
+
+impl Origin {
+    /// The first state of the life after `before`, above all that the name ever
+    /// stood for.
+    pub(super) fn life_after(
+        &self,
+        locks: &Locks<'_>,
+        before: Option<&State>,
+        op: OpNonce,
+    ) -> State {
+        let mut salt = [0; 2];
+        locks.seams.entropy.fill(&mut salt);
+        let counter = before.map_or(1, |state| state.epoch.counter.saturating_add(1));
+        let epoch = Epoch { counter, salt: u16::from_be_bytes(salt) };
+        let token = before.map_or(self.token, |state| self.token.max(state.token));
+        State::rebuilt(epoch, token, self.generation, self.head, op)
+    }
+}
+
+/// Reserves a name that no worktree has, for the operation `op`, whose note is
+/// written. The answer is the first state of a life that is this operation's.
+pub(super) fn reserve(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    origin: Origin,
+    op: OpNonce,
+) -> Result<State, WorktreeError> {
+    let register = locks.register(name);
+    let mut looks: Option<(State, u32)> = None;
+    loop {
+        let seen = match register.read() {
+            Ok(state) => state,
+            Err(ReadError::Missing { .. }) => match install(locks, name, origin, op) {
+                Err(WorktreeError::Birth(BirthError::Exists { .. })) => continue,
+                born => return born,
+            },
+            Err(error) => return Err(error.into()),
+        };
+        // A reservation of this operation whose answer was lost.
+        if seen.op == op && seen.is_birth() {
+            return Ok(seen);
+        }
+        // Looked at after the READ: whoever gets a record has moved the register on
+        // from a reservation before, and whoever gave one up has no record by then.
+        if is_recorded(locks.seams.store, name)? {
+            return Err(exists(name, "there is one of that name"));
+        }
+        match seen.hold {
+            Hold::Retired => {}
+            Hold::Free if seen.is_birth() => {
+                let times = looks.filter(|(state, _)| *state == seen).map_or(0, |(_, n)| n) + 1;
+                looks = Some((seen, times));
+                match record::note_of(locks.seams.store, seen.op)? {
+                    // Its operation has ended: nobody confirms it any more.
+                    None => {}
+                    // To copy files takes its time.
+                    Some((_, Some(note))) if note.base.is_some() => {
+                        return Err(WorktreeError::BeingRestored { name: name.clone() });
+                    }
+                    Some(_) if times < LOOKS => {
+                        locks.seams.clock.sleep_ms(PAUSE_MS);
+                        continue;
+                    }
+                    Some(_) => {}
+                }
+            }
+            _ => return Err(exists(name, "its lock is in use, though it has no record")),
+        }
+        let next = origin.life_after(locks, Some(&seen), op);
+        if begin_life(locks, &register, &seen, next, Kind::Create, None)? {
+            return Ok(next);
+        }
+    }
+}
+
+fn install(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    origin: Origin,
+    op: OpNonce,
+) -> Result<State, WorktreeError> {
+    let buried = last_buried(locks, name)?;
+    let state = origin.life_after(locks, buried.as_ref(), op);
+    let mut journal = locks.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok(birth::install(locks.seams, &mut journal, name, state, Kind::Create, None)?)
+}
+
+/// Begins the next life from exactly `from`. False: somebody else was faster.
+pub(super) fn begin_life(
+    locks: &Locks<'_>,
+    register: &Register<'_>,
+    from: &State,
+    next: State,
+    kind: Kind,
+    reason: Option<&str>,
+) -> Result<bool, WorktreeError> {
+    let mut journal = locks.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    Ok(birth::begin_again(locks.seams, &mut journal, register, from, next, kind, reason)?)
+}
+
+/// The next life of a reservation of one's own, from what its origin is by now.
+pub(super) fn reserve_again(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    reserved: &State,
+    origin: Origin,
+) -> Result<State, WorktreeError> {
+    let register = locks.register(name);
+    let next = origin.life_after(locks, Some(reserved), reserved.op);
+    if begin_life(locks, &register, reserved, next, Kind::Create, None)? {
+        return Ok(next);
+    }
+    Err(taken(name))
+}
+
+/// Is `state` in the life that `reserved` began, with nobody else having moved it?
+fn is_still(state: &State, reserved: &State) -> bool {
+    state.epoch == reserved.epoch
+        && state.token == reserved.token
+        && state.head == reserved.head
+        && state.hold == Hold::Free
+}
+
+fn taken(name: &WorktreeName) -> WorktreeError {
+    exists(name, "somebody else took the name meanwhile")
+}
+
+/// Makes the reservation final: from now on the name is this operation's, and
+/// nobody takes it over. The CAS decides between it and whoever would have.
+pub(super) fn confirm(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    reserved: &State,
+) -> Result<(), WorktreeError> {
+    if !Rule::ConfirmedBeforeTouched.holds() {
+        return Ok(());
+    }
+    let register = locks.register(name);
+    let op = reserved.op;
+    let driver = locks.driver(&register, None);
+    let confirmed = driver.run_durably("was confirmed", |state, _, _| {
+        if !is_still(state, reserved) {
+            return Err(lost(name, reserved, state));
+        }
+        if state.op == op && state.seq > reserved.seq {
+            return Ok(Verdict::Applied);
+        }
+        Ok(Verdict::Try(Kind::Create, state.advanced(op)))
+    });
+    match confirmed {
+        Ok(_) => Ok(()),
+        Err(LockError::Fenced { .. }) => Err(taken(name)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn lost(name: &WorktreeName, reserved: &State, state: &State) -> LockError {
+    let (worktree, token, current) = (name.clone(), reserved.token, state.token);
+    LockError::Fenced { worktree, token, current }
+}
+
+/// Gives a reservation of one's own up, confirmed or not. Best effort: one that
+/// stays is taken over by whoever wants the name, or ended by doctor. Somebody
+/// else's is not touched, whatever it was that failed.
+pub(super) fn give_up(locks: &Locks<'_>, name: &WorktreeName, reserved: &State) {
+    let register = locks.register(name);
+    let op = locks.fresh_op();
+    let _ = locks.driver(&register, Some("the worktree was not made")).run(|state, _, _| {
+        if state.hold == Hold::Retired && state.op == op {
+            return Ok(Verdict::Applied);
+        }
+        if !is_still(state, reserved) && Rule::LoserRemovesNothing.holds() {
+            return Err(lost(name, reserved, state));
+        }
+        Ok(Verdict::Try(Kind::Retire, state.retired(op)))
+    });
+}
+
+/// Retires a register that is at exactly `seen`.
+pub(super) fn retire_exactly(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    seen: &State,
+    reason: &str,
+) -> Result<State, WorktreeError> {
+    let register = locks.register(name);
+    let op = locks.fresh_op();
+    let Applied { state, .. } = locks.driver(&register, Some(reason)).run(|state, _, _| {
+        if state.hold == Hold::Retired && state.op == op {
+            return Ok(Verdict::Applied);
+        }
+        if state != seen {
+            return Err(lost(name, seen, state));
+        }
+        Ok(Verdict::Try(Kind::Retire, state.retired(op)))
+    })?;
+    Ok(state)
+}
+
+/// The last state of the newest register that an earlier version put aside.
+fn last_buried(locks: &Locks<'_>, name: &WorktreeName) -> Result<Option<State>, WorktreeError> {
+    let store = locks.seams.store;
+    let entries = store.list(&layout::locks()).map_err(io_at(&layout::locks()))?;
+    let epochs =
+        entries.iter().filter_map(|entry| layout::buried_epoch(name, entry.name.to_str()?));
+    let Some(newest) = epochs.max() else { return Ok(None) };
+    let grave = layout::buried_register(name, newest);
+    Ok(Some(Register::at(store, locks.seams.clock, name.clone(), grave).read()?))
+}

@@ -1,0 +1,7 @@
+//! Worktrees that come, move and go at once, explored: the real code under every
+//! interleaving, with deaths, lost and late answers and power cuts; and each rule of
+//! it switched off. Each test prints the states that it visited.
+
+mod explored;
+mod needed;
+mod world;

@@ -1,0 +1,233 @@
+//! A repository with one more worktree, those who work on its worktrees at once,
+//! and what must be true whatever happens to them.
+
+use jvs_kit::sim::{Ctx, Explorer, Process, SimStore, Solo, View};
+use jvs_lock::mutation::{self, Rule};
+use jvs_lock::worktrees::{self, Base, WorktreeError};
+use jvs_lock::{Hold, Locks, Seams, State, Want};
+use jvs_protocol_tests::actor;
+use jvs_protocol_tests::stage::repository;
+use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::config::LockPolicy;
+use jvs_repo::id::{Generation, SnapshotId};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::Isolation;
+use jvs_repo::store::{RepoPath, Store};
+
+/// The snapshot that worktrees are restored from.
+pub(crate) const BASE: SnapshotId = SnapshotId { created_ms: 7, random: 7 };
+
+/// What one process does.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Task {
+    Create(&'static str),
+    Restore(&'static str),
+    Rename(&'static str, &'static str),
+    Remove(&'static str),
+    /// Takes the lock and commits.
+    Publish(&'static str),
+}
+
+pub(crate) fn name(text: &str) -> WorktreeName {
+    text.parse().expect("valid")
+}
+
+/// The file that nobody may lose, in the worktree `of`.
+pub(crate) fn kept(of: &str) -> RepoPath {
+    layout::payload(&name(of)).child("kept").expect("plain")
+}
+
+fn locks_of<'c>(ctx: &'c Ctx) -> Locks<'c> {
+    let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
+    let log = Log::new(ctx.store(), &Alone, WriterId::derive(ctx.name().as_bytes(), 0));
+    let pid = 10 + u32::try_from(ctx.index()).expect("few processes");
+    let session = actor::session(ctx.name(), pid, ctx.clock());
+    Locks::new(seams, session, LockPolicy::default(), log)
+}
+
+/// What [`Task::Restore`] has copied: a tree with one file.
+fn copy(store: &SimStore, who: &str) -> std::io::Result<RepoPath> {
+    let tree = layout::staged(&format!("copy-{who}"))?;
+    store.make_dir(&tree)?;
+    drop(store.create_new(&tree.child("copied")?)?);
+    Ok(tree)
+}
+
+fn restore(ctx: &Ctx, locks: &Locks<'_>, to: &str) -> Result<(), WorktreeError> {
+    let base = Base { head: BASE, generation: Generation(1) };
+    let begun = worktrees::begin_from(locks, &name(to), Isolation::Exclusive, base)?;
+    let Ok(tree) = copy(ctx.store(), ctx.name()) else {
+        begun.undo();
+        return Err(WorktreeError::NotFound { name: name(to) });
+    };
+    begun.finish(&tree).map(drop)
+}
+
+fn publish(locks: &Locks<'_>, of: &str) -> Result<(), Code> {
+    let mut lease = locks.acquire(&name(of), Want::lease(30_000)).map_err(|e| e.code())?;
+    let head = SnapshotId { created_ms: 9, random: 9 };
+    let mut fence = lease.fence().map_err(|e| e.code())?;
+    fence.commit(None, head, &|| Ok(false)).map(drop).map_err(|e| e.code())
+}
+
+fn perform(ctx: &Ctx, task: Task) {
+    let locks = locks_of(ctx);
+    let code = |result: Result<(), WorktreeError>| result.map_err(|error| error.code());
+    let (done, result) = match task {
+        Task::Create(new) => {
+            let made = worktrees::create(&locks, &name(new), Isolation::Exclusive);
+            (new, code(made.map(drop)))
+        }
+        Task::Restore(new) => (new, code(restore(ctx, &locks, new))),
+        Task::Rename(old, new) => (new, code(worktrees::rename(&locks, &name(old), &name(new)))),
+        Task::Remove(old) => ("", code(worktrees::remove(&locks, &name(old), true).map(drop))),
+        Task::Publish(of) => (of, publish(&locks, of)),
+    };
+    match (result, task) {
+        (Ok(()), Task::Publish(_)) => ctx.claim("published", done),
+        (Ok(()), Task::Remove(gone)) => ctx.claim("removed", gone),
+        (Ok(()), _) => ctx.claim("has", done),
+        (Err(Code::OutcomeUnknown), _) => ctx.claim("unknown", 1),
+        (Err(code), _) => ctx.claim("failed", code.as_str()),
+    }
+}
+
+/// A world with worktree `old`, which has a file, and these tasks, each a process
+/// of its own session on its own host.
+pub(crate) fn world(tasks: &[Task], off: Option<Rule>) -> Explorer<'static> {
+    let tasks: Vec<Task> = tasks.to_vec();
+    let process = |(n, task): (usize, &Task)| {
+        let task = *task;
+        let body = move |ctx: &Ctx| match off {
+            Some(rule) => mutation::without(rule, || perform(ctx, task)),
+            None => perform(ctx, task),
+        };
+        Process::new(["a", "b", "c"][n], body)
+    };
+    Explorer::new()
+        .setup(repository)
+        .setup(with_old)
+        .processes(tasks.iter().enumerate().map(process))
+        .private(is_audit)
+        .forget_private()
+        .always(whoever_was_told_made_finds_it)
+        .always(whoever_published_is_the_head)
+        .at_end({
+            let tasks = tasks.clone();
+            move |view| whoever_was_told_failed_finds_the_world_as_it_was(view, &tasks)
+        })
+}
+
+fn is_audit(path: &RepoPath) -> bool {
+    path.as_str().starts_with(layout::audit().as_str())
+}
+
+fn with_old(solo: &Solo) {
+    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let log = Log::new(solo.store(), &Alone, WriterId::derive(b"maker", 0));
+    let locks =
+        Locks::new(seams, actor::session("maker", 99, solo.clock()), LockPolicy::default(), log);
+    worktrees::create(&locks, &name("old"), Isolation::Exclusive).expect("made");
+    drop(solo.store().create_new(&kept("old")).expect("written"));
+}
+
+/// Record, payload and a live register.
+pub(crate) fn whole(view: &View<'_>, worktree: &str) -> Result<State, String> {
+    let live = view.live();
+    let name = name(worktree);
+    let missing = |what: &str| format!("worktree {worktree} has no {what}");
+    if !live.exists(&layout::worktree_record(&name)) {
+        return Err(missing("record"));
+    }
+    if !live.exists(&layout::payload(&name)) {
+        return Err(missing("files"));
+    }
+    let entries = live.list(&layout::register(&name));
+    let [entry] = &entries[..] else {
+        return Err(format!("the register of {worktree} has {} entries", entries.len()));
+    };
+    let state: State = entry.parse().map_err(|_| format!("not a state: {entry}"))?;
+    if state.hold == Hold::Retired {
+        return Err(missing("live register"));
+    }
+    Ok(state)
+}
+
+/// Whoever was told that a worktree is made, renamed or restored into finds its
+/// record, its files and a live register, and nobody else was told the same.
+fn whoever_was_told_made_finds_it(view: &View<'_>) -> Result<(), String> {
+    let mut had = Vec::new();
+    for process in view.processes() {
+        let Some(has) = process.text("has") else { continue };
+        if had.contains(&has) {
+            return Err(format!("two were told that they made {has}"));
+        }
+        had.push(has);
+        whole(view, has).map_err(|what| {
+            format!("{} was told that it made {has}, but {what}", process.name())
+        })?;
+    }
+    Ok(())
+}
+
+/// Whoever was told that its snapshot is published finds it as the head, unless the
+/// worktree was removed since; whoever was told removed finds no live register.
+fn whoever_published_is_the_head(view: &View<'_>) -> Result<(), String> {
+    let entries = view.live().list(&layout::register(&name("old")));
+    let [entry] = &entries[..] else {
+        return Err(format!("the register of old has {} entries", entries.len()));
+    };
+    let state: State = entry.parse().map_err(|_| format!("not a state: {entry}"))?;
+    for process in view.processes() {
+        if process.text("published").is_some() && state.head.is_none() {
+            return Err(format!("{} published, and it is not the head", process.name()));
+        }
+        if process.text("removed").is_some() && state.hold != Hold::Retired {
+            return Err(format!("{} removed old, and its register lives", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// If nobody died and no answer was lost for good: what was not told made is not on
+/// the list, and what was not told renamed or removed is whole, with its file.
+fn whoever_was_told_failed_finds_the_world_as_it_was(
+    view: &View<'_>,
+    tasks: &[Task],
+) -> Result<(), String> {
+    let told = |n: usize| view.process(n);
+    if view.processes().any(|p| p.crashed() || p.number("unknown").is_some()) {
+        return Ok(());
+    }
+    let went = tasks.iter().enumerate().any(|(n, task)| {
+        matches!(task, Task::Rename("old", _) | Task::Remove("old"))
+            && told(n).text("failed").is_none()
+    });
+    if !went {
+        whole(view, "old").map_err(|what| format!("nobody was told old is gone, but {what}"))?;
+        if !view.live().exists(&kept("old")) {
+            return Err("nobody was told old is gone, but its file is".to_owned());
+        }
+    }
+    for record in view.live().list(&layout::worktree_records()) {
+        let Some(recorded) = layout::worktree_of_record(&record) else {
+            return Err(format!("{record} is left"));
+        };
+        let known = recorded.is_main()
+            || recorded == name("old") && !went
+            || view.processes().any(|p| p.text("has") == Some(recorded.as_str()));
+        if !known {
+            return Err(format!("{recorded} is on the list, and nobody was told so"));
+        }
+    }
+    for (n, task) in tasks.iter().enumerate() {
+        if let (Task::Rename("old", to), Some(_)) = (task, told(n).text("has"))
+            && !view.live().exists(&kept(to))
+        {
+            return Err(format!("old was renamed to {to} without its file"));
+        }
+    }
+    Ok(())
+}
