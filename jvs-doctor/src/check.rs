@@ -15,6 +15,7 @@ mod seal;
 mod snapshot;
 mod staging;
 mod tag;
+mod takeover;
 mod tmp;
 mod worktree;
 
@@ -50,6 +51,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     full(register::against_history),
     full(access::run),
     full(tmp::run),
+    full(takeover::run),
     full(staging::run),
     full(snapshot::run),
     full(tag::run),

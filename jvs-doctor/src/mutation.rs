@@ -7,7 +7,7 @@
 pub enum Rule {
     /// Work in progress is removed only if it is proven dead.
     ProvenDead,
-    /// A record that a new holder wrote meanwhile is put back.
+    /// A record that a new holder, or a takeover, wrote meanwhile is put back.
     PutsBack,
     /// Nothing follows from what the filesystem did not show.
     UnseenIsNotGone,

@@ -93,6 +93,15 @@ pub enum Remedy {
         /// Why nobody needs it.
         proof: Proof,
     },
+    /// Removes what an interrupted takeover by the letter of v6.3 left.
+    RemoveTakeover {
+        /// Whose lock was to be taken over.
+        worktree: WorktreeName,
+        /// What it says.
+        seen: Vec<u8>,
+        /// Why nobody needs it.
+        proof: Proof,
+    },
     /// Removes the private directory in which a register was to be born.
     RemoveBirth {
         /// Which.
@@ -129,6 +138,7 @@ impl Remedy {
         matches!(
             self,
             Remedy::Remove { .. }
+                | Remedy::RemoveTakeover { .. }
                 | Remedy::RemoveBirth { .. }
                 | Remedy::Collect { .. }
                 | Remedy::FinishGc(_)
@@ -150,7 +160,9 @@ impl Remedy {
             Remedy::WriteWorktreeRecord { .. } | Remedy::Replace { .. } | Remedy::RestoreTag(_) => {
                 9
             }
-            Remedy::Remove { .. } | Remedy::RemoveBirth { .. } => 10,
+            Remedy::Remove { .. } | Remedy::RemoveTakeover { .. } | Remedy::RemoveBirth { .. } => {
+                10
+            }
             Remedy::Collect { .. } => 11,
             Remedy::FinishGc(_) => 12,
         }
@@ -209,6 +221,7 @@ impl fmt::Display for Remedy {
             Remedy::ReplaceEntry(_) => write!(f, "puts an empty file of that name in its place"),
             Remedy::SetMode { path, mode } => write!(f, "gives {path} the mode {mode:04o}"),
             Remedy::Remove { proof, .. }
+            | Remedy::RemoveTakeover { proof, .. }
             | Remedy::RemoveBirth { proof, .. }
             | Remedy::Collect { proof, .. } => write!(f, "removes it: {proof}"),
             Remedy::FinishGc(StagingName::Condemned { .. }) => {

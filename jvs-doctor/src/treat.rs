@@ -223,6 +223,9 @@ impl Hand<'_, '_, '_> {
                 self.patient.payloads.set_mode(path, *mode).map_err(text)
             }
             Remedy::Remove { path, .. } => self.unlink(path).map_err(text),
+            Remedy::RemoveTakeover { worktree, seen, .. } => {
+                self.remove_takeover(worktree, seen).map_err(text)
+            }
             Remedy::RemoveBirth { path, .. } => self.remove_birth(path).map_err(text),
             Remedy::Collect { dead, .. } => {
                 self.collect(Plan { dead: vec![(dead.clone(), None)], ..Plan::default() })
@@ -402,6 +405,26 @@ impl Hand<'_, '_, '_> {
             return Err(io::Error::other("a new holder wrote it meanwhile"));
         }
         self.unlink(&tmp)
+    }
+
+    /// Its name is one for all, so another takeover may be writing there by now:
+    /// what is not what was seen is put back.
+    fn remove_takeover(&self, worktree: &WorktreeName, seen: &[u8]) -> io::Result<()> {
+        let path = layout::takeover(worktree);
+        let state = read_register(self.patient, worktree)
+            .map_err(|_| io::Error::other("its register cannot be read any more"))?;
+        let mark = format!("{}-{}-{}", state.epoch, state.token, self.op);
+        let aside = layout::lock_tmp(worktree, &mark);
+        match self.store().rename_new(&path, &aside) {
+            Err(error) if is_absent(&error) => return Ok(()),
+            other => other?,
+        }
+        let there = self.store().read(&aside, json::Limits::RECORD.size)?;
+        if Rule::PutsBack.holds() && there != seen {
+            self.store().rename_new(&aside, &path)?;
+            return Err(io::Error::other("somebody else takes it over meanwhile"));
+        }
+        self.unlink(&aside)
     }
 
     /// Through the lock: whoever may commit may show what was committed.

@@ -115,6 +115,16 @@ pub fn worktree_of_lock(file: &str) -> Option<WorktreeName> {
     file.strip_suffix(".lock")?.parse().ok()
 }
 
+/// Where a takeover by the letter of v6.3 puts its record before it renames it.
+pub fn takeover(name: &WorktreeName) -> RepoPath {
+    locks().plain_child(&format!("{name}.lock.tmp"))
+}
+
+/// Whose takeover a file of that name in [`locks`] is.
+pub fn worktree_of_takeover(file: &str) -> Option<WorktreeName> {
+    file.strip_suffix(".lock.tmp")?.parse().ok()
+}
+
 /// Whose queue a directory of that name in [`locks`] is.
 pub fn worktree_of_queue(file: &str) -> Option<WorktreeName> {
     file.strip_suffix(".queue")?.parse().ok()

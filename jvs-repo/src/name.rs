@@ -55,7 +55,10 @@ impl Coded for NameError {
     }
 
     fn hint(&self) -> Option<String> {
-        Some(format!("use letters, digits, '.', '_' and '-', at most {NAME_MAX} of them"))
+        Some(format!(
+            "use letters, digits, '.', '_' and '-', at most {NAME_MAX} of them; see which there are: \
+             jvs worktree list, jvs tag --list"
+        ))
     }
 }
 

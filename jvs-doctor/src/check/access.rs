@@ -70,6 +70,7 @@ fn is_foreign(dir: &RepoPath, name: &str) -> bool {
             || layout::worktree_of_queue(name).is_some()
             || layout::worktree_of_buried(name).is_some()
             || layout::lock_tmp_of(name).is_some()
+            || layout::worktree_of_takeover(name).is_some()
             || name.strip_suffix(".json").is_some();
         !known
     } else if *dir == layout::snapshots() {

@@ -211,7 +211,7 @@ pub static KEYS: &[Key] = &[
         "reclaim.higher_privilege",
         "false",
         |c| &mut c.reclaim.higher_privilege,
-        "May a more privileged user take over a live lock?",
+        "May an environment that ranks higher (ci, cloud, local) take over a live lock?",
     ),
     flag(
         "reclaim.emergency_override",

@@ -8,7 +8,7 @@ use jvs_lock::record::{self, Found};
 use jvs_lock::{Seams, Want};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
-use jvs_repo::store::RepoPath;
+use jvs_repo::store::{RepoPath, Store as _};
 use jvs_snapshot::{PublishError, Snapshots};
 
 use crate::ruins::RUINS;
@@ -252,6 +252,36 @@ fn a_doctor_in_the_holders_own_session_beside_a_thief() {
         None => world.preemptions(3).sample(17, 120),
     };
     eprintln!("a holder, its own doctor and a thief: {report}");
+    report.holds();
+}
+
+/// A tool that takes over by the letter of v6.3, under one name for all, beside a
+/// doctor that removes what an earlier one left there.
+pub(crate) fn takeover_and_doctor(off: Option<Rule>) -> Explorer<'static> {
+    const NEW: &[u8] = br#"{"fencing_token":99}"#;
+    world("a takeover was interrupted")
+        .process(Process::new("v63", |ctx| {
+            let tmp = layout::lock_tmp(&main(), "v63");
+            if ctx.store().write_over(&tmp, &layout::takeover(&main()), NEW).is_ok() {
+                ctx.claim("wrote", 1_u64);
+            }
+        }))
+        .process(doctor_named("d", off))
+        .at_end(|view| {
+            let ward = Ward::at(view.live().clone());
+            let wrote = view.processes().any(|process| process.number("wrote").is_some());
+            match ward.store().read(&layout::takeover(&main()), 1_000) {
+                Ok(there) if there == NEW || !wrote => Ok(()),
+                other => Err(format!("what the takeover wrote is not there: {other:?}")),
+            }
+        })
+        .preemptions(1)
+}
+
+#[test]
+fn a_takeover_that_began_meanwhile_is_put_back() {
+    let report = takeover_and_doctor(None).run();
+    eprintln!("a takeover and a doctor: {report}");
     report.holds();
 }
 

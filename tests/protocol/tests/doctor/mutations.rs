@@ -11,7 +11,7 @@ use jvs_snapshot::Catalog;
 use jvs_snapshot::mutation::Rule as Damage;
 use jvs_snapshot::stored::proven_manifest;
 
-use crate::beside::{doctor_named, holder_and_its_own_doctor, session, world};
+use crate::beside::{doctor_named, holder_and_its_own_doctor, session, takeover_and_doctor, world};
 use crate::ruins::{RUINS, bury, ruined};
 use crate::ward::Ward;
 
@@ -33,6 +33,12 @@ fn work_is_removed_only_if_it_is_proven_dead() {
 fn the_record_of_a_new_holder_is_put_back() {
     let world = world("a record is stale").process(session("a", 0, true));
     needed(Rule::PutsBack, "holds the lock and has no record", world);
+}
+
+#[test]
+fn what_a_takeover_wrote_meanwhile_is_put_back() {
+    let world = takeover_and_doctor(Some(Rule::PutsBack));
+    broken(Rule::PutsBack, "what the takeover wrote is not there", world);
 }
 
 #[test]

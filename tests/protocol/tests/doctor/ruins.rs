@@ -94,6 +94,10 @@ pub(crate) const RUINS: &[(&str, Ruin)] = &[
         w.write(&layout::tag_tmp(&"v1".parse().expect("a tag"), OP), b"");
         w.write(&layout::probe_scratch(&layout::register(&main()), OP), b"");
     }),
+    ("a takeover was interrupted", |w| {
+        let text = format!(r#"{{"fencing_token":{}}}"#, w.state().token);
+        w.write(&layout::takeover(&main()), text.as_bytes());
+    }),
     ("a waiter is gone", |w| {
         let waiter = Waiter {
             order: 1,

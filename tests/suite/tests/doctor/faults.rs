@@ -138,6 +138,14 @@ fn visible(clinic: &Clinic, bound: &Bound) {
     rename.expect("renamed");
 }
 
+/// What a takeover by the letter of v6.3 writes before it renames it into place.
+fn takeover_by(token: u64) -> String {
+    format!(
+        r#"{{"worktree_id":"main","holder_id":"box:bob:7:1","session_id":"bob",
+            "lease_duration_ms":30000,"fencing_token":{token}}}"#
+    )
+}
+
 fn ticket(clinic: &Clinic, pid: u32, start: u64) -> Waiter {
     // The name of a real ticket, made by waiting: its boot mark is this boot's.
     let holder = HolderNonce([1; 16]);
@@ -295,6 +303,17 @@ faults! {
         c.write(&layout::tag_tmp(&"v1".parse().expect("a tag"), OP), "");
         let probe = layout::probe_scratch(&layout::register(&main()), OP);
         c.write(&probe, "");
+    };
+    #[test]
+    fn takeover_dead shows TmpDead: |c: &Clinic| {
+        let state = c.state(&main());
+        c.write(&layout::takeover(&main()), takeover_by(state.token.0));
+    };
+    #[test]
+    fn takeover_unproven shows TmpUnproven: |c: &Clinic| {
+        let state = c.state(&main());
+        c.write(&layout::takeover(&main()), takeover_by(state.token.0 + 1));
+        c.write(&layout::takeover(&"other".parse().expect("a name")), "{");
     };
     #[test]
     fn tmp_unproven shows TmpUnproven: |c: &Clinic| {
