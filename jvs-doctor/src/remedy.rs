@@ -4,6 +4,7 @@
 use std::fmt;
 
 use jvs_lock::State;
+use jvs_lock::decide::FrozenUnder;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
@@ -35,8 +36,13 @@ pub enum Remedy {
     Migrate(WorktreeName),
     /// Takes an abandoned lock and releases it, so that its holder is fenced.
     Free(WorktreeName),
-    /// Lifts a freeze that is over.
-    Unfreeze(WorktreeName),
+    /// Lifts a freeze that is over: the one that was surveyed and no other.
+    Unfreeze {
+        /// Whose.
+        worktree: WorktreeName,
+        /// Which.
+        meant: FrozenUnder,
+    },
     /// Removes a lock record.
     RemoveRecord {
         /// Whose.
@@ -153,7 +159,7 @@ impl Remedy {
             Remedy::Quarantine { .. } => 2,
             Remedy::Rebuild(_) | Remedy::ReplaceEntry(_) => 3,
             Remedy::Migrate(_) | Remedy::EndUnfinished(_) => 4,
-            Remedy::Unfreeze(_) | Remedy::Free(_) => 5,
+            Remedy::Unfreeze { .. } | Remedy::Free(_) => 5,
             Remedy::RemoveRecord { .. } => 6,
             Remedy::RestoreReady(_) => 7,
             Remedy::Show { .. } => 8,
@@ -190,7 +196,9 @@ impl fmt::Display for Remedy {
             Remedy::Free(worktree) => {
                 write!(f, "takes the lock of worktree '{worktree}' and releases it")
             }
-            Remedy::Unfreeze(worktree) => write!(f, "lifts the freeze of worktree '{worktree}'"),
+            Remedy::Unfreeze { worktree, .. } => {
+                write!(f, "lifts the freeze of worktree '{worktree}'")
+            }
             Remedy::RemoveRecord { proof, .. } => write!(f, "removes it: {proof}"),
             Remedy::Show { id, write: false, .. } => write!(f, "makes {id} visible"),
             Remedy::Show { id, write: true, .. } => {

@@ -162,9 +162,9 @@ impl<'p, 'r> Survey<'p, 'r> {
 
     /// Is a process that was at work on a worktree still there?
     pub(crate) fn liveness(&self, maker: &Maker) -> Liveness {
-        let boot_id = self.patient.seams.clock.boot_id();
+        let clock = self.patient.seams.clock.boot_clock();
         let surroundings = &self.patient.surroundings;
-        let here = Here { boot_id: &boot_id, pid_namespace: surroundings.pid_namespace };
+        let here = Here { clock: &clock, pid_namespace: surroundings.pid_namespace };
         maker_liveness(maker, here, surroundings.lookup)
     }
 

@@ -190,8 +190,8 @@ impl Hand<'_, '_, '_> {
             }
             Remedy::Migrate(worktree) => self.migrate(worktree),
             Remedy::Free(worktree) => self.free(worktree),
-            Remedy::Unfreeze(worktree) => {
-                self.locks.unfreeze(worktree, "it was over").map(drop).map_err(text)
+            Remedy::Unfreeze { worktree, meant } => {
+                self.locks.lift(worktree, *meant, "it was over").map(drop).map_err(text)
             }
             Remedy::RemoveRecord { worktree, .. } => self.remove_record(worktree).map_err(text),
             Remedy::Show { worktree, id, write } => self.show(worktree, *id, *write),

@@ -41,7 +41,9 @@ impl Belief {
 
     /// Only ever called with a renewal that was confirmed.
     pub(crate) fn extend_to(&self, until: BootMs) {
-        self.until.fetch_max(until.0, Ordering::SeqCst);
+        let later = |now: u64| (now != 0).then(|| now.max(until.0));
+        // What was given up stays given up: a renewal confirmed late revives nothing.
+        let _ = self.until.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
     }
 
     /// Gives it up: before a release is issued, and when the lock is lost.
@@ -65,5 +67,7 @@ mod tests {
         assert_eq!(timer.until(), Some(BootMs(200)), "a renewal never shortens");
         belief.end();
         assert!(!timer.holds_at(BootMs(0)));
+        belief.extend_to(BootMs(300));
+        assert_eq!(timer.until(), None, "what was given up stays given up");
     }
 }

@@ -36,6 +36,9 @@ pub enum Refusal {
     Frozen(Judgement),
     /// It looks over, but the clocks disagree too far to believe that.
     Skew(Judgement),
+    /// It looks over by another host's clock, and was not watched for long enough
+    /// to believe that.
+    Unproven(Judgement),
     /// This session does not hold it.
     NotHeld,
     /// This session held it and another took it over.
@@ -80,19 +83,46 @@ pub fn acquire(
         // made this state, and its lease counts from *its* clock reading.
         (Hold::Held(claim), _) if claim.holder == me && state.op == op => Ok(Acquire::Done),
         (Hold::Held(claim), _) if claim.holder == me => Ok(Acquire::Refresh),
-        (Hold::Held(_), Some(judged)) => match judged.standing {
-            Standing::Stealable if is_skewed(judged, policy) => Err(Refusal::Skew(judged.clone())),
-            Standing::Stealable => Ok(Acquire::Steal),
-            Standing::Live | Standing::Expired => Err(Refusal::Conflict(judged.clone())),
-        },
-        (Hold::Frozen(_), Some(judged)) => match judged.standing {
-            Standing::Stealable if is_skewed(judged, policy) => Err(Refusal::Skew(judged.clone())),
-            Standing::Stealable => Ok(Acquire::Grant),
-            Standing::Live | Standing::Expired => Err(Refusal::Frozen(judged.clone())),
-        },
-        // A claim that nobody judged is somebody's.
-        (Hold::Held(_) | Hold::Frozen(_), None) => Err(Refusal::NotHeld),
+        (Hold::Held(_), judged) => may_take_over(state, judged, policy).map(|()| Acquire::Steal),
+        (Hold::Frozen(_), judged) => may_take_over(state, judged, policy).map(|()| Acquire::Grant),
     }
+}
+
+/// May another's claim, or nobody's, be taken over? The one answer to that
+/// question, for whoever acquires, steals, freezes, retires or lifts a freeze:
+/// asked about the very state that is then moved.
+pub fn may_take_over(
+    state: &State,
+    judgement: Option<&Judgement>,
+    policy: &LockPolicy,
+) -> Result<(), Refusal> {
+    let judged = match (&state.hold, judgement) {
+        (Hold::Retired, _) => return Err(Refusal::Retired),
+        (Hold::Free, _) => return Ok(()),
+        // A claim that nobody judged is somebody's.
+        (_, None) => return Err(Refusal::NotHeld),
+        (_, Some(judged)) => judged,
+    };
+    match (judged.standing, &state.hold) {
+        (Standing::Stealable, _) if is_skewed(judged, policy) => Err(Refusal::Skew(judged.clone())),
+        (Standing::Stealable, _) if judged.watch_ms > 0 => Err(Refusal::Unproven(judged.clone())),
+        (Standing::Stealable, _) => Ok(()),
+        (_, Hold::Frozen(_)) => Err(Refusal::Frozen(judged.clone())),
+        _ => Err(Refusal::Conflict(judged.clone())),
+    }
+}
+
+/// As [`may_take_over`], for those who once asked for less.
+fn may_move(
+    state: &State,
+    judgement: Option<&Judgement>,
+    policy: &LockPolicy,
+) -> Result<(), Refusal> {
+    let over = judgement.is_some_and(|judged| judged.standing == Standing::Stealable);
+    if over && !Rule::OneTakeOver.holds() {
+        return Ok(());
+    }
+    may_take_over(state, judgement, policy)
 }
 
 /// Do the clocks disagree too far for this judgement? Judgements that need no
@@ -206,27 +236,69 @@ pub fn freeze(
     op: OpNonce,
     judgement: Option<&Judgement>,
     force: bool,
+    policy: &LockPolicy,
 ) -> Result<Own, Refusal> {
     if state.op == op {
         return Ok(Own::Done);
     }
-    match (&state.hold, judgement) {
-        (Hold::Retired, _) => Err(Refusal::Retired),
-        (Hold::Free, _) => Ok(Own::Try),
-        (_, Some(judged)) if force || judged.standing == Standing::Stealable => Ok(Own::Try),
-        (Hold::Held(_), Some(judged)) => Err(Refusal::Conflict(judged.clone())),
-        (Hold::Frozen(_), Some(judged)) => Err(Refusal::Frozen(judged.clone())),
-        (Hold::Held(_) | Hold::Frozen(_), None) => Err(Refusal::NotHeld),
+    match may_move(state, judgement, policy) {
+        Err(Refusal::Retired) => Err(Refusal::Retired),
+        Err(_) if force => Ok(Own::Try),
+        decided => decided.map(|()| Own::Try),
     }
 }
 
-/// May anybody lift a freeze? Only the freeze that was seen: `frozen_under`.
-pub fn unfreeze(state: &State, frozen_under: FencingToken, tried: bool) -> Result<Own, Refusal> {
-    match state.hold {
-        Hold::Frozen(_) if state.token == frozen_under => Ok(Own::Try),
-        _ if tried => Ok(Own::Done),
-        _ => Err(Refusal::NotHeld),
+/// May the holder of `bound` turn its own hold into a freeze? Nobody else's.
+pub fn freeze_own(state: &State, bound: Bound, op: OpNonce) -> Result<Own, Refusal> {
+    if state.op == op {
+        return Ok(Own::Done);
     }
+    still_held(state, bound).map(|()| Own::Try)
+}
+
+/// Which freeze is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrozenUnder {
+    /// Life of the register.
+    pub epoch: Epoch,
+    /// The token that freezing raised.
+    pub token: FencingToken,
+}
+
+impl FrozenUnder {
+    /// The freeze that `state` shows, or would.
+    pub fn of(state: &State) -> Self {
+        FrozenUnder { epoch: state.epoch, token: state.token }
+    }
+
+    fn is_in(self, state: &State) -> bool {
+        matches!(state.hold, Hold::Frozen(_)) && FrozenUnder::of(state) == self
+    }
+}
+
+/// May anybody lift a freeze? Only the one that was seen.
+pub fn unfreeze(state: &State, meant: FrozenUnder, tried: bool) -> Result<Own, Refusal> {
+    match meant.is_in(state) {
+        true => Ok(Own::Try),
+        false if tried => Ok(Own::Done),
+        false => Err(Refusal::NotHeld),
+    }
+}
+
+/// May a freeze that was found to be over be lifted? Only that one, and only if
+/// it is over still.
+pub fn lift(
+    state: &State,
+    meant: FrozenUnder,
+    tried: bool,
+    judgement: Option<&Judgement>,
+    policy: &LockPolicy,
+) -> Result<Own, Refusal> {
+    let decided = unfreeze(state, meant, tried)?;
+    if decided == Own::Try {
+        may_take_over(state, judgement, policy)?;
+    }
+    Ok(decided)
 }
 
 /// May the operation `op` retire a worktree? Not over the live claim of another, and
@@ -236,16 +308,12 @@ pub fn retire(
     judgement: Option<&Judgement>,
     me: HolderNonce,
     op: OpNonce,
+    policy: &LockPolicy,
 ) -> Result<Own, Refusal> {
-    match (&state.hold, judgement) {
-        (Hold::Retired, _) if state.op == op || !Rule::RetiredByItself.holds() => Ok(Own::Done),
-        (Hold::Retired, _) => Err(Refusal::Retired),
-        (Hold::Free, _) => Ok(Own::Try),
-        (Hold::Held(claim), _) if claim.holder == me => Ok(Own::Try),
-        (_, Some(judged)) if judged.standing == Standing::Stealable => Ok(Own::Try),
-        (Hold::Held(_), Some(judged)) => Err(Refusal::Conflict(judged.clone())),
-        (Hold::Frozen(_), Some(judged)) => Err(Refusal::Frozen(judged.clone())),
-        (Hold::Held(_) | Hold::Frozen(_), None) => Err(Refusal::NotHeld),
+    match &state.hold {
+        Hold::Retired if state.op == op || !Rule::RetiredByItself.holds() => Ok(Own::Done),
+        Hold::Held(claim) if claim.holder == me => Ok(Own::Try),
+        _ => may_move(state, judgement, policy).map(|()| Own::Try),
     }
 }
 

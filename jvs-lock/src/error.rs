@@ -56,6 +56,9 @@ pub enum LockError {
     Conflict(Box<View>),
     /// An operator froze it.
     Frozen(Box<View>),
+    /// Another session holds it, and its lease is over by a clock of another host.
+    /// Nobody has watched it for long enough to believe that.
+    Unproven(Box<View>),
     /// Others wait for it, and it is not this session's turn.
     InLine {
         /// How many are in front.
@@ -228,6 +231,7 @@ impl fmt::Display for LockError {
                     _ => conflict_sentence(f, view),
                 }
             }
+            LockError::Unproven(view) => unproven_sentence(f, view),
             LockError::Frozen(view) => {
                 write!(f, "worktree '{}' is frozen", view.worktree)?;
                 if let Some(expires) = view.expires() {
@@ -296,6 +300,23 @@ fn widest(judged: &Judgement) -> Option<&Evidence> {
     judged.evidence.iter().max_by_key(|evidence| evidence.lower_bound_ms())
 }
 
+/// By whose word it is over, and what is missing to believe it.
+fn unproven_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
+    let judged = view.judgement.as_ref();
+    let over = view.expires().map_or(0, |expires| view.at.wall.since(expires));
+    write!(f, "worktree '{}' looks abandoned", view.worktree)?;
+    if let Some(record) = view.record() {
+        write!(f, " by session {} ({})", record.session_id, record.holder_id)?;
+    }
+    write!(
+        f,
+        ": by this host's wall clock its lease ended {} ago; its holder's may say otherwise, and \
+         it was not watched for long enough to tell ({} more are needed)",
+        Span(over),
+        Span(judged.map_or(0, |judged| judged.watch_ms))
+    )
+}
+
 /// Held by whom, since when, for how long, until when.
 fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     if let Some(legacy) = view.held_by_other_tool() {
@@ -341,6 +362,7 @@ impl Coded for LockError {
             LockError::OutcomeUnknown { .. } | LockError::NotDurable { .. } => Code::OutcomeUnknown,
             LockError::StaleMount { .. } => Code::UnsafeFilesystem,
             LockError::Conflict(_)
+            | LockError::Unproven(_)
             | LockError::InLine { .. }
             | LockError::ReclaimDenied { .. }
             | LockError::Legacy { .. } => Code::LockConflict,
@@ -426,6 +448,10 @@ impl Coded for LockError {
                 "wait longer (--wait=1h), or see who holds it and why: jvs lock why -w {}",
                 view.worktree
             ),
+            LockError::Unproven(view) => format!(
+                "run this again without --no-watch, or in {}: it is watched until then",
+                Span(view.judgement.as_ref().map_or(0, |judged| judged.watch_ms))
+            ),
             LockError::Frozen(view) => {
                 format!("wait until the freeze ends, or see: jvs lock why -w {}", view.worktree)
             }
@@ -456,6 +482,11 @@ impl Coded for LockError {
         match self {
             LockError::Conflict(view) | LockError::Frozen(view) | LockError::NotHeld { view } => {
                 Some(view_details(view))
+            }
+            LockError::Unproven(view) => {
+                let mut details = view_details(view);
+                details["watch_ms"] = json!(view.judgement.as_ref().map(|judged| judged.watch_ms));
+                Some(details)
             }
             LockError::ReclaimDenied { view, why_not } => {
                 let mut details = view_details(view);

@@ -33,14 +33,14 @@ impl<'r> Shared<'r> {
         let state = register.read()?;
         match state.hold {
             Hold::Free => {
-                let view = locks.examine(&register, &state, None)?;
+                let view = locks.look_at(worktree, &state)?;
                 if view.foreign.is_some() {
                     return Err(LockError::of_other_tool(&view));
                 }
             }
             Hold::Retired => return Err(LockError::Retired { worktree: worktree.clone() }),
             Hold::Held(_) | Hold::Frozen(_) => {
-                let view = Box::new(locks.examine(&register, &state, None)?);
+                let view = Box::new(locks.look_at(worktree, &state)?);
                 return Err(match state.hold {
                     Hold::Frozen(_) => LockError::Frozen(view),
                     _ => LockError::Conflict(view),

@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-use jvs_repo::clock::{BootId, BootMs, Discipline, Reading, WallMs};
+use jvs_repo::clock::{BootClock, BootMs, Discipline, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
 use serde::Serialize;
 
 use crate::mutation::Rule;
 use crate::record::Record;
 use crate::span::Span;
-use crate::state::{Claim, State};
+use crate::state::{Claim, Hold, State};
 
 /// How a claim stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -56,6 +56,12 @@ pub enum Evidence {
         /// By how much.
         by_ms: u64,
     },
+    /// The holder's boot-time clock seems to be ours, but its wall clock was not:
+    /// ours was set since, or the holder runs on a copy of this machine.
+    ClocksParted {
+        /// By how much.
+        by_ms: u64,
+    },
     /// The kernel says that nothing steers our own wall clock. Not a measure.
     Unsynchronised,
 }
@@ -66,7 +72,8 @@ impl Evidence {
         match self {
             Evidence::RenewedInTheFuture { by_ms }
             | Evidence::OutsideBracket { by_ms }
-            | Evidence::HolderClockSet { by_ms } => *by_ms,
+            | Evidence::HolderClockSet { by_ms }
+            | Evidence::ClocksParted { by_ms } => *by_ms,
             Evidence::Unsynchronised => 0,
         }
     }
@@ -86,6 +93,12 @@ impl fmt::Display for Evidence {
                 "the holder's wall clock was set by {} since it acquired the lock",
                 Span(*by_ms)
             ),
+            Evidence::ClocksParted { by_ms } => write!(
+                f,
+                "this host's wall clock was set by {} since the holder renewed, or the holder \
+                 runs on a copy of this machine",
+                Span(*by_ms)
+            ),
             Evidence::Unsynchronised => {
                 write!(f, "the kernel says that nothing steers this host's clock")
             }
@@ -102,8 +115,14 @@ pub struct Judgement {
     pub method: Method,
     /// Until the lease ends.
     pub remaining_ms: u64,
-    /// Until it becomes stealable, if nothing changes.
+    /// Until it may be taken, if nothing changes and somebody watches.
     pub stealable_in_ms: u64,
+    /// For how much longer the register must be seen unchanged before the wall
+    /// clocks' word counts. Zero if they are not asked, or do not say that it is
+    /// over.
+    pub watch_ms: u64,
+    /// Nobody renews it, by its holder's own word: watching it proves nothing.
+    pub nobody_renews: bool,
     /// The largest skew that the evidence proves.
     pub observed_skew_ms: u64,
     /// The evidence.
@@ -119,8 +138,8 @@ pub struct Facts<'f> {
     pub record: Option<&'f Record>,
     /// Our clocks.
     pub now: Reading,
-    /// Our boot.
-    pub boot_id: &'f BootId,
+    /// Which boot-time clock ours is.
+    pub clock: &'f BootClock,
     /// What the kernel says of our wall clock.
     pub discipline: Discipline,
     /// What we saw while watching, if we watched.
@@ -140,18 +159,22 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
     let skew = if Rule::SkewInStealMargin.holds() { facts.policy.max_clock_skew_ms } else { 0 };
     let margin = i128::from(skew) + i128::from(grace);
     let until_end = u64::try_from(-since_end_ms).unwrap_or(0);
+    let needed_ms = watch_needed_ms(&facts, claim, record);
+    let watched_ms = facts.watch.and_then(|watch| watch.unchanged_for(facts.state, facts.now.boot));
+    let judged = |standing, method, stealable_in_ms, watch_ms| Judgement {
+        standing,
+        method,
+        remaining_ms: until_end,
+        stealable_in_ms,
+        watch_ms,
+        nobody_renews: needed_ms.is_none() && matches!(facts.state.hold, Hold::Held(_)),
+        observed_skew_ms,
+        evidence: evidence.clone(),
+    };
     // Watching proves idleness without any wall clock: a holder that believes
     // has renewed, and a renewal changes the name.
-    let watched_ms = facts.watch.and_then(|watch| watch.unchanged_for(facts.state, facts.now.boot));
     if watched_ms.is_some_and(|ms| ms >= claim.lease_ms.saturating_add(grace)) {
-        return Some(Judgement {
-            standing: Standing::Stealable,
-            method: Method::Observed,
-            remaining_ms: until_end,
-            stealable_in_ms: 0,
-            observed_skew_ms,
-            evidence,
-        });
+        return Some(judged(Standing::Stealable, Method::Observed, 0, 0));
     }
     let standing = if since_end_ms <= 0 {
         Standing::Live
@@ -160,50 +183,89 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
     } else {
         Standing::Stealable
     };
-    let stealable_in_ms = match standing {
+    let over_in_ms = match standing {
         Standing::Stealable => 0,
         _ => u64::try_from(margin - since_end_ms + 1).unwrap_or(0),
     };
-    Some(Judgement {
-        standing,
-        method,
-        remaining_ms: until_end,
-        stealable_in_ms,
-        observed_skew_ms,
-        evidence,
-    })
+    let unseen_ms = match (method, needed_ms) {
+        (Method::WallClock, Some(needed)) => needed.saturating_sub(watched_ms.unwrap_or(0)),
+        _ => 0,
+    };
+    let watch_ms = if standing == Standing::Stealable { unseen_ms } else { 0 };
+    Some(judged(standing, method, over_in_ms.max(watch_ms), watch_ms))
 }
 
 /// Milliseconds since the lease ended; negative while it runs.
 fn time_since_end(facts: &Facts<'_>, claim: &Claim, record: Option<&Record>) -> (Method, i128) {
-    if let Some(record) = record
-        && record.is_current(facts.state)
-        && record.boot_id == *facts.boot_id
-        && record.renewed_boot_ms <= facts.now.boot
-    {
-        let end = record.renewed_boot_ms.plus(claim.lease_ms);
-        return (Method::SameBoot, i128::from(facts.now.boot.0) - i128::from(end.0));
+    let by_wall = i128::from(facts.now.wall.0) - i128::from(claim.expires.0);
+    let Some(record) = record
+        .filter(|record| record.is_current(facts.state) && is_our_clock(facts, record))
+        .filter(|record| record.renewed_boot_ms <= facts.now.boot)
+    else {
+        return (Method::WallClock, by_wall);
+    };
+    // Start and length from one place: the record's, which is the register's.
+    let length =
+        if Rule::CurrentByLength.holds() { record.lease_duration_ms } else { claim.lease_ms };
+    let end = record.renewed_boot_ms.plus(length);
+    let by_boot = i128::from(facts.now.boot.0) - i128::from(end.0);
+    match parted_ms(facts, record) {
+        None => (Method::SameBoot, by_boot),
+        // One of the two is wrong: whichever says that it runs is believed.
+        Some(_) => (Method::WallClock, by_wall.min(by_boot)),
     }
-    (Method::WallClock, i128::from(facts.now.wall.0) - i128::from(claim.expires.0))
+}
+
+/// Are the record's boot-time readings of our clock, as far as ids tell?
+fn is_our_clock(facts: &Facts<'_>, record: &Record) -> bool {
+    match Rule::OneBootTimeClock.holds() {
+        true => facts.clock.is(&record.boot_id, record.time_namespace),
+        false => facts.clock.boot_id == record.boot_id,
+    }
+}
+
+/// By how much the two clocks of the record went another way than ours, if that
+/// is more than clocks may differ: then the ids lie, or a wall clock was set.
+fn parted_ms(facts: &Facts<'_>, record: &Record) -> Option<u64> {
+    let by_ms = facts.now.drift_ms(&record.renewed_at()?);
+    (by_ms > facts.policy.max_clock_skew_ms && Rule::OneBootTimeClock.holds()).then_some(by_ms)
+}
+
+/// For how long the register must be seen unchanged before a wall clock may say
+/// that it is abandoned: its holder, if there is one, renews within that time.
+/// `None` if nobody does, by the word of a record that is current: then only a
+/// whole lease proves anything.
+fn watch_needed_ms(facts: &Facts<'_>, claim: &Claim, record: Option<&Record>) -> Option<u64> {
+    if !Rule::WatchedBeforeSteal.holds() || !matches!(facts.state.hold, Hold::Held(_)) {
+        return None;
+    }
+    let current = record.filter(|record| record.is_current(facts.state));
+    let interval = match current.and_then(|record| Some((record, record.renews?))) {
+        Some((_, false)) => return None,
+        Some((record, true)) => record.renew_interval_ms.min(claim.lease_ms),
+        // Nobody waits longer than that to renew.
+        None => claim.lease_ms / 2,
+    };
+    Some(interval.saturating_add(facts.policy.steal_grace_ms))
 }
 
 fn evidence(facts: &Facts<'_>, record: Option<&Record>) -> Vec<Evidence> {
     let mut found = Vec::new();
-    let same_boot = record.is_some_and(|record| record.boot_id == *facts.boot_id);
-    if let Some(record) = record {
-        if !same_boot
-            && let Some(renewed) = record.last_renewed()
+    let ours = record.filter(|record| is_our_clock(facts, record));
+    if let Some(by_ms) = ours.and_then(|record| parted_ms(facts, record)) {
+        found.push(Evidence::ClocksParted { by_ms });
+    }
+    if let Some(record) = record.filter(|_| ours.is_none()) {
+        if let Some(renewed) = record.last_renewed()
             && renewed > facts.now.wall
         {
             found.push(Evidence::RenewedInTheFuture { by_ms: renewed.since(facts.now.wall) });
         }
-        if let (Some(created), Some(renewed)) = (record.created(), record.last_renewed()) {
-            let wall = i128::from(renewed.0) - i128::from(created.0);
-            let boot = i128::from(record.renewed_boot_ms.0) - i128::from(record.created_boot_ms.0);
-            let by_ms = u64::try_from((wall - boot).abs()).unwrap_or(u64::MAX);
+        if let (Some(created), Some(renewed)) = (record.created_reading(), record.renewed_at()) {
+            let by_ms = renewed.drift_ms(&created);
             // Readings are cut to whole milliseconds, so one or two prove nothing.
             // A reading of zero stands for a boot before the present one.
-            if by_ms > 2 && !same_boot && record.created_boot_ms.0 > 0 {
+            if by_ms > 2 && created.boot.0 > 0 {
                 found.push(Evidence::HolderClockSet { by_ms });
             }
         }
@@ -218,7 +280,7 @@ fn evidence(facts: &Facts<'_>, record: Option<&Record>) -> Vec<Evidence> {
 }
 
 /// What a waiter learns by looking at the register again and again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
     state: State,
     since: BootMs,
@@ -233,6 +295,27 @@ impl Watch {
     /// not when it was asked.
     pub fn start(state: State, before: Reading, after: Reading) -> Self {
         Watch { state, since: after.boot, last_look: before, outside_bracket_ms: 0 }
+    }
+
+    /// Goes on with what an earlier process of this host saw: `state`, first at
+    /// `since` and last at `last`, on clocks that are still ours.
+    pub fn resumed(state: State, since: BootMs, last: Reading) -> Self {
+        Watch { state, since, last_look: last, outside_bracket_ms: 0 }
+    }
+
+    /// What was last seen.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Since when it was seen so.
+    pub fn since(&self) -> BootMs {
+        self.since
+    }
+
+    /// A reading taken before the last look.
+    pub fn last_look(&self) -> Reading {
+        self.last_look
     }
 
     /// Takes in another READ, made between `before` and `after`.

@@ -19,11 +19,11 @@ use crate::decide::{self, Bound, Own, Refusal};
 use crate::drive::{self, Applied, Verdict};
 use crate::error::LockError;
 use crate::fence::Fence;
-use crate::locks::{Locks, believed_end};
+use crate::locks::{Locks, believed_end, check_lease};
 use crate::mutation::Rule;
 use crate::queue::Waiter;
 use crate::reclaim::Decision;
-use crate::record::{Keeper, OwnRecord, Record};
+use crate::record::{Keeper, OwnRecord, Record, Renewal};
 use crate::register::Register;
 use crate::state::{Claim, State};
 
@@ -70,6 +70,7 @@ pub struct Lease<'r> {
     claim: Claim,
     head: Option<SnapshotId>,
     lease_ms: u64,
+    pub(crate) renewal: Renewal,
     belief: Belief,
     own: Option<OwnRecord>,
     how: How,
@@ -111,6 +112,7 @@ impl<'r> Lease<'r> {
             claim,
             head,
             lease_ms,
+            renewal: Renewal::AsRecorded,
             belief,
             own: None,
             how,
@@ -165,8 +167,8 @@ impl<'r> Lease<'r> {
             Err(error) => (None, vec![format!("the lock record cannot be read: {error}")]),
         };
         let record = own.as_ref().map(|own| &own.record);
-        let boot_id = seams.clock.boot_id();
-        let end = believed_end(&state, record, seams.clock.now(), &boot_id, &locks.policy);
+        let clock = seams.clock.boot_clock();
+        let end = believed_end(&state, record, seams.clock.now(), &clock, &locks.policy);
         let lease_ms = state.hold.claim().map_or(0, |claim| claim.lease_ms);
         let start = Reading { boot: BootMs(0), ..seams.clock.now() };
         let mut lease = Lease::begin(locks, register, state, start, lease_ms, How::Resumed)?;
@@ -230,6 +232,17 @@ impl<'r> Lease<'r> {
     /// A handle on how long this holder may act, for a timer that does no I/O.
     pub fn belief(&self) -> Belief {
         self.belief.clone()
+    }
+
+    /// The length that was asked for, if what was promised before is longer: a
+    /// refresh never shortens a lease.
+    pub fn asked_for_less(&self) -> Option<u64> {
+        (self.claim.lease_ms > self.lease_ms).then_some(self.lease_ms)
+    }
+
+    /// Says that this process renews it, at least so often.
+    pub fn renews_every(&mut self, ms: u64) {
+        self.renewal = Renewal::Every(ms);
     }
 
     /// Tells whoever looks which process keeps renewing it, or that none does.
@@ -315,6 +328,48 @@ impl<'r> Lease<'r> {
         }
     }
 
+    /// Turns this very hold into a freeze, so that nobody gets in between. As in
+    /// a release, belief ends first.
+    pub fn freeze(mut self, for_ms: u64, reason: &str) -> Result<State, ReleaseError<'r>> {
+        self.belief.end();
+        match self.issue_freeze(for_ms, reason) {
+            Ok(Applied { state, before }) => {
+                if let Some(own) = self.own.take() {
+                    // It names this session as the holder.
+                    let _ = own.remove(self.locks.seams.store);
+                }
+                let worktree = self.register.worktree();
+                let may_replace = || !self.locks.has_foreign_record(worktree);
+                match self.locks.tell_of_freeze(&self.register, &state, before, reason, may_replace)
+                {
+                    Ok(()) => Ok(state),
+                    Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
+                }
+            }
+            Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
+        }
+    }
+
+    fn issue_freeze(&self, for_ms: u64, reason: &str) -> Result<Applied, LockError> {
+        check_lease(for_ms)?;
+        let op = self.locks.fresh_op();
+        let bound = self.bound;
+        self.locks.driver(&self.register, Some(reason)).run(|state, now, _| {
+            let decided = match Rule::FreezeFromOwnHold.holds() {
+                true => decide::freeze_own(state, bound, op),
+                false => decide::freeze(state, op, None, true, &self.locks.policy),
+            };
+            match decided {
+                Ok(Own::Try) => {
+                    let next = state.frozen(bound.holder, for_ms, now.wall, op);
+                    Ok(Verdict::Try(Kind::Freeze, next))
+                }
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => Err(self.refused(state, refusal)),
+            }
+        })
+    }
+
     fn issue_transfer(&self, to: &Waiter, lease_ms: u64, reason: &str) -> Result<State, LockError> {
         let op = self.locks.fresh_op();
         let (bound, done) = (self.bound, "was handed over");
@@ -395,22 +450,24 @@ impl<'r> Lease<'r> {
         if let Some(own) = &mut self.own
             && own.is_linked()?
         {
-            own.record.renewed(&self.locks.session, &self.claim, at);
+            own.record.renewed(&self.locks.session, &self.claim, self.locks.stamp(at));
+            own.record.set_renewal(self.renewal, &self.locks.policy);
             if note.is_some() {
                 own.record.set_note(note);
             }
             return own.rewrite();
         }
         let (worktree, claim) = (self.register.worktree(), self.claim);
-        let record = match self.own.take() {
+        let mut record = match self.own.take() {
             // Somebody removed or replaced the file: the same record, anew.
             Some(own) => {
                 let mut record = own.record;
-                record.renewed(&self.locks.session, &claim, at);
+                record.renewed(&self.locks.session, &claim, self.locks.stamp(at));
                 record
             }
             None => self.locks.record_of(worktree, state, &claim, at, note),
         };
+        record.set_renewal(self.renewal, &self.locks.policy);
         let may_replace = || !self.locks.has_foreign_record(worktree);
         self.own = Some(OwnRecord::place(store, record, may_replace)?);
         Ok(())

@@ -89,6 +89,7 @@ pub mod session;
 pub mod span;
 pub mod state;
 pub mod view;
+pub mod watching;
 pub mod worktrees;
 
 pub use belief::Belief;

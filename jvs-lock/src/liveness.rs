@@ -1,7 +1,7 @@
 //! Is the process that holds a lock still there? Three answers, and "cannot
 //! know" is never "dead".
 
-use jvs_repo::clock::BootId;
+use jvs_repo::clock::BootClock;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::record::worktree::Maker;
 use serde::Serialize;
@@ -24,7 +24,8 @@ pub enum Liveness {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unknowable {
-    /// Another host, or another boot of a host that may not be this one.
+    /// Another host, another boot of a host that may not be this one, or another
+    /// time namespace of it.
     OtherHost,
     /// Another PID namespace on this host: a container.
     OtherPidNamespace,
@@ -35,8 +36,8 @@ pub enum Unknowable {
 /// Where the question is asked from.
 #[derive(Debug, Clone, Copy)]
 pub struct Here<'h> {
-    /// This boot.
-    pub boot_id: &'h BootId,
+    /// This boot-time clock: start times are counted on it.
+    pub clock: &'h BootClock,
     /// This process's PID namespace.
     pub pid_namespace: Option<u64>,
 }
@@ -47,7 +48,7 @@ pub fn liveness(
     here: Here<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Liveness {
-    if record.boot_id != *here.boot_id {
+    if !here.clock.is(&record.boot_id, record.time_namespace) {
         // Host names are not unique: another boot id may be another machine.
         return Liveness::Unknown(Unknowable::OtherHost);
     }
@@ -69,7 +70,7 @@ pub fn keeper_liveness(
     here: Here<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Liveness {
-    if keeper.boot_id != *here.boot_id {
+    if !here.clock.is(&keeper.boot_id, keeper.time_namespace) {
         return Liveness::Unknown(Unknowable::OtherHost);
     }
     if keeper.pid_namespace.is_none() || keeper.pid_namespace != here.pid_namespace {
@@ -84,7 +85,7 @@ pub fn maker_liveness(
     here: Here<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Liveness {
-    if maker.boot_id != *here.boot_id {
+    if !here.clock.is(&maker.boot_id, maker.time_namespace) {
         return Liveness::Unknown(Unknowable::OtherHost);
     }
     if maker.pid_namespace.is_none() || maker.pid_namespace != here.pid_namespace {
@@ -103,14 +104,16 @@ fn is_running(pid: u32, start: u64, lookup: impl FnOnce(u32) -> Option<ProcessSt
 
 #[cfg(test)]
 mod tests {
+    use jvs_repo::clock::BootId;
+
     use super::*;
     use crate::record::tests::granted;
 
     fn ask(change: impl FnOnce(&mut Record), found: Option<(u64, bool)>) -> Liveness {
         let (_, mut record) = granted();
         change(&mut record);
-        let boot_id = BootId("boot-a".into());
-        let here = Here { boot_id: &boot_id, pid_namespace: Some(1) };
+        let clock = BootClock { boot_id: BootId("boot-a".into()), time_namespace: Some(1) };
+        let here = Here { clock: &clock, pid_namespace: Some(1) };
         liveness(&record, here, |pid| {
             assert_eq!(pid, 100);
             found.map(|(start_ticks, zombie)| ProcessStat {
@@ -133,6 +136,8 @@ mod tests {
     fn what_cannot_be_known_is_never_dead() {
         for (change, why) in [
             ((|r| r.boot_id = BootId("boot-b".into())) as fn(&mut Record), Unknowable::OtherHost),
+            (|r| r.time_namespace = Some(2), Unknowable::OtherHost),
+            (|r| r.time_namespace = None, Unknowable::OtherHost),
             (|r| r.pid_namespace = Some(2), Unknowable::OtherPidNamespace),
             (|r| r.pid_namespace = None, Unknowable::OtherPidNamespace),
             (|r| r.holder_id = "nonsense".into(), Unknowable::NoProcess),

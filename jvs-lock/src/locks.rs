@@ -1,29 +1,29 @@
 //! The locks of a repository, as one session works with them.
 
 use std::io;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jvs_repo::audit::{Kind, Log, Phase};
-use jvs_repo::clock::{BootMs, Reading};
+use jvs_repo::clock::{BootClock, BootMs, Reading};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, OpNonce};
 use jvs_repo::name::WorktreeName;
 
-use crate::decide::{self, Acquire, Bound, Own, Refusal};
+use crate::decide::{self, Acquire, Bound, FrozenUnder, Own, Refusal};
 use crate::drive::{self, Applied, Driver, Journal, Verdict};
 use crate::error::LockError;
 use crate::fence::Shared;
-use crate::judge::Watch;
 use crate::lease::{How, Lease, Ticket};
 use crate::legacy;
+use crate::mutation::Rule;
 use crate::reclaim;
-use crate::record::{OwnRecord, Record};
+use crate::record::{OwnRecord, Record, Renewal, Stamp};
 use crate::register::Register;
 use crate::seams::Seams;
 use crate::session::Session;
 use crate::state::{Hold, LEASE_MAX_MS, State};
-use crate::view::{self, View, Word};
+use crate::view::{self, View};
+use crate::watching::{InMemory, Patience, Sightings};
 
 /// What is wanted of a lock.
 #[derive(Debug, Clone, Copy)]
@@ -34,14 +34,14 @@ pub struct Want<'w> {
     pub reason: Option<&'w str>,
     /// What for, for whoever looks at the lock.
     pub note: Option<&'w str>,
-    /// What was seen by watching the register, if it was watched.
-    pub watch: Option<&'w Watch>,
+    /// How often it will be renewed; `None` if nobody will, and it simply lasts.
+    pub renewed_every_ms: Option<u64>,
 }
 
 impl Want<'_> {
     /// A lease of this length, and nothing more to say.
     pub const fn lease(lease_ms: u64) -> Self {
-        Want { lease_ms, reason: None, note: None, watch: None }
+        Want { lease_ms, reason: None, note: None, renewed_every_ms: None }
     }
 }
 
@@ -63,6 +63,8 @@ pub struct Locks<'r> {
     pub(crate) session: Arc<Session>,
     pub(crate) policy: LockPolicy,
     pub(crate) journal: Arc<Mutex<Journal<'r>>>,
+    pub(crate) sightings: Arc<dyn Sightings>,
+    pub(crate) patience: Option<Arc<dyn Patience>>,
 }
 
 impl<'r> Locks<'r> {
@@ -70,7 +72,26 @@ impl<'r> Locks<'r> {
     /// nothing.
     pub fn new(seams: Seams<'r>, session: Session, policy: LockPolicy, log: Log<'r>) -> Self {
         let journal = Journal::new(log, seams.clock, &session);
-        Locks { seams, session: Arc::new(session), policy, journal: Arc::new(Mutex::new(journal)) }
+        Locks {
+            seams,
+            session: Arc::new(session),
+            policy,
+            journal: Arc::new(Mutex::new(journal)),
+            sightings: Arc::new(InMemory::default()),
+            patience: None,
+        }
+    }
+
+    /// The same, remembering what is seen of other hosts' locks in `sightings`,
+    /// so that the session's next command need not start watching anew.
+    #[must_use]
+    pub fn remembering(self, sightings: Arc<dyn Sightings>) -> Self {
+        Locks { sightings, ..self }
+    }
+
+    /// The repository's policy.
+    pub fn policy(&self) -> &LockPolicy {
+        &self.policy
     }
 
     /// The session.
@@ -106,9 +127,19 @@ impl<'r> Locks<'r> {
         over: &dyn Fn(&View) -> Option<reclaim::Decision>,
     ) -> Result<Lease<'r>, LockError> {
         check_lease(want.lease_ms)?;
+        self.patiently(|| self.take_now(worktree, want, over))
+    }
+
+    fn take_now(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+        over: &dyn Fn(&View) -> Option<reclaim::Decision>,
+    ) -> Result<Lease<'r>, LockError> {
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
+        let began = self.seams.clock.now();
         let mut unheard: Option<String> = None;
         let mut granted: Option<(Kind, FencingToken, Option<reclaim::Decision>)> = None;
         let Applied { state, before } =
@@ -116,7 +147,7 @@ impl<'r> Locks<'r> {
                 // What is one's own is not taken from anybody.
                 let seen = match state.holder() == Some(me) {
                     true => None,
-                    false => Some(self.examine(&register, state, want.watch)?),
+                    false => Some(self.examine(&register, state, began)?),
                 };
                 unheard = seen.as_ref().and_then(|view| view.unheard.clone());
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
@@ -156,15 +187,12 @@ impl<'r> Locks<'r> {
                         Ok(Verdict::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
                     }
                     Ok(Acquire::Done) => Ok(Verdict::Applied),
-                    Err(Refusal::Conflict(judged)) => {
+                    Err(refusal @ (Refusal::Conflict(_) | Refusal::Unproven(_))) => {
                         let view =
                             seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
                         match over(view) {
                             Some(by) if by.allowed => Ok(grant(Kind::Reclaim, Some(by))),
-                            _ => {
-                                let refusal = Refusal::Conflict(judged);
-                                Err(self.refused(&register, state, refusal, seen, None))
-                            }
+                            _ => Err(self.refused(&register, state, refusal, seen, None)),
                         }
                     }
                     Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
@@ -179,6 +207,10 @@ impl<'r> Locks<'r> {
         };
         let mut lease = Lease::begin(self.clone(), register, state, before, want.lease_ms, how)?;
         lease.taken_by(granted.and_then(|(_, _, by)| by));
+        lease.renewal = match want.renewed_every_ms {
+            Some(ms) => Renewal::Every(ms),
+            None => Renewal::Nobody,
+        };
         lease.write_record(&state, before, want.note);
         lease.tell_unheard(unheard);
         lease.made_durable()
@@ -232,49 +264,6 @@ impl<'r> Locks<'r> {
         self.seams
     }
 
-    /// Watches the register until its holder is proven idle, without any wall
-    /// clock: the exact name unchanged for a whole lease and the grace. `each`
-    /// is told what was seen, for how long, and how long is needed; it may stop
-    /// the watch, which then answers `None`.
-    pub fn observe(
-        &self,
-        worktree: &WorktreeName,
-        mut each: impl FnMut(&View, u64, u64) -> ControlFlow<()>,
-    ) -> Result<Option<Watch>, LockError> {
-        const LOOKS_A_LEASE: u64 = 60;
-        let register = self.register(worktree);
-        let mut watch: Option<Watch> = None;
-        loop {
-            let before = self.seams.clock.now();
-            let state = register.read()?;
-            let after = self.seams.clock.now();
-            let watch = match &mut watch {
-                Some(watch) => {
-                    watch.look(state, before, after);
-                    watch
-                }
-                none => none.insert(Watch::start(state, before, after)),
-            };
-            let view = self.examine(&register, &state, Some(watch))?;
-            let Some(claim) = state.hold.claim() else { return Ok(Some(watch.clone())) };
-            // Stealable by a wall clock that is in doubt is no proof: watch on.
-            let in_doubt = view
-                .judgement
-                .as_ref()
-                .is_some_and(|judged| decide::is_skewed(judged, &self.policy));
-            if view.mine || matches!(view.word(), Word::Stealable | Word::Free) && !in_doubt {
-                return Ok(Some(watch.clone()));
-            }
-            let watched = watch.unchanged_for(&state, view.at.boot).unwrap_or(0);
-            let needed = claim.lease_ms.saturating_add(self.policy.steal_grace_ms);
-            if each(&view, watched, needed).is_break() {
-                return Ok(None);
-            }
-            let pause = (claim.lease_ms / LOOKS_A_LEASE).clamp(20, 1_000);
-            self.seams.clock.sleep_ms(pause.min(needed.saturating_sub(watched)).max(1));
-        }
-    }
-
     /// Freezes the worktree: nobody acquires or publishes until the freeze ends
     /// or is lifted. `force` takes it from a live holder, who is fenced.
     pub fn freeze(
@@ -295,17 +284,28 @@ impl<'r> Locks<'r> {
         reason: &str,
         over: Over,
     ) -> Result<State, LockError> {
-        let force = over == Over::Everybody;
         check_lease(for_ms)?;
+        self.patiently(|| self.freeze_now(worktree, for_ms, reason, over))
+    }
+
+    fn freeze_now(
+        &self,
+        worktree: &WorktreeName,
+        for_ms: u64,
+        reason: &str,
+        over: Over,
+    ) -> Result<State, LockError> {
+        let force = over == Over::Everybody;
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
+        let began = self.seams.clock.now();
         let Applied { state, before } =
             self.driver(&register, Some(reason)).run(|state, now, _| {
-                let seen = Some(self.examine(&register, state, None)?);
+                let seen = Some(self.examine(&register, state, began)?);
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
                 let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
-                match decide::freeze(state, op, judged, force) {
+                match decide::freeze(state, op, judged, force, &self.policy) {
                     Ok(Own::Try) if over == Over::Nobody && foreign.is_some() => {
                         Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
                     }
@@ -316,24 +316,64 @@ impl<'r> Locks<'r> {
                     Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
                 }
             })?;
+        let may_replace = || over == Over::Others || !self.has_foreign_record(worktree);
+        self.tell_of_freeze(&register, &state, before, reason, may_replace)?;
+        Ok(state)
+    }
+
+    /// What whoever finds it frozen is to read, and the freeze made durable.
+    pub(crate) fn tell_of_freeze(
+        &self,
+        register: &Register<'_>,
+        state: &State,
+        at: Reading,
+        reason: &str,
+        may_replace: impl FnOnce() -> bool,
+    ) -> Result<(), LockError> {
         if let Hold::Frozen(claim) = state.hold {
-            let record = self.record_of(worktree, &state, &claim, before, Some(reason));
+            let record = self.record_of(register.worktree(), state, &claim, at, Some(reason));
             // Best effort, as for every record: the register says it is frozen.
-            let may_replace = || over == Over::Others || !self.has_foreign_record(worktree);
             let _ = OwnRecord::place(self.seams.store, record, may_replace);
         }
-        drive::make_durable(&register, "was frozen")?;
-        Ok(state)
+        drive::make_durable(register, "was frozen")
     }
 
     /// Lifts a freeze, whoever made it.
     pub fn unfreeze(&self, worktree: &WorktreeName, reason: &str) -> Result<State, LockError> {
+        let meant = FrozenUnder::of(&self.register(worktree).read()?);
+        self.thaw(worktree, reason, |state, tried| decide::unfreeze(state, meant, tried))
+    }
+
+    /// Lifts the freeze `meant`, which was found to be over, if it is over still.
+    pub fn lift(
+        &self,
+        worktree: &WorktreeName,
+        meant: FrozenUnder,
+        reason: &str,
+    ) -> Result<State, LockError> {
+        if !Rule::LiftWhatWasSeen.holds() {
+            return self.unfreeze(worktree, reason);
+        }
+        let register = self.register(worktree);
+        let began = self.seams.clock.now();
+        self.thaw(worktree, reason, |state, tried| {
+            let seen = self.examine(&register, state, began).ok();
+            let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+            decide::lift(state, meant, tried, judged, &self.policy)
+        })
+    }
+
+    fn thaw(
+        &self,
+        worktree: &WorktreeName,
+        reason: &str,
+        mut decide: impl FnMut(&State, bool) -> Result<Own, Refusal>,
+    ) -> Result<State, LockError> {
         let register = self.register(worktree);
         let op = self.fresh_op();
-        let frozen_under = register.read()?.token;
         let Applied { state, .. } = self.driver(&register, Some(reason)).run_durably(
             "is not frozen any more",
-            |state, _, tried| match decide::unfreeze(state, frozen_under, !tried.is_empty()) {
+            |state, _, tried| match decide(state, !tried.is_empty()) {
                 Ok(Own::Try) => Ok(Verdict::Try(Kind::Unfreeze, state.released(op))),
                 Ok(Own::Done) => Ok(Verdict::Applied),
                 Err(Refusal::NotHeld) => Err(LockError::NotFrozen { worktree: worktree.clone() }),
@@ -367,16 +407,6 @@ impl<'r> Locks<'r> {
         OpNonce::random(self.seams.entropy)
     }
 
-    pub(crate) fn examine(
-        &self,
-        register: &Register<'_>,
-        state: &State,
-        watch: Option<&Watch>,
-    ) -> Result<View, LockError> {
-        let me = Some(self.session.nonce());
-        view::examine(self.seams, &self.policy, register.worktree(), *state, me, watch)
-    }
-
     pub(crate) fn record_of(
         &self,
         worktree: &WorktreeName,
@@ -385,7 +415,12 @@ impl<'r> Locks<'r> {
         at: Reading,
         note: Option<&str>,
     ) -> Record {
-        Record::of_grant(&self.session, worktree, state, claim, at, &self.policy, note)
+        Record::of_grant(&self.session, worktree, state, claim, self.stamp(at), &self.policy, note)
+    }
+
+    /// `at`, with the name of the clock that it was read on.
+    pub(crate) fn stamp(&self, at: Reading) -> Stamp {
+        Stamp { at, time_namespace: self.seams.clock.time_namespace() }
     }
 
     /// Turns a refusal into an error that tells what was seen.
@@ -404,15 +439,20 @@ impl<'r> Locks<'r> {
             }
             Refusal::Retired => return LockError::Retired { worktree },
             Refusal::HeadMoved { current } => return LockError::HeadMoved { worktree, current },
-            Refusal::Conflict(_) | Refusal::Frozen(_) | Refusal::Skew(_) | Refusal::NotHeld => {}
+            Refusal::Conflict(_)
+            | Refusal::Frozen(_)
+            | Refusal::Skew(_)
+            | Refusal::Unproven(_)
+            | Refusal::NotHeld => {}
         }
-        let view = match seen.map_or_else(|| self.examine(register, state, None), Ok) {
+        let view = match seen.map_or_else(|| self.look_at(&worktree, state), Ok) {
             Ok(view) => Box::new(view),
             Err(error) => return error,
         };
         match refusal {
             Refusal::Conflict(_) => LockError::Conflict(view),
             Refusal::Frozen(_) => LockError::Frozen(view),
+            Refusal::Unproven(_) => LockError::Unproven(view),
             Refusal::Skew(_) => {
                 LockError::ClockSkew { view, max_clock_skew_ms: self.policy.max_clock_skew_ms }
             }
@@ -421,7 +461,7 @@ impl<'r> Locks<'r> {
     }
 }
 
-fn check_lease(lease_ms: u64) -> Result<(), LockError> {
+pub(crate) fn check_lease(lease_ms: u64) -> Result<(), LockError> {
     if (1..=LEASE_MAX_MS).contains(&lease_ms) {
         return Ok(());
     }
@@ -430,22 +470,31 @@ fn check_lease(lease_ms: u64) -> Result<(), LockError> {
 
 /// When a hold found in the register ends on this host's boot-time clock.
 ///
-/// By the record if it is current and of this boot: exact. Otherwise by this
-/// host's own wall clock, on which the session wrote the end, less the skew
-/// that clocks are allowed.
+/// By the record if it is current and of this very clock: exact. Otherwise by
+/// this host's own wall clock, on which the session wrote the end, less the skew
+/// that clocks are allowed. If the two went different ways since, by whichever
+/// says that it ends first.
 pub(crate) fn believed_end(
     state: &State,
     record: Option<&Record>,
     now: Reading,
-    boot_id: &jvs_repo::clock::BootId,
+    clock: &BootClock,
     policy: &LockPolicy,
 ) -> BootMs {
     let Some(claim) = state.hold.claim() else { return BootMs(0) };
-    match record.filter(|record| record.is_current(state) && record.boot_id == *boot_id) {
-        Some(record) => record.renewed_boot_ms.plus(claim.lease_ms),
-        None => {
-            let left = claim.expires.since(now.wall).saturating_sub(policy.max_clock_skew_ms);
-            now.boot.plus(left.min(claim.lease_ms))
-        }
+    let left = claim.expires.since(now.wall).saturating_sub(policy.max_clock_skew_ms);
+    let by_wall = now.boot.plus(left.min(claim.lease_ms));
+    let ours = |record: &&Record| {
+        record.is_current(state) && clock.is(&record.boot_id, record.time_namespace)
+    };
+    let Some((record, renewed)) =
+        record.filter(ours).and_then(|record| Some((record, record.renewed_at()?)))
+    else {
+        return by_wall;
+    };
+    let exact = record.renewed_boot_ms.plus(record.lease_duration_ms);
+    match now.drift_ms(&renewed) <= policy.max_clock_skew_ms {
+        true => exact,
+        false => exact.min(by_wall),
     }
 }

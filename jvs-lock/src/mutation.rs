@@ -71,6 +71,23 @@ pub enum Rule {
     RenameTakenBack,
     /// What was made is durable before anyone is told.
     MadeDurably,
+    /// What looks abandoned by another host's clock is watched before it is taken.
+    WatchedBeforeSteal,
+    /// Boot-time readings are compared only if they are of one clock.
+    OneBootTimeClock,
+    /// Whoever takes over what is not its own asks one and the same question.
+    OneTakeOver,
+    /// A freeze after waiting is made from one's own hold and no other.
+    FreezeFromOwnHold,
+    /// A freeze is lifted by a repair only if it is the one that was surveyed, and
+    /// is over still.
+    LiftWhatWasSeen,
+    /// A renewal changes the end of the lease, however clocks are set.
+    RenewalChangesTheEnd,
+    /// A record is current only if the length of the lease is the register's, too.
+    CurrentByLength,
+    /// A waiter counts while it gives signs of life, on its own host, too.
+    SignsOfLife,
 }
 
 impl Rule {
@@ -108,6 +125,14 @@ impl Rule {
         Rule::RetiredByItself,
         Rule::RenameTakenBack,
         Rule::MadeDurably,
+        Rule::WatchedBeforeSteal,
+        Rule::OneBootTimeClock,
+        Rule::OneTakeOver,
+        Rule::FreezeFromOwnHold,
+        Rule::LiftWhatWasSeen,
+        Rule::RenewalChangesTheEnd,
+        Rule::CurrentByLength,
+        Rule::SignsOfLife,
     ];
 }
 

@@ -19,10 +19,11 @@ use jvs_repo::store::RepoPath;
 
 pub use place::{Look, Place};
 pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
-pub use wait::{Bell, Rung, SleepOnly, Waiting};
+pub use wait::{Bell, Rung, SleepOnly, Waiting, is_worth_waiting};
 pub use waiter::{Mark, Waiter};
 
 use crate::liveness;
+use crate::mutation::Rule;
 use crate::seams::Seams;
 use crate::session::Session;
 
@@ -58,14 +59,16 @@ impl<'r> Queue<'r> {
         Ok(line)
     }
 
-    /// Those of `line` who seem to be there, as far as one look can tell:
-    /// processes of this host exactly, others by the time of their last sign.
+    /// Those of `line` who seem to be there, as far as one look can tell: by the
+    /// time of their last sign, and of this host only those whose process is there,
+    /// too. A process that is stopped is there and gives no sign.
     pub fn present(&self, line: Vec<Waiter>, me: &Session, lookup: Lookup<'_>) -> Vec<Waiter> {
         let now = self.seams.clock.now().wall;
-        let here = turn::Here::of(me);
+        let here = turn::Here::of(me, self.seams.clock);
         let is_there = |waiter: &Waiter| match here.sees(waiter, lookup) {
-            Some(alive) => alive,
-            None => turn::seems_fresh(waiter, now),
+            Some(alive) if !Rule::SignsOfLife.holds() => alive,
+            Some(false) => false,
+            Some(true) | None => turn::seems_fresh(waiter, now),
         };
         line.into_iter().filter(is_there).collect()
     }
@@ -77,15 +80,15 @@ impl<'r> Queue<'r> {
     }
 
     /// Takes the last place.
-    pub fn join(&self, session: &Session) -> io::Result<Place<'r>> {
+    pub fn join(&self, session: &Session, lease_ms: u64) -> io::Result<Place<'r>> {
         let order = self.list()?.last().map_or(1, |last| last.order.saturating_add(1));
         let op = OpNonce::random(self.seams.entropy);
-        let me = Waiter::of(session, order, op, self.seams.clock.now().wall);
+        let me = Waiter::of(session, self.seams.clock, order, op, lease_ms);
         self.put(&self.ticket(&me)).inspect_err(|_| {
             // Nobody stands behind a ticket whose maker was told that it has none.
             self.remove(&me);
         })?;
-        Ok(Place::new(self.clone(), me, turn::Here::of(session)))
+        Ok(Place::new(self.clone(), me, turn::Here::of(session, self.seams.clock)))
     }
 
     fn put(&self, ticket: &RepoPath) -> io::Result<()> {

@@ -14,8 +14,9 @@ use serde_json::json;
 
 use crate::error::LockError;
 use crate::lease::Lease;
-use crate::liveness::{Here, Liveness, keeper_liveness};
+use crate::liveness::{Here, Liveness, Unknowable, keeper_liveness};
 use crate::locks::{Locks, Want};
+use crate::mutation::Rule;
 use crate::queue::Lookup;
 use crate::record::{Record, user_as_recorded};
 use crate::session::Session;
@@ -209,14 +210,24 @@ impl<'r> Locks<'r> {
             if view.foreign.is_some() {
                 return None;
             }
-            let here = Here { boot_id: &identity.boot_id, pid_namespace: identity.pid_namespace };
-            let keeper = view.record()?.keeper.as_ref()?;
-            Some(keeper_liveness(keeper, here, lookup))
+            let clock = self.seams.clock.boot_clock();
+            let here = Here { clock: &clock, pid_namespace: identity.pid_namespace };
+            let record = view.record()?;
+            let keeper = record.keeper.as_ref()?;
+            let parted = record.renewed_at().map_or(u64::MAX, |at| view.at.drift_ms(&at));
+            Some(match parted > self.policy.max_clock_skew_ms && Rule::OneBootTimeClock.holds() {
+                // The ids of a copied machine are the original's: its processes are not.
+                true => Liveness::Unknown(Unknowable::OtherHost),
+                false => keeper_liveness(keeper, here, lookup),
+            })
         };
         let taken = self.take(worktree, want, &|view| {
+            // What looks over by a clock that nobody has checked is not over.
+            let unproven = view.judgement.as_ref().is_some_and(|judged| judged.watch_ms > 0);
+            let word = if unproven { Word::Expired } else { view.word() };
             // What holds it is another tool's, whatever our own record says.
             let record = view.record().filter(|_| view.foreign.is_none());
-            Some(decide(view.word(), record, keeper(view), claimant, rules))
+            Some(decide(word, record, keeper(view), claimant, rules))
         });
         match taken {
             Err(LockError::Conflict(view)) => {

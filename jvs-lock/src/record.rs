@@ -3,7 +3,7 @@
 
 use std::io;
 
-use jvs_repo::clock::{BootId, BootMs, Reading, WallMs};
+use jvs_repo::clock::{BootId, BootMs, Clock, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{Epoch, FencingToken, HolderNonce, OpNonce, Seq, hex};
 use jvs_repo::layout;
@@ -12,6 +12,7 @@ use jvs_repo::store::{Draft, Store, StoredFile};
 use serde::{Deserialize, Serialize};
 
 use crate::hearsay::{Heard, PATIENCE_MS, READ_MAX, hear};
+use crate::mutation::Rule;
 use crate::session::{Environment, Purpose, Session};
 use crate::state::{Claim, State};
 
@@ -46,19 +47,53 @@ pub struct Keeper {
     pub boot_id: BootId,
     /// The PID namespace that `pid` belongs to, if known.
     pub pid_namespace: Option<u64>,
+    /// The time namespace that `start_time` belongs to, if there are any.
+    #[serde(default)]
+    pub time_namespace: Option<u64>,
 }
 
 impl Keeper {
-    /// The process that speaks for `session`.
-    pub fn of(session: &Session) -> Self {
+    /// The process that speaks for `session`, on `clock`.
+    pub fn of(session: &Session, clock: &dyn Clock) -> Self {
         let identity = session.identity();
         Keeper {
             pid: identity.pid,
             start_time: identity.start_time,
             boot_id: identity.boot_id.clone(),
             pid_namespace: identity.pid_namespace,
+            time_namespace: clock.time_namespace(),
         }
     }
+}
+
+/// When a claim was confirmed, on clocks that the record names.
+#[derive(Debug, Clone, Copy)]
+pub struct Stamp {
+    /// Both clocks.
+    pub at: Reading,
+    /// The time namespace of the boot-time clock, if there are any.
+    pub time_namespace: Option<u64>,
+}
+
+/// Who renews a lease, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewal {
+    /// As the record has it: this process only goes on with what another began.
+    AsRecorded,
+    /// Nobody: it simply lasts.
+    Nobody,
+    /// Somebody, at least every so many milliseconds.
+    Every(u64),
+}
+
+/// How often a lease of `lease_ms` is renewed by whoever keeps it: the policy's
+/// share of it, and never less than twice a lease.
+pub fn renew_interval_ms(lease_ms: u64, policy: &LockPolicy) -> u64 {
+    /// Shortest time between two renewals.
+    const SHORTEST_MS: u64 = 20;
+    let share = u128::from(lease_ms) * u128::from(policy.renew_interval_ms)
+        / u128::from(policy.lease_duration_ms.max(1));
+    u64::try_from(share).unwrap_or(u64::MAX).min(lease_ms / 2).max(SHORTEST_MS)
 }
 
 /// The record: 14 fields of v6.3, and what else is worth knowing.
@@ -84,8 +119,11 @@ pub struct Record {
     pub last_renewed_at: String,
     /// Length of the lease.
     pub lease_duration_ms: u64,
-    /// How often the holder means to renew.
+    /// How often it is renewed, if anybody does.
     pub renew_interval_ms: u64,
+    /// Does anybody? Absent in records that do not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renews: Option<bool>,
     /// Policy of the holder.
     pub max_clock_skew_ms: u64,
     /// Policy of the holder.
@@ -100,6 +138,9 @@ pub struct Record {
     pub epoch: Epoch,
     /// Which boot the boot-time readings belong to.
     pub boot_id: BootId,
+    /// Time namespace whose clock the boot-time readings are of, if there are any.
+    #[serde(default)]
+    pub time_namespace: Option<u64>,
     /// PID namespace of the holder's process.
     #[serde(default)]
     pub pid_namespace: Option<u64>,
@@ -127,11 +168,12 @@ impl Record {
         worktree: &WorktreeName,
         state: &State,
         claim: &Claim,
-        at: Reading,
+        stamp: Stamp,
         policy: &LockPolicy,
         note: Option<&str>,
     ) -> Self {
         let identity = session.identity();
+        let at = stamp.at;
         let mut record = Record {
             version: 1,
             lock_id: state.op,
@@ -143,13 +185,15 @@ impl Record {
             created_at: at.wall.rfc3339(),
             last_renewed_at: String::new(),
             lease_duration_ms: 0,
-            renew_interval_ms: policy.renew_interval_ms,
+            renew_interval_ms: renew_interval_ms(claim.lease_ms, policy),
+            renews: None,
             max_clock_skew_ms: policy.max_clock_skew_ms,
             steal_grace_ms: policy.steal_grace_ms,
             lease_expires_at: None,
             fencing_token: state.token,
             epoch: state.epoch,
             boot_id: identity.boot_id.clone(),
+            time_namespace: stamp.time_namespace,
             pid_namespace: None,
             created_boot_ms: at.boot,
             renewed_boot_ms: at.boot,
@@ -166,17 +210,19 @@ impl Record {
             },
         };
         record.set_note(note);
-        record.renewed(session, claim, at);
+        record.renewed(session, claim, stamp);
         record
     }
 
     /// Brings it up to date after a renewal by a process of the session.
-    pub fn renewed(&mut self, session: &Session, claim: &Claim, at: Reading) {
+    pub fn renewed(&mut self, session: &Session, claim: &Claim, stamp: Stamp) {
+        let Stamp { at, time_namespace } = stamp;
         let identity = session.identity();
-        if self.boot_id != identity.boot_id
+        let clock = (&identity.boot_id, time_namespace);
+        if (&self.boot_id, self.time_namespace) != clock
             && let Some(created) = self.created()
         {
-            // Two boots' readings cannot be compared; count back from this one,
+            // Two clocks' readings cannot be compared; count back from this one,
             // so that a reboot is not taken for a clock that was set.
             self.created_boot_ms = BootMs(at.boot.0.saturating_sub(at.wall.since(created)));
         }
@@ -184,6 +230,7 @@ impl Record {
         self.last_renewed_at = at.wall.rfc3339();
         self.renewed_boot_ms = at.boot;
         self.boot_id = identity.boot_id.clone();
+        self.time_namespace = time_namespace;
         self.pid_namespace = identity.pid_namespace;
         self.lease_duration_ms = claim.lease_ms;
         self.lease_expires_at = Some(claim.expires.rfc3339());
@@ -192,6 +239,16 @@ impl Record {
         self.metadata.process_id = identity.pid;
         self.metadata.environment = identity.environment;
         self.metadata.purpose = identity.purpose;
+    }
+
+    /// Says who renews it, and how often.
+    pub(crate) fn set_renewal(&mut self, renewal: Renewal, policy: &LockPolicy) {
+        let usual = renew_interval_ms(self.lease_duration_ms, policy);
+        (self.renews, self.renew_interval_ms) = match renewal {
+            Renewal::AsRecorded => return,
+            Renewal::Nobody => (Some(false), usual),
+            Renewal::Every(ms) => (Some(true), ms),
+        };
     }
 
     /// What it is held for, in the holder's words.
@@ -217,6 +274,16 @@ impl Record {
         WallMs::parse_rfc3339(&self.created_at)
     }
 
+    /// Both of the holder's clocks at the last renewal.
+    pub fn renewed_at(&self) -> Option<Reading> {
+        Some(Reading { wall: self.last_renewed()?, boot: self.renewed_boot_ms })
+    }
+
+    /// Both of the holder's clocks at the acquisition.
+    pub fn created_reading(&self) -> Option<Reading> {
+        Some(Reading { wall: self.created()?, boot: self.created_boot_ms })
+    }
+
     /// Is it about the claim in `state`, however late?
     pub fn is_of(&self, state: &State) -> bool {
         let holder = state.hold.claim().map(|claim| claim.holder);
@@ -226,8 +293,13 @@ impl Record {
     }
 
     /// Is it about the claim in `state` as it stands, last renewal included?
+    /// End *and* length: a refresh may keep the one and change the other.
     pub fn is_current(&self, state: &State) -> bool {
-        self.is_of(state) && self.expires() == state.hold.claim().map(|claim| claim.expires)
+        let Some(claim) = state.hold.claim() else { return false };
+        let same_length = self.lease_duration_ms == claim.lease_ms;
+        self.is_of(state)
+            && self.expires() == Some(claim.expires)
+            && (same_length || !Rule::CurrentByLength.holds())
     }
 
     /// As written to disk.
@@ -438,13 +510,14 @@ pub(crate) mod tests {
         );
         let Hold::Held(claim) = state.hold else { panic!("held") };
         let at = Reading { wall: WallMs(1_000_000), boot: BootMs(77) };
+        let stamp = Stamp { at, time_namespace: Some(1) };
         let note = Some("why");
         let record = Record::of_grant(
             &me,
             &WorktreeName::main(),
             &state,
             &claim,
-            at,
+            stamp,
             &LockPolicy::default(),
             note,
         );

@@ -156,13 +156,15 @@ impl State {
     /// Renew, refresh: the same holder under the same token, for longer.
     ///
     /// Neither the end nor the length of the lease ever shrinks: another process
-    /// of the same session may believe in what it was promised before.
+    /// of the same session may believe in what it was promised before. The end
+    /// always changes, also if the wall clock was set back: a record that missed a
+    /// renewal must never pass for a current one.
     #[must_use]
     pub fn extended(&self, lease_ms: u64, now: WallMs, op: OpNonce) -> Self {
         let Hold::Held(old) = self.hold else { return *self };
         let wanted = now.plus(lease_ms);
-        let expires =
-            if Rule::RenewalNeverShortens.holds() { old.expires.max(wanted) } else { wanted };
+        let later = old.expires.plus(u64::from(Rule::RenewalChangesTheEnd.holds()));
+        let expires = if Rule::RenewalNeverShortens.holds() { later.max(wanted) } else { wanted };
         // What was promised before is over after the old length at the latest,
         // whatever the wall clock says: one that was set back adds nothing.
         let promised_ms = expires.since(now).min(old.lease_ms);

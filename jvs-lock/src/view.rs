@@ -166,7 +166,7 @@ pub fn examine(
             state: &state,
             record: found.record(),
             now: at,
-            boot_id: &seams.clock.boot_id(),
+            clock: &seams.clock.boot_clock(),
             discipline: seams.clock.discipline(),
             watch,
             policy,

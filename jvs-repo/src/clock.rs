@@ -8,6 +8,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::mutation::Rule;
+
 /// Unix time in milliseconds, on whoever's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -85,13 +87,56 @@ impl fmt::Display for BootId {
     }
 }
 
-/// Both clocks, read together.
+/// Which boot-time clock a reading is of. Readings can be compared only if they
+/// are of one clock: the boot id does not name it, because each time namespace
+/// of a kernel has a clock of its own.
+#[derive(Debug, Clone)]
+pub struct BootClock {
+    /// Which boot; empty where that cannot be known.
+    pub boot_id: BootId,
+    /// Which time namespace of that kernel; `None` where there are none.
+    pub time_namespace: Option<u64>,
+}
+
+impl BootClock {
+    /// Are readings of `boot_id` in `time_namespace` of this very clock? What is
+    /// not known is never the same: two hosts without `/proc` both know nothing.
+    pub fn is(&self, boot_id: &BootId, time_namespace: Option<u64>) -> bool {
+        !self.boot_id.0.is_empty()
+            && self.boot_id == *boot_id
+            && self.time_namespace == time_namespace
+    }
+}
+
+/// Both clocks, the boot-time clock first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// Wall clock.
     pub wall: WallMs,
     /// Boot-time clock.
     pub boot: BootMs,
+}
+
+impl Reading {
+    /// Reads both. A process may be stopped between the two, for any time: then
+    /// a lease that begins with this reading is believed in for less than the
+    /// wall clock says, never for more.
+    pub fn taken(boot: impl FnOnce() -> BootMs, wall: impl FnOnce() -> WallMs) -> Self {
+        if !Rule::BootBeforeWall.holds() {
+            let wall = wall();
+            return Reading { wall, boot: boot() };
+        }
+        let boot = boot();
+        Reading { wall: wall(), boot }
+    }
+
+    /// By how much the wall clock went another way than the boot-time clock
+    /// since `earlier`, which is of the same clocks.
+    pub fn drift_ms(&self, earlier: &Reading) -> u64 {
+        let wall = i128::from(self.wall.0) - i128::from(earlier.wall.0);
+        let boot = i128::from(self.boot.0) - i128::from(earlier.boot.0);
+        u64::try_from((wall - boot).abs()).unwrap_or(u64::MAX)
+    }
 }
 
 /// What the kernel says of its own wall clock (`adjtimex`).
@@ -110,11 +155,21 @@ pub enum Discipline {
 
 /// The clocks of one host.
 pub trait Clock: Send + Sync {
-    /// Both clocks, read together.
+    /// Both clocks, by [`Reading::taken`].
     fn now(&self) -> Reading;
 
     /// Which boot [`Clock::now`]'s boot time belongs to.
     fn boot_id(&self) -> BootId;
+
+    /// Which time namespace of that kernel; `None` where there are none.
+    fn time_namespace(&self) -> Option<u64> {
+        None
+    }
+
+    /// Which clock [`Clock::now`]'s boot time is of.
+    fn boot_clock(&self) -> BootClock {
+        BootClock { boot_id: self.boot_id(), time_namespace: self.time_namespace() }
+    }
 
     /// Is the wall clock steered?
     fn discipline(&self) -> Discipline;
@@ -144,11 +199,15 @@ fn boot() -> BootMs {
 
 impl Clock for SystemClock {
     fn now(&self) -> Reading {
-        Reading { wall: wall(), boot: boot() }
+        Reading::taken(boot, wall)
     }
 
     fn boot_id(&self) -> BootId {
         BootId(crate::proc::boot_id().unwrap_or_default())
+    }
+
+    fn time_namespace(&self) -> Option<u64> {
+        crate::proc::time_namespace()
     }
 
     fn discipline(&self) -> Discipline {
@@ -194,5 +253,33 @@ mod tests {
         let (a, b) = (SystemClock.now(), SystemClock.now());
         assert!(b.boot >= a.boot);
         assert!(!SystemClock.boot_id().0.is_empty());
+    }
+
+    #[test]
+    fn the_boot_time_clock_is_read_first() {
+        let order = std::cell::RefCell::new(Vec::new());
+        let boot = || {
+            order.borrow_mut().push("boot");
+            BootMs(1)
+        };
+        let wall = || {
+            order.borrow_mut().push("wall");
+            WallMs(2)
+        };
+        assert_eq!(Reading::taken(boot, wall), Reading { wall: WallMs(2), boot: BootMs(1) });
+        assert_eq!(*order.borrow(), ["boot", "wall"]);
+    }
+
+    #[test]
+    fn a_clock_is_one_boot_and_one_time_namespace_and_what_is_unknown_is_none() {
+        let id = |text: &str| BootId(text.into());
+        let here = BootClock { boot_id: id("a"), time_namespace: Some(7) };
+        assert!(here.is(&id("a"), Some(7)));
+        assert!(!here.is(&id("b"), Some(7)), "another boot");
+        assert!(!here.is(&id("a"), Some(8)), "another time namespace");
+        assert!(!here.is(&id("a"), None), "a record that does not say");
+        let unknown = BootClock { boot_id: id(""), time_namespace: None };
+        assert!(!unknown.is(&id(""), None), "two hosts without /proc");
+        assert!(SystemClock.boot_clock().is(&SystemClock.boot_id(), SystemClock.time_namespace()));
     }
 }

@@ -52,12 +52,18 @@ pub enum Rule {
     TakenNamesAreSeen,
     /// What a look-up denies is looked for in its directory's listing.
     AbsenceIsListed,
+    /// The boot-time clock is read before the wall clock.
+    BootBeforeWall,
 }
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 3] =
-        [Rule::OwnNamesAreLookedFor, Rule::TakenNamesAreSeen, Rule::AbsenceIsListed];
+    pub const ALL: &[Rule] = &[
+        Rule::OwnNamesAreLookedFor,
+        Rule::TakenNamesAreSeen,
+        Rule::AbsenceIsListed,
+        Rule::BootBeforeWall,
+    ];
 }
 
 switchable!(Rule);

@@ -32,6 +32,12 @@ pub fn pid_namespace() -> Option<u64> {
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
 }
 
+/// The time namespace whose boot-time clock this process reads.
+pub fn time_namespace() -> Option<u64> {
+    let link = fs::read_link("/proc/self/ns/time").ok()?;
+    link.to_str()?.strip_prefix("time:[")?.strip_suffix(']')?.parse().ok()
+}
+
 /// What tells one process from a later one with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {

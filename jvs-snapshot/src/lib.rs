@@ -55,3 +55,4 @@ pub use descriptor::Descriptor;
 pub use error::SnapshotError;
 pub use publish::{Draft, PublishError, Snapshots, Staged};
 pub use ready::Ready;
+pub use under_lease::renewed_every_ms;

@@ -15,6 +15,11 @@ use crate::progress::{Phase, Progress};
 /// A lease is renewed this often while files are captured.
 const RENEWALS_A_LEASE: u64 = 3;
 
+/// How often a lease of this length is renewed by whoever captures under it.
+pub fn renewed_every_ms(lease_ms: u64) -> u64 {
+    (lease_ms / RENEWALS_A_LEASE).max(1)
+}
+
 /// Why work under a lease ended before it was done, if it was the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
@@ -36,7 +41,7 @@ pub(crate) fn while_renewing<T: Send, E: From<LockError> + Send>(
 ) -> Result<T, E> {
     let guarded =
         Guarded { inner: progress, lost: Mutex::new(None), belief: lease.belief(), clock };
-    let pause = (lease.claim().lease_ms / RENEWALS_A_LEASE).max(1);
+    let pause = renewed_every_ms(lease.claim().lease_ms);
     let work = Mutex::new(Some(work));
     let run = |progress: &dyn Progress| {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();

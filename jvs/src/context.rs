@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jvs_lock::session::{Purpose, SessionId};
 use jvs_lock::{Locks, Seams, Session};
@@ -23,6 +24,7 @@ use crate::args::Global;
 use crate::fail::{Failure, Stuck};
 use crate::render::{Done, Output, Paint};
 use crate::session::{self, Acting, Unusable, Whence};
+use crate::teller::Teller;
 
 /// The environment variables, through a door that tests can stand in.
 #[derive(Clone, Copy)]
@@ -66,6 +68,7 @@ pub(crate) struct Context<'a> {
     output: Output,
     clock: SystemClock,
     entropy: SystemEntropy,
+    teller: Arc<Teller>,
 }
 
 /// A repository, and the worktree in it that is meant.
@@ -76,7 +79,8 @@ pub(crate) struct Here {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(global: Global, env: Env<'a>, output: Output) -> Self {
-        Context { global, env, output, clock: SystemClock, entropy: SystemEntropy }
+        let teller = Arc::new(Teller::new(output));
+        Context { global, env, output, clock: SystemClock, entropy: SystemEntropy, teller }
     }
 
     /// How to emphasise text on standard output.
@@ -95,6 +99,16 @@ impl<'a> Context<'a> {
 
     pub(crate) fn clock(&self) -> &dyn Clock {
         &self.clock
+    }
+
+    /// Who tells that a lock is watched before it is taken.
+    pub(crate) fn teller(&self) -> &Teller {
+        &self.teller
+    }
+
+    /// For how long a lock was watched by this command before it was taken.
+    pub(crate) fn watched_ms(&self) -> u64 {
+        self.teller.watched_ms()
     }
 
     pub(crate) fn entropy(&self) -> &dyn Entropy {
@@ -250,7 +264,8 @@ impl<'a> Context<'a> {
         policy: LockPolicy,
         acting: &'r Acting,
     ) -> Result<Locks<'r>, Failure> {
-        self.locks_of(store, policy, &acting.session, &acting.turns)
+        let locks = self.locks_of(store, policy, &acting.session, &acting.turns)?;
+        Ok(locks.remembering(session::sightings::of(store, self.env)))
     }
 
     /// The same for a rehearsal on `store`, which is no repository: nothing is
@@ -279,6 +294,7 @@ impl<'a> Context<'a> {
         let name = format!("{}.{}", session.nonce(), control.inode);
         let writer = WriterId::derive(name.as_bytes(), control.device);
         let log = Log::new(store, turn, writer);
-        Ok(Locks::new(self.seams(store), session.clone(), policy, log))
+        let locks = Locks::new(self.seams(store), session.clone(), policy, log);
+        Ok(locks.watching(self.teller.clone()))
     }
 }

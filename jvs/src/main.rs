@@ -23,6 +23,7 @@ mod keeper;
 mod local_time;
 mod render;
 mod session;
+mod teller;
 mod tree;
 
 use std::ffi::OsString;

@@ -6,6 +6,7 @@
 mod named;
 mod place;
 mod secret;
+pub(crate) mod sightings;
 mod terminal;
 
 use std::os::fd::OwnedFd;

@@ -1,6 +1,7 @@
 //! Leases and freezes that are over, and keepers that are gone.
 
 use jvs_lock::Word;
+use jvs_lock::decide::FrozenUnder;
 use jvs_lock::judge::Standing;
 use jvs_lock::liveness::{Here, Liveness, keeper_liveness};
 use jvs_lock::span::Span;
@@ -12,9 +13,9 @@ use crate::remedy::Remedy;
 use crate::survey::Survey;
 
 pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let boot_id = survey.patient.seams.clock.boot_id();
+    let clock = survey.patient.seams.clock.boot_clock();
     let around = &survey.patient.surroundings;
-    let here = Here { boot_id: &boot_id, pid_namespace: around.pid_namespace };
+    let here = Here { clock: &clock, pid_namespace: around.pid_namespace };
     for (worktree, view) in &survey.views {
         let path = layout::register(worktree);
         let who = match view.record() {
@@ -43,10 +44,12 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             }
             (_, Hold::Frozen(_)) if stands == Some(Standing::Stealable) => {
                 let message = format!("the freeze by {who} ended {over} ago and was not lifted");
-                report
-                    .add(Check::FreezeStale, path, message)
-                    .of(worktree)
-                    .remedy(Remedy::Unfreeze(worktree.clone()));
+                report.add(Check::FreezeStale, path, message).of(worktree).remedy(
+                    Remedy::Unfreeze {
+                        worktree: worktree.clone(),
+                        meant: FrozenUnder::of(&view.state),
+                    },
+                );
             }
             _ => {}
         }

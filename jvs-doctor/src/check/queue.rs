@@ -10,9 +10,9 @@ use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
 pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let boot_id = survey.patient.seams.clock.boot_id();
+    let clock = survey.patient.seams.clock.boot_clock();
     let around = &survey.patient.surroundings;
-    let here = Here { boot_id: &boot_id, pid_namespace: around.pid_namespace };
+    let here = Here { clock: &clock, pid_namespace: around.pid_namespace };
     for worktree in survey.locks.iter().filter_map(|file| layout::worktree_of_queue(file)) {
         let dir = layout::queue(&worktree);
         let entries = match survey.store().list(&dir) {

@@ -32,6 +32,7 @@ struct Leftover {
     session_id: Option<String>,
     boot_id: Option<String>,
     pid_namespace: Option<u64>,
+    time_namespace: Option<u64>,
 }
 
 impl Leftover {
@@ -41,7 +42,8 @@ impl Leftover {
         let start_time = parts.next()?.parse().ok()?;
         let pid = parts.next()?.parse().ok()?;
         let boot_id = BootId(self.boot_id.clone().filter(|id| !id.is_empty())?);
-        Some(Keeper { pid, start_time, boot_id, pid_namespace: self.pid_namespace })
+        let (pid_namespace, time_namespace) = (self.pid_namespace, self.time_namespace);
+        Some(Keeper { pid, start_time, boot_id, pid_namespace, time_namespace })
     }
 
     /// Whose it may be, in words.
@@ -62,9 +64,9 @@ impl Leftover {
 }
 
 pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let boot_id = survey.patient.seams.clock.boot_id();
+    let clock = survey.patient.seams.clock.boot_clock();
     let around = &survey.patient.surroundings;
-    let here = Here { boot_id: &boot_id, pid_namespace: around.pid_namespace };
+    let here = Here { clock: &clock, pid_namespace: around.pid_namespace };
     for worktree in survey.locks.iter().filter_map(|file| layout::worktree_of_takeover(file)) {
         let path = layout::takeover(&worktree);
         let seen = match survey.store().read(&path, READ_MAX) {

@@ -28,9 +28,15 @@ fn judged(standing: Standing, method: Method, skew: u64) -> Judgement {
         method,
         remaining_ms: 0,
         stealable_in_ms: 0,
+        watch_ms: 0,
+        nobody_renews: false,
         observed_skew_ms: skew,
         evidence: vec![Evidence::RenewedInTheFuture { by_ms: skew }],
     }
+}
+
+fn policy() -> LockPolicy {
+    LockPolicy::default()
 }
 
 fn try_acquire(state: &State, judgement: Option<Judgement>) -> Result<Acquire, Refusal> {
@@ -143,6 +149,9 @@ fn a_commit_needs_the_hold_and_the_parent_unless_it_is_there_already() {
 #[test]
 fn a_freeze_is_known_by_its_operation_and_lifted_by_its_token() {
     let frozen = free().frozen(ME, 1, WallMs(0), OP);
+    let freeze = |state: &State, op, judged: Option<&Judgement>, force| {
+        freeze(state, op, judged, force, &policy())
+    };
     assert_eq!(freeze(&frozen, OP, None, false), Ok(Own::Done));
     let live = judged(Standing::Live, Method::SameBoot, 0);
     assert_eq!(freeze(&frozen, EARLIER, Some(&live), false), Err(Refusal::Frozen(live.clone())));
@@ -151,14 +160,56 @@ fn a_freeze_is_known_by_its_operation_and_lifted_by_its_token() {
         Err(Refusal::Conflict(live.clone()))
     );
     assert_eq!(freeze(&held_by(OTHER), OP, Some(&live), true), Ok(Own::Try));
-    assert_eq!(unfreeze(&frozen, frozen.token, false), Ok(Own::Try));
-    assert_eq!(unfreeze(&frozen, FencingToken(0), false), Err(Refusal::NotHeld));
-    assert_eq!(unfreeze(&free(), frozen.token, true), Ok(Own::Done));
+    let meant = FrozenUnder::of(&frozen);
+    assert_eq!(unfreeze(&frozen, meant, false), Ok(Own::Try));
+    let another = FrozenUnder { token: FencingToken(0), ..meant };
+    assert_eq!(unfreeze(&frozen, another, false), Err(Refusal::NotHeld));
+    assert_eq!(unfreeze(&free(), meant, true), Ok(Own::Done));
+}
+
+#[test]
+fn everybody_who_takes_over_asks_one_question() {
+    let (other, policy) = (held_by(OTHER), policy());
+    let skewed = judged(Standing::Stealable, Method::WallClock, 3_600_000);
+    let unproven =
+        Judgement { watch_ms: 11_000, ..judged(Standing::Stealable, Method::WallClock, 0) };
+    for (judged, refusal) in
+        [(&skewed, Refusal::Skew(skewed.clone())), (&unproven, Refusal::Unproven(unproven.clone()))]
+    {
+        let judgement = Some(judged);
+        assert_eq!(acquire(&other, ME, OP, judgement, &policy), Err(refusal.clone()));
+        assert_eq!(freeze(&other, OP, judgement, false, &policy), Err(refusal.clone()));
+        assert_eq!(retire(&other, judgement, ME, OP, &policy), Err(refusal));
+    }
+    let frozen = free().frozen(OTHER, 60_000, WallMs(0), EARLIER);
+    let meant = FrozenUnder::of(&frozen);
+    let lift = |judged: &Judgement| lift(&frozen, meant, false, Some(judged), &policy);
+    assert_eq!(lift(&skewed), Err(Refusal::Skew(skewed.clone())));
+    let live = judged(Standing::Live, Method::SameBoot, 0);
+    assert_eq!(lift(&live), Err(Refusal::Frozen(live.clone())), "frozen again meanwhile");
+    assert_eq!(lift(&judged(Standing::Stealable, Method::SameBoot, 0)), Ok(Own::Try));
+    let again = frozen.released(OP).frozen(OTHER, 60_000, WallMs(0), OP);
+    let over = judged(Standing::Stealable, Method::SameBoot, 0);
+    let lifted = super::lift(&again, meant, false, Some(&over), &policy);
+    assert_eq!(lifted, Err(Refusal::NotHeld), "another freeze than the one that was seen");
+}
+
+#[test]
+fn a_freeze_after_waiting_is_made_from_ones_own_hold() {
+    let mine = held_by(ME);
+    assert_eq!(freeze_own(&mine, bound(&mine), OP), Ok(Own::Try));
+    let taken = mine.granted(OTHER, 30_000, WallMs(0), EARLIER);
+    let fenced = Refusal::Fenced { current: taken.token };
+    assert_eq!(freeze_own(&taken, bound(&mine), OP), Err(fenced));
+    assert_eq!(freeze_own(&taken.frozen(ME, 1, WallMs(0), OP), bound(&mine), OP), Ok(Own::Done));
 }
 
 #[test]
 fn a_worktree_with_a_live_holder_is_not_retired() {
     let live = judged(Standing::Live, Method::SameBoot, 0);
+    let retire = |state: &State, judged: Option<&Judgement>, me, op| {
+        retire(state, judged, me, op, &policy())
+    };
     assert_eq!(retire(&free(), None, ME, OP), Ok(Own::Try));
     assert_eq!(retire(&held_by(ME), None, ME, OP), Ok(Own::Try));
     assert_eq!(retire(&held_by(OTHER), Some(&live), ME, OP), Err(Refusal::Conflict(live)));

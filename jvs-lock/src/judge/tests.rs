@@ -1,7 +1,9 @@
+use jvs_repo::clock::BootId;
 use jvs_repo::id::{Epoch, HolderNonce, OpNonce};
 use jvs_repo::name::WorktreeName;
 
 use super::*;
+use crate::record::{Renewal, Stamp};
 use crate::session::tests::session;
 
 const LEASE: u64 = 30_000;
@@ -29,8 +31,15 @@ impl Case {
         let claim = *state.hold.claim().expect("held");
         let at = Reading { wall: WallMs(T0), boot: BootMs(1_000) };
         let main = WorktreeName::main();
-        let record = Record::of_grant(&me, &main, &state, &claim, at, &policy, None);
+        let stamp = Stamp { at, time_namespace: Some(1) };
+        let mut record = Record::of_grant(&me, &main, &state, &claim, stamp, &policy, None);
+        record.set_renewal(Renewal::Nobody, &policy);
         Case { state, record, policy }
+    }
+
+    fn kept(mut self) -> Self {
+        self.record.set_renewal(Renewal::Every(10_000), &self.policy);
+        self
     }
 
     fn judge(&self, boot_id: &str, wall: u64, boot: u64, watch: Option<&Watch>) -> Judgement {
@@ -38,7 +47,7 @@ impl Case {
             state: &self.state,
             record: Some(&self.record),
             now: Reading { wall: WallMs(wall), boot: BootMs(boot) },
-            boot_id: &BootId(boot_id.into()),
+            clock: &clock(boot_id),
             discipline: Discipline::Unknown,
             watch,
             policy: &self.policy,
@@ -51,17 +60,137 @@ impl Case {
     }
 }
 
+fn clock(boot_id: &str) -> BootClock {
+    BootClock { boot_id: BootId(boot_id.into()), time_namespace: Some(1) }
+}
+
 #[test]
-fn on_the_same_boot_the_wall_clock_does_not_matter() {
+fn on_the_same_boot_the_boot_time_clock_decides() {
     let case = Case::new();
-    for wall in [0, T0, T0 + 3_600_000, 4_294_967_296_000] {
-        let judge = |boot| case.judge("boot-a", wall, boot, None);
+    // Within the skew the wall clock does not matter.
+    for off in [-2_000_i64, 0, 2_000] {
+        let judge = |boot: u64| {
+            let wall = (T0 + boot - 1_000).saturating_add_signed(off);
+            case.judge("boot-a", wall, boot, None)
+        };
         assert_eq!(judge(1_000 + LEASE).standing, Standing::Live);
         assert_eq!(judge(1_000 + LEASE + MARGIN).standing, Standing::Expired);
         let late = judge(1_000 + LEASE + MARGIN + 1);
         assert_eq!((late.standing, late.method), (Standing::Stealable, Method::SameBoot));
-        assert_eq!(late.observed_skew_ms, 0);
+        assert_eq!((late.observed_skew_ms, late.watch_ms), (0, 0));
     }
+}
+
+#[test]
+fn a_wall_clock_that_was_set_on_the_same_boot_delays_and_never_hastens() {
+    let case = Case::new();
+    let over = 1_000 + LEASE + MARGIN + 1;
+    // Ahead: the boot-time clock says that it runs, so it does.
+    let ahead = case.judge("boot-a", T0 + 3_600_000, 1_000 + LEASE - 1, None);
+    assert_eq!((ahead.standing, ahead.remaining_ms), (Standing::Live, 1));
+    // Behind: the wall clock says that it runs.
+    let behind = case.judge("boot-a", T0 - 3_600_000, over, None);
+    assert_eq!((behind.standing, behind.method), (Standing::Live, Method::WallClock));
+    // Both say that it is over, but their disagreement is told and stops a steal.
+    let doubtful = case.judge("boot-a", T0 + 3_600_000, over, None);
+    assert_eq!((doubtful.standing, doubtful.method), (Standing::Stealable, Method::WallClock));
+    let by_ms = 3_600_000 - (over - 1_000);
+    assert_eq!(doubtful.evidence, [Evidence::ClocksParted { by_ms }]);
+}
+
+#[test]
+fn another_time_namespace_or_an_unknown_boot_is_another_host() {
+    let case = Case::new();
+    let judge = |clock: BootClock, record: &Record| {
+        let now = Reading { wall: WallMs(T0 + 10), boot: BootMs(100_000_000) };
+        let discipline = Discipline::Unknown;
+        let (state, policy) = (&case.state, &case.policy);
+        judge(Facts {
+            state,
+            record: Some(record),
+            now,
+            clock: &clock,
+            discipline,
+            watch: None,
+            policy,
+        })
+        .expect("held")
+    };
+    let shifted = BootClock { time_namespace: Some(2), ..clock("boot-a") };
+    let judged = judge(shifted, &case.record);
+    assert_eq!((judged.standing, judged.method), (Standing::Live, Method::WallClock));
+    let mut nameless = case.record.clone();
+    (nameless.boot_id, nameless.time_namespace) = (BootId(String::new()), None);
+    let unknown = BootClock { boot_id: BootId(String::new()), time_namespace: None };
+    let judged = judge(unknown, &nameless);
+    assert_eq!((judged.standing, judged.method), (Standing::Live, Method::WallClock));
+    // A record of before there were time namespaces in it.
+    nameless.boot_id = BootId("boot-a".into());
+    assert_eq!(judge(clock("boot-a"), &nameless).method, Method::WallClock);
+}
+
+#[test]
+fn a_copy_of_this_machine_is_another_host() {
+    let case = Case::new();
+    // The copy was resumed an hour before us: its ids are ours, its boot time is not.
+    let judged = case.judge("boot-a", T0 + 10, 1_000 + 3_600_000, None);
+    assert_eq!((judged.standing, judged.method), (Standing::Live, Method::WallClock));
+    assert_eq!(judged.observed_skew_ms, 3_599_990);
+}
+
+#[test]
+fn what_looks_abandoned_from_another_host_is_watched_for_a_renewal_and_grace() {
+    let case = Case::new().kept();
+    let wall = T0 + LEASE + MARGIN + 1;
+    let judged = case.judge("boot-b", wall, 5, None);
+    assert_eq!((judged.standing, judged.method), (Standing::Stealable, Method::WallClock));
+    assert_eq!((judged.watch_ms, judged.stealable_in_ms), (11_000, 11_000));
+    let at = Reading { wall: WallMs(wall), boot: BootMs(5) };
+    let watch = Watch::start(case.state, at, at);
+    for (boot, left) in [(5, 11_000), (5 + 10_999, 1), (5 + 11_000, 0)] {
+        assert_eq!(case.judge("boot-b", wall, boot, Some(&watch)).watch_ms, left, "{boot}");
+    }
+    // Seen early, it need not be watched any more once it looks abandoned.
+    assert_eq!(case.judge("boot-b", T0, 5, Some(&watch)).watch_ms, 0, "it is live");
+}
+
+#[test]
+fn without_a_record_that_is_current_half_a_lease_is_watched() {
+    let wall = T0 + 3_600_000;
+    let mut case = Case::new();
+    assert!(case.judge("boot-b", wall, 5, None).nobody_renews);
+    assert_eq!(case.judge("boot-b", wall, 5, None).watch_ms, 0, "nobody renews it");
+    // The record missed a renewal: what it says of renewals may be old, too.
+    case.state = case.state.extended(LEASE, WallMs(T0 + 10_000), OpNonce([2; 8]));
+    let judged = case.judge("boot-b", wall, 5, None);
+    assert_eq!((judged.watch_ms, judged.nobody_renews), (16_000, false));
+    case.record.holder_nonce = HolderNonce([9; 16]);
+    assert_eq!(case.judge("boot-b", wall, 5, None).watch_ms, 16_000, "no record at all");
+    let frozen = case.state.frozen(HolderNonce([1; 16]), LEASE, WallMs(T0), OpNonce([3; 8]));
+    let case = Case { state: frozen, ..case };
+    assert_eq!(case.judge("boot-b", wall, 5, None).watch_ms, 0, "nobody renews a freeze");
+}
+
+#[test]
+fn a_refresh_that_died_before_its_record_does_not_shorten_the_lease() {
+    // Refreshed for a second after twenty of thirty: the end stays (but for the
+    // one millisecond that tells renewals apart), ten seconds are left.
+    let mut case = Case::new();
+    case.state = case.state.extended(1_000, WallMs(T0 + 20_000), OpNonce([2; 8]));
+    let judged = case.judge("boot-a", T0 + 20_010, 21_010, None);
+    assert_eq!(judged.standing, Standing::Live);
+    // Also if the register's end were the record's to the millisecond.
+    let Hold::Held(claim) = case.state.hold else { panic!("held") };
+    case.record.lease_expires_at = Some(claim.expires.rfc3339());
+    let judged = case.judge("boot-a", T0 + 20_010, 21_010, None);
+    assert_eq!((judged.standing, judged.method), (Standing::Live, Method::WallClock));
+}
+
+#[test]
+fn a_renewal_after_the_clock_was_set_back_leaves_no_stale_record_current() {
+    let mut case = Case::new();
+    case.state = case.state.extended(LEASE, WallMs(T0 - 3_600_000), OpNonce([2; 8]));
+    assert!(case.record.is_of(&case.state) && !case.record.is_current(&case.state));
 }
 
 #[test]
@@ -97,7 +226,8 @@ fn a_holder_whose_wall_clock_was_set_is_noticed() {
     let at = Reading { wall: WallMs(T0 + 3_610_000), boot: BootMs(11_000) };
     case.state = case.state.extended(LEASE, at.wall, OpNonce([2; 8]));
     let claim = *case.state.hold.claim().expect("held");
-    case.record.renewed(&session("s", 1), &claim, at);
+    let stamp = Stamp { at, time_namespace: Some(1) };
+    case.record.renewed(&session("s", 1), &claim, stamp);
     let judged = case.seen_from_other_host(T0 + 3_611_000);
     assert_eq!(judged.evidence, [Evidence::HolderClockSet { by_ms: 3_600_000 }]);
 }
@@ -141,7 +271,7 @@ fn any_change_of_the_name_starts_the_watch_again() {
 fn a_record_of_another_holder_is_no_evidence() {
     let mut case = Case::new();
     case.record.holder_nonce = HolderNonce([9; 16]);
-    let judged = case.judge("boot-a", T0, 10_000_000, None);
+    let judged = case.judge("boot-a", T0, 1_000, None);
     assert_eq!(judged.method, Method::WallClock);
     assert_eq!(judged.standing, Standing::Live);
     assert_eq!(case.seen_from_other_host(0).evidence, []);
@@ -163,7 +293,7 @@ fn an_unsteered_clock_is_mentioned_but_measures_nothing() {
         state: &case.state,
         record: Some(&case.record),
         now: Reading { wall: WallMs(T0), boot: BootMs(0) },
-        boot_id: &BootId("boot-b".into()),
+        clock: &clock("boot-b"),
         discipline: Discipline::Unsynchronised,
         watch: None,
         policy: &case.policy,

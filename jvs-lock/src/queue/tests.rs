@@ -1,4 +1,4 @@
-use jvs_repo::clock::{BootMs, WallMs};
+use jvs_repo::clock::{BootClock, BootId, BootMs, SystemClock, WallMs};
 use jvs_repo::id::OpNonce;
 
 use super::turn::{Here, Memory, pause_ms, seems_fresh};
@@ -6,17 +6,20 @@ use super::*;
 use crate::session::tests::session;
 
 fn waiter(order: u64, op: u8, beat: u64) -> Waiter {
-    Waiter::of(&session("s", 1), order, OpNonce([op; 8]), WallMs(beat))
+    let waiter = Waiter::of(&session("s", 1), &SystemClock, order, OpNonce([op; 8]), 30_000);
+    let boot = Mark::of_clock(&BootId("boot-a".into()), Some(1));
+    Waiter { beat: WallMs(beat), boot, ..waiter }
 }
 
 #[test]
 fn a_ticket_s_name_is_read_back_and_nothing_else_is_a_ticket() {
-    for namespace in [None, Some(4_026_531_836)] {
+    for (namespace, lease_ms) in [(None, None), (Some(4_026_531_836), Some(u64::MAX))] {
         let waiter = Waiter {
             order: u64::MAX,
             pid: u32::MAX,
             start_time: u64::MAX,
             pid_namespace: namespace,
+            lease_ms,
             ..waiter(1, 7, u64::MAX)
         };
         let name = waiter.to_string();
@@ -25,7 +28,7 @@ fn a_ticket_s_name_is_read_back_and_nothing_else_is_a_ticket() {
         for broken in [
             format!("{name}."),
             format!("{name}.1"),
-            format!("2{}", &name[1..]),
+            format!("3{}", &name[1..]),
             name.replace(".1", ".01"),
             name[..name.len() / 2].to_owned(),
             String::new(),
@@ -69,8 +72,12 @@ fn silence_is_timed_on_the_own_clock_and_ends_with_a_sign() {
 
 #[test]
 fn only_a_process_that_can_be_seen_from_here_can_be_seen_gone() {
-    let me = session("s", 1);
-    let here = Here::of(&me);
+    let clock = |id: &str, namespace| BootClock {
+        boot_id: BootId(id.into()),
+        time_namespace: Some(namespace),
+    };
+    let at = |clock: &BootClock| Here::at(liveness::Here { clock, pid_namespace: Some(1) });
+    let here = at(&clock("boot-a", 1));
     let running = |start_ticks, zombie| {
         move |pid| {
             assert_eq!(pid, 100);
@@ -82,9 +89,9 @@ fn only_a_process_that_can_be_seen_from_here_can_be_seen_gone() {
     assert_eq!(here.sees(&there, &running(6, false)), Some(false), "the pid was used again");
     assert_eq!(here.sees(&there, &running(5, true)), Some(false), "a zombie");
     assert_eq!(here.sees(&there, &|_| None), Some(false));
-    let elsewhere =
-        Waiter { boot: Mark::of_boot_id(&jvs_repo::clock::BootId("b".into())), ..there };
-    assert_eq!(here.sees(&elsewhere, &|_| None), None);
+    for elsewhere in [clock("boot-b", 1), clock("boot-a", 2)] {
+        assert_eq!(at(&elsewhere).sees(&there, &|_| None), None, "{elsewhere:?}");
+    }
     let contained = Waiter { pid_namespace: Some(2), ..there };
     assert_eq!(here.sees(&contained, &|_| None), None);
     let unknown = Waiter { pid_namespace: None, ..there };

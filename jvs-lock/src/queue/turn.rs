@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use jvs_repo::clock::{BootMs, WallMs};
+use jvs_repo::clock::{BootId, BootMs, Clock, WallMs};
 use jvs_repo::id::OpNonce;
 
 use super::Lookup;
@@ -30,18 +30,21 @@ pub(super) struct Here {
 }
 
 impl Here {
-    pub(super) fn of(session: &Session) -> Self {
+    pub(super) fn of(session: &Session, clock: &dyn Clock) -> Self {
         let identity = session.identity();
-        Here { boot: Mark::of_boot_id(&identity.boot_id), pid_namespace: identity.pid_namespace }
+        let boot = Mark::of_clock(&identity.boot_id, clock.time_namespace());
+        Here { boot, pid_namespace: identity.pid_namespace }
     }
 
     pub(super) fn at(here: liveness::Here<'_>) -> Self {
-        Here { boot: Mark::of_boot_id(here.boot_id), pid_namespace: here.pid_namespace }
+        let boot = Mark::of_clock(&here.clock.boot_id, here.clock.time_namespace);
+        Here { boot, pid_namespace: here.pid_namespace }
     }
 
     /// Is the waiter's process there? `None` if that cannot be known from here.
     pub(super) fn sees(&self, waiter: &Waiter, lookup: Lookup<'_>) -> Option<bool> {
         let visible = waiter.boot == self.boot
+            && self.boot != Mark::of_clock(&BootId(String::new()), None)
             && waiter.pid_namespace.is_some()
             && waiter.pid_namespace == self.pid_namespace;
         visible.then(|| {

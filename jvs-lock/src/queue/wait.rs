@@ -1,19 +1,20 @@
 //! Waiting for one's turn and then taking the lock.
 
 use jvs_repo::clock::{BootMs, Clock};
+use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
 
 use super::{Look, Lookup, Mark, Place, Queue, Waiter, pause_ms};
+use crate::decide::is_skewed;
 use crate::error::LockError;
-use crate::judge::Watch;
 use crate::lease::Lease;
 use crate::locks::{Locks, Want};
 use crate::register::{Register, is_transient};
 use crate::retry;
 use crate::session::SessionId;
-use crate::state::State;
+use crate::state::{Hold, State};
 use crate::view::View;
 
 /// What ended a pause.
@@ -92,6 +93,20 @@ impl<'r> Locks<'r> {
         self.acquire(worktree, want)
     }
 
+    /// Takes a lock over whose holder is gone, by somebody who says why: past
+    /// those who wait, but only from a holder. A free one is theirs.
+    pub fn steal(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+        lookup: Lookup<'_>,
+    ) -> Result<Lease<'r>, LockError> {
+        match self.inspect(worktree)?.state.hold {
+            Hold::Held(_) => self.acquire(worktree, want),
+            _ => self.acquire_in_turn(worktree, want, lookup),
+        }
+    }
+
     /// The first of `session`'s waiters in line.
     pub fn waiter(
         &self,
@@ -136,7 +151,9 @@ impl<'r> Locks<'r> {
         bell: &mut dyn Bell,
     ) -> Result<Option<Lease<'r>>, LockError> {
         let started = self.seams.clock.now().boot;
-        match self.acquire_in_turn(worktree, want, lookup) {
+        // Whoever waits watches anyway.
+        let at_once = self.at_once();
+        match at_once.acquire_in_turn(worktree, want, lookup) {
             Ok(lease) => return Ok(Some(lease)),
             // As patient as without a wait: a mount that stumbles is waited for.
             Err(error) if !is_worth_waiting(&error) && !retry::passes(&error) => return Err(error),
@@ -153,7 +170,8 @@ impl<'r> Locks<'r> {
             let in_line = match &mut place {
                 Some(place) => place.look(lookup),
                 none => {
-                    queue.join(self.session()).and_then(|joined| none.insert(joined).look(lookup))
+                    let joined = queue.join(self.session(), want.lease_ms);
+                    joined.and_then(|joined| none.insert(joined).look(lookup))
                 }
             };
             let mut due_in_ms = u64::MAX;
@@ -163,7 +181,7 @@ impl<'r> Locks<'r> {
                     (shown.ahead, shown.waiting) = (0, waiting);
                     listen.push(layout::register(worktree));
                     let first = first.get_or_insert_with(First::default);
-                    match first.try_it(self, &register, want) {
+                    match first.try_it(&at_once, &register, want) {
                         Ok(Tried::Got(lease)) => return Ok(Some(*lease)),
                         Ok(Tried::Not { again_in_ms }) => due_in_ms = again_in_ms,
                         Err(error) => return Err(error),
@@ -182,7 +200,9 @@ impl<'r> Locks<'r> {
                     if register.read()?.holder() == Some(self.session().nonce()) {
                         return self.acquire(worktree, want).map(Some);
                     }
-                    continue;
+                    // Back to the end of the line, but not in a hurry: a listing
+                    // that never shows the own ticket must not become a storm, and
+                    // the time limit counts here, too.
                 }
                 Err(error) if is_transient(&error) => {}
                 Err(source) => {
@@ -194,9 +214,7 @@ impl<'r> Locks<'r> {
             shown.waited_ms = self.seams.clock.now().boot.since(started);
             if shown.waited_ms >= at_most_ms {
                 drop(place);
-                let view = Box::new(self.inspect(worktree)?);
-                let waited_ms = Some(shown.waited_ms);
-                return Err(LockError::InLine { ahead: shown.ahead, waited_ms, view });
+                return Err(self.waited_in_vain(worktree, &shown)?);
             }
             bell.tell(&shown);
             let mut new = false;
@@ -221,13 +239,39 @@ impl<'r> Locks<'r> {
     }
 }
 
+impl Locks<'_> {
+    /// What one is told whose time in line is over: that clocks disagree, if that
+    /// is what kept it from a lock which looks abandoned.
+    fn waited_in_vain(
+        &self,
+        worktree: &WorktreeName,
+        shown: &Waiting,
+    ) -> Result<LockError, LockError> {
+        let view = match &shown.view {
+            Some(view) if shown.ahead == 0 && is_in_doubt(view, &self.policy) => {
+                let max_clock_skew_ms = self.policy.max_clock_skew_ms;
+                let view = Box::new(view.clone());
+                return Ok(LockError::ClockSkew { view, max_clock_skew_ms });
+            }
+            _ => Box::new(self.inspect(worktree)?),
+        };
+        Ok(LockError::InLine { ahead: shown.ahead, waited_ms: Some(shown.waited_ms), view })
+    }
+}
+
+/// Does it rest on wall clocks that are proven to disagree?
+fn is_in_doubt(view: &View, policy: &LockPolicy) -> bool {
+    view.judgement.as_ref().is_some_and(|judged| is_skewed(judged, policy))
+}
+
 /// Is this a refusal that time may lift?
-fn is_worth_waiting(error: &LockError) -> bool {
+pub fn is_worth_waiting(error: &LockError) -> bool {
     matches!(
         error,
         LockError::Conflict(_)
             | LockError::Frozen(_)
             | LockError::ClockSkew { .. }
+            | LockError::Unproven(_)
             | LockError::Legacy { .. }
             | LockError::InLine { .. }
     )
@@ -236,7 +280,6 @@ fn is_worth_waiting(error: &LockError) -> bool {
 /// What the first in line knows of the lock.
 #[derive(Default)]
 struct First {
-    watch: Option<Watch>,
     refused: Option<(State, BootMs)>,
     view: Option<View>,
 }
@@ -263,18 +306,12 @@ impl First {
             }
             Err(error) => return Err(error.into()),
         };
+        locks.saw(register.worktree(), &state, before);
         let after = locks.seams.clock.now();
-        let watch = match &mut self.watch {
-            Some(watch) => {
-                watch.look(state, before, after);
-                watch
-            }
-            none => none.insert(Watch::start(state, before, after)),
-        };
         if let Some((_, due)) = self.refused.filter(|(at, due)| *at == state && after.boot < *due) {
             return Ok(Tried::Not { again_in_ms: due.since(after.boot) });
         }
-        let error = match locks.acquire(register.worktree(), Want { watch: Some(watch), ..want }) {
+        let error = match locks.acquire(register.worktree(), want) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
             Err(error) if is_worth_waiting(&error) => error,
             Err(error) if retry::passes(&error) => {
@@ -284,33 +321,31 @@ impl First {
         };
         if let LockError::Legacy { .. } = error {
             // Its file may be gone at any moment: looked at again with every look.
-            self.view = Some(locks.examine(register, &state, Some(watch))?);
+            self.view = Some(locks.examine(register, &state, before)?);
             return Ok(Tried::Not { again_in_ms: u64::MAX });
         }
         let (LockError::Conflict(view)
         | LockError::Frozen(view)
+        | LockError::Unproven(view)
         | LockError::ClockSkew { view, .. }) = error
         else {
             return Err(LockError::internal("a refusal worth waiting for has a view"));
         };
-        let due = self.due(locks, &state, &view);
+        let due = due(locks, &view);
         self.refused = Some((state, due));
         self.view = Some(*view);
         Ok(Tried::Not { again_in_ms: due.since(after.boot) })
     }
+}
 
-    /// When a refusal is worth asking again, if the register stays as it is:
-    /// when its clocks or the own watch make it stealable.
-    fn due(&self, locks: &Locks<'_>, state: &State, view: &View) -> BootMs {
-        let now = view.at.boot;
-        let lease_ms = state.hold.claim().map_or(0, |claim| claim.lease_ms);
-        let needed = lease_ms.saturating_add(locks.policy.steal_grace_ms);
-        let watched = self.watch.as_ref().and_then(|watch| watch.unchanged_for(state, now));
-        let observed = now.plus(needed.saturating_sub(watched.unwrap_or(0)));
-        match view.judgement.as_ref().map(|judged| judged.stealable_in_ms) {
-            // Over by the clocks and refused all the same: they disagree.
-            Some(0) | None => observed,
-            Some(ms) => observed.min(now.plus(ms)),
-        }
-    }
+/// When a refusal is worth asking again, if the register stays as it is: when
+/// its clocks or the own watch make it stealable.
+fn due(locks: &Locks<'_>, view: &View) -> BootMs {
+    let observed = locks.observed_in_ms(view);
+    let by_clocks = view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms);
+    view.at.boot.plus(match by_clocks {
+        // Over by the clocks and refused all the same: they disagree.
+        0 => observed,
+        ms => ms.min(observed),
+    })
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jvs_repo::clock::{BootId, WallMs};
+use jvs_repo::clock::{BootId, Clock, WallMs};
 use jvs_repo::id::{HolderNonce, NotAnId, OpNonce, hex, strict_decimal, strict_hex};
 
 use crate::session::{Session, SessionId};
@@ -18,9 +18,13 @@ impl Mark {
         Mark::of(id.as_str())
     }
 
-    /// The mark of a boot: whether a waiter's process can be looked up here.
-    pub fn of_boot_id(id: &BootId) -> Self {
-        Mark::of(&id.0)
+    /// The mark of a boot-time clock: whether a waiter's process can be looked up
+    /// here, by a start time that is counted on it.
+    pub fn of_clock(id: &BootId, time_namespace: Option<u64>) -> Self {
+        match time_namespace {
+            Some(namespace) => Mark::of(&format!("{id} {namespace}")),
+            None => Mark::of(&id.0),
+        }
     }
 
     fn of(text: &str) -> Self {
@@ -55,7 +59,7 @@ pub struct Waiter {
     pub holder: HolderNonce,
     /// Mark of its session id.
     pub session: Mark,
-    /// Mark of the boot that its process belongs to.
+    /// Mark of the boot-time clock that its process started on.
     pub boot: Mark,
     /// PID namespace that its process belongs to.
     pub pid_namespace: Option<u64>,
@@ -63,23 +67,33 @@ pub struct Waiter {
     pub pid: u32,
     /// When that process started, in clock ticks after boot.
     pub start_time: u64,
+    /// The length of lease that it wants: what a transfer gives it. `None` in
+    /// tickets that do not say.
+    pub lease_ms: Option<u64>,
     /// Its last sign of life, on its wall clock. Changes with every sign.
     pub beat: WallMs,
 }
 
 impl Waiter {
-    pub(super) fn of(session: &Session, order: u64, op: OpNonce, beat: WallMs) -> Self {
+    pub(super) fn of(
+        session: &Session,
+        clock: &dyn Clock,
+        order: u64,
+        op: OpNonce,
+        lease_ms: u64,
+    ) -> Self {
         let identity = session.identity();
         Waiter {
             order,
             op,
             holder: session.nonce(),
             session: Mark::of_session(session.id()),
-            boot: Mark::of_boot_id(&identity.boot_id),
+            boot: Mark::of_clock(&identity.boot_id, clock.time_namespace()),
             pid_namespace: identity.pid_namespace,
             pid: identity.pid,
             start_time: identity.start_time,
-            beat,
+            lease_ms: Some(lease_ms),
+            beat: clock.now().wall,
         }
     }
 
@@ -97,12 +111,17 @@ impl Waiter {
 impl fmt::Display for Waiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Waiter { order, op, holder, session, boot, pid, start_time, beat, .. } = self;
-        write!(f, "1.{order}.{op}.{holder}.{session}.{boot}.")?;
+        let version = if self.lease_ms.is_some() { 2 } else { 1 };
+        write!(f, "{version}.{order}.{op}.{holder}.{session}.{boot}.")?;
         match self.pid_namespace {
             Some(namespace) => write!(f, "{namespace}.")?,
             None => write!(f, "-.")?,
         }
-        write!(f, "{pid}.{start_time}.{}", beat.0)
+        write!(f, "{pid}.{start_time}.")?;
+        if let Some(lease_ms) = self.lease_ms {
+            write!(f, "{lease_ms}.")?;
+        }
+        write!(f, "{}", beat.0)
     }
 }
 
@@ -117,9 +136,11 @@ impl FromStr for Waiter {
 fn parse(name: &str) -> Option<Waiter> {
     let mut fields = name.split('.');
     let mut next = || fields.next();
-    if next()? != "1" {
-        return None;
-    }
+    let says_lease = match next()? {
+        "1" => false,
+        "2" => true,
+        _ => return None,
+    };
     let waiter = Waiter {
         order: strict_decimal(next()?)?,
         op: next()?.parse().ok()?,
@@ -132,6 +153,10 @@ fn parse(name: &str) -> Option<Waiter> {
         },
         pid: u32::try_from(strict_decimal(next()?)?).ok()?,
         start_time: strict_decimal(next()?)?,
+        lease_ms: match says_lease {
+            true => Some(strict_decimal(next()?)?),
+            false => None,
+        },
         beat: WallMs(strict_decimal(next()?)?),
     };
     next().is_none().then_some(waiter)

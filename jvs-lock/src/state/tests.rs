@@ -185,8 +185,8 @@ fn a_renewal_never_shortens_what_was_promised() {
     let op = OpNonce([2; 8]);
     let held = born().granted(ME, 30_000, WallMs(100_000), op);
     let Hold::Held(claim) = held.extended(5_000, WallMs(101_000), op).hold else { panic!("held") };
-    assert_eq!(claim.expires, WallMs(130_000));
-    assert_eq!(claim.lease_ms, 29_000, "whoever watches the name waits long enough");
+    assert_eq!(claim.expires, WallMs(130_001), "and it tells renewals apart");
+    assert_eq!(claim.lease_ms, 29_001, "whoever watches the name waits long enough");
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_wall_clock_that_was_set_back_does_not_make_a_lease_longer() {
         panic!("held")
     };
     assert_eq!(claim.lease_ms, 30_000, "whoever watches the name waits for one lease");
-    assert_eq!(claim.expires, WallMs(100_030_000), "and what was written down stays");
+    assert_eq!(claim.expires, WallMs(100_030_001), "and what was written down stays");
 }
 
 #[test]

@@ -28,6 +28,7 @@ pub(super) fn write(
 ) -> Result<WorktreeRecord, WorktreeError> {
     let me = locks.session.identity();
     let maker = Maker {
+        time_namespace: locks.seams.clock.time_namespace(),
         boot_id: me.boot_id.clone(),
         pid_namespace: me.pid_namespace,
         pid: me.pid,

@@ -138,22 +138,26 @@ pub(super) fn retire(
     let register = locks.register(name);
     let me = locks.session.nonce();
     let driver = locks.driver(&register, Some(reason));
-    let Applied { state, .. } = driver.run_durably("was retired", |state, _, _| {
-        let seen = Some(locks.examine(&register, state, None)?);
-        let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-        let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
-        match decide::retire(state, judged, me, op) {
-            Ok(Own::Try) if foreign.is_some() => {
-                Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
+    let began = locks.seams.clock.now();
+    let retired = || {
+        driver.run_durably("was retired", |state, _, _| {
+            let seen = Some(locks.examine(&register, state, began)?);
+            let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+            let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
+            match decide::retire(state, judged, me, op, &locks.policy) {
+                Ok(Own::Try) if foreign.is_some() => {
+                    Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
+                }
+                Ok(Own::Try) if reserved.is_some_and(|to| !goes_on_in(state, to)) => {
+                    Err(LockError::HeadMoved { worktree: name.clone(), current: state.head })
+                }
+                Ok(Own::Try) => Ok(Verdict::Try(Kind::Retire, state.retired(op))),
+                Ok(Own::Done) => Ok(Verdict::Applied),
+                Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
             }
-            Ok(Own::Try) if reserved.is_some_and(|to| !goes_on_in(state, to)) => {
-                Err(LockError::HeadMoved { worktree: name.clone(), current: state.head })
-            }
-            Ok(Own::Try) => Ok(Verdict::Try(Kind::Retire, state.retired(op))),
-            Ok(Own::Done) => Ok(Verdict::Applied),
-            Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
-        }
-    })?;
+        })
+    };
+    let Applied { state, .. } = locks.patiently(retired)?;
     Ok(state)
 }
 

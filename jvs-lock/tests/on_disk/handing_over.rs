@@ -43,7 +43,7 @@ fn a_transfer_leaves_no_gap_and_fences_the_giver() {
     let (giver, receiver) = (world.session("giver"), world.session("receiver"));
     let lease = giver.acquire(&main(), Want::lease(MINUTE)).expect("free");
     let queue = Queue::new(world.seams(&world.clock), &main());
-    let mut place = queue.join(receiver.session()).expect("joined");
+    let mut place = queue.join(receiver.session(), 30_000).expect("joined");
     let token = lease.token();
 
     let waiter = giver.waiter(&main(), receiver.session().id(), &all_alive).expect("it waits");
@@ -76,7 +76,7 @@ fn a_reclaimed_lock_has_a_new_token_and_an_event_with_both_holders() {
     let world = World::new();
     let (old, new) = (world.session("old"), world.session("new"));
     let mut lease = old.acquire(&main(), Want::lease(MINUTE)).expect("free");
-    lease.set_keeper(Some(Keeper::of(old.session()))).expect("written");
+    lease.set_keeper(Some(Keeper::of(old.session(), &world.clock))).expect("written");
     let want = || Want { reason: Some("it crashed"), ..Want::lease(MINUTE) };
     let rules = ReclaimRules::default();
 

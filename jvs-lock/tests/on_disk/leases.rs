@@ -162,16 +162,15 @@ fn watching_proves_a_holder_idle() {
     // A record that says nothing about boot time leaves only the wall clock.
     world.store.unlink(&layout::lock_record(&main())).expect("unlinked");
     let mut looks = 0;
-    let watch = bob
-        .observe(&main(), |_, watched, needed| {
+    let proven = bob
+        .observe(&main(), |watch| {
             looks += 1;
-            assert!(watched < needed);
+            assert!(watch.watched_ms < watch.needed_ms);
             std::ops::ControlFlow::Continue(())
         })
-        .expect("watched")
-        .expect("to the end");
-    assert!(looks > 10, "{looks}");
-    let lease = bob.acquire(&main(), Want { watch: Some(&watch), ..LEASE }).expect("idle");
+        .expect("watched");
+    assert!(proven && looks > 10, "{looks}");
+    let lease = bob.acquire(&main(), LEASE).expect("idle");
     assert_eq!(lease.how(), How::Stolen);
 }
 

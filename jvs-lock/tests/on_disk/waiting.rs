@@ -68,7 +68,7 @@ fn a_free_lock_is_not_taken_past_those_who_wait_but_one_s_own_is_refreshed() {
     let world = World::new();
     let (first, late) = (world.session("first"), world.session("late"));
     let queue = Queue::new(world.seams(&world.clock), &main());
-    let place = queue.join(first.session()).expect("joined");
+    let place = queue.join(first.session(), 30_000).expect("joined");
     let error = late
         .acquire_in_turn(&main(), Want::lease(1_000), &all_alive)
         .expect_err("it is the other's turn");
@@ -90,12 +90,12 @@ fn a_dead_waiter_keeps_nobody_out() {
     let world = World::new();
     let (dead, next) = (world.session("dead"), world.session("next"));
     let queue = Queue::new(world.seams(&world.clock), &main());
-    std::mem::forget(queue.join(dead.session()).expect("joined"));
+    std::mem::forget(queue.join(dead.session(), 30_000).expect("joined"));
     let lease =
         next.acquire_in_turn(&main(), Want::lease(1_000), &none_alive).expect("passed over");
     lease.release().expect("released");
 
-    let mut place = queue.join(next.session()).expect("joined");
+    let mut place = queue.join(next.session(), 30_000).expect("joined");
     let Look::Waiting { ahead: 0, .. } = place.look(&none_alive).expect("looked") else {
         panic!("the dead one is passed over")
     };
@@ -107,8 +107,8 @@ fn a_waiter_of_another_host_is_passed_over_once_it_was_silent_for_long_enough() 
     let world = World::new();
     let (silent, next) = (world.session_of_host("silent", "boot-b"), world.session("next"));
     let queue = Queue::new(world.seams(&world.clock), &main());
-    std::mem::forget(queue.join(silent.session()).expect("joined"));
-    let mut place = queue.join(next.session()).expect("joined");
+    std::mem::forget(queue.join(silent.session(), 30_000).expect("joined"));
+    let mut place = queue.join(next.session(), 30_000).expect("joined");
     let mut looks = 0;
     while let Look::Waiting { ahead: 1, .. } = place.look(&none_alive).expect("looked") {
         world.clock.pass(1_000);
@@ -123,8 +123,8 @@ fn a_waiter_that_gives_signs_keeps_its_place_however_long_it_waits() {
     let world = World::new();
     let (first, second) = (world.session_of_host("first", "boot-b"), world.session("second"));
     let queue = Queue::new(world.seams(&world.clock), &main());
-    let mut front = queue.join(first.session()).expect("joined");
-    let mut back = queue.join(second.session()).expect("joined");
+    let mut front = queue.join(first.session(), 30_000).expect("joined");
+    let mut back = queue.join(second.session(), 30_000).expect("joined");
     for _ in 0..200 {
         world.clock.pass(4_000);
         assert!(matches!(front.look(&none_alive), Ok(Look::Waiting { ahead: 0, .. })));
@@ -137,8 +137,8 @@ fn a_stopped_waiter_that_was_given_up_goes_to_the_end_of_the_line() {
     let world = World::new();
     let (stopped, other) = (world.session("stopped"), world.session("other"));
     let queue = Queue::new(world.seams(&world.clock), &main());
-    let mut front = queue.join(stopped.session()).expect("joined");
-    let mut back = queue.join(other.session()).expect("joined");
+    let mut front = queue.join(stopped.session(), 30_000).expect("joined");
+    let mut back = queue.join(other.session(), 30_000).expect("joined");
     back.look(&all_alive).expect("looked");
     world.clock.pass(20_000);
     assert!(matches!(back.look(&all_alive), Ok(Look::Waiting { ahead: 0, .. })));
@@ -241,7 +241,7 @@ fn a_hundred_waiters_are_a_bounded_load() {
     let sessions: Vec<_> =
         (0..WAITERS).map(|n| world.session_of_host(&format!("w-{n}"), "elsewhere")).collect();
     let mut places: Vec<_> =
-        sessions.iter().map(|locks| queue.join(locks.session()).expect("joined")).collect();
+        sessions.iter().map(|locks| queue.join(locks.session(), 30_000).expect("joined")).collect();
     // Each waiter wakes at its own time; the clock goes from one to the next.
     let start = world.clock.now().boot.0;
     let mut next: BinaryHeap<_> = (0..WAITERS).map(|n| Reverse((start, n, 0_u32))).collect();

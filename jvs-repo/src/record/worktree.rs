@@ -87,6 +87,9 @@ pub struct Maker {
     pub pid: u32,
     /// When it started, in clock ticks after boot.
     pub start_time: u64,
+    /// The time namespace that `start_time` belongs to, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_namespace: Option<u64>,
 }
 
 impl WorktreeRecord {

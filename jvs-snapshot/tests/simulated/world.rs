@@ -2,9 +2,11 @@
 //! true of it whatever happened.
 
 use std::io;
+use std::sync::Arc;
 
 use jvs_kit::sim::{Image, SimClock, SimStore, Solo};
 use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::watching::Silently;
 use jvs_lock::{Identity, Lease, Locks, Seams, Secret, Session, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::Clock;
@@ -135,7 +137,9 @@ impl World {
     }
 
     pub(crate) fn lease(&self, id: &str) -> Lease<'_> {
-        self.locks(id).acquire(&main(), Want::lease(LEASE_MS)).expect("free or stealable")
+        // A death between a renewal and its record leaves a lock that is watched.
+        let patient = self.locks(id).watching(Arc::new(Silently));
+        patient.acquire(&main(), Want::lease(LEASE_MS)).expect("free or stealable")
     }
 
     /// The head that the register names.

@@ -1,6 +1,7 @@
 //! `jvs lock …`.
 
 use clap::Subcommand;
+use jvs_lock::Locks;
 use jvs_lock::session::Purpose;
 use jvs_repo::duration::Span;
 
@@ -94,11 +95,28 @@ pub(crate) struct WaitArgs {
     pub(crate) wait: Option<Span>,
 }
 
+/// Watch, before it is taken, what looks abandoned by the clock of another host.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WatchArgs {
+    /// Do not first watch a lock that looks abandoned by another host's clock: answer at once
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+}
+
+impl WatchArgs {
+    pub(crate) fn apply<'r>(&self, locks: Locks<'r>) -> Locks<'r> {
+        if self.no_watch { locks.at_once() } else { locks }
+    }
+}
+
 /// Take the lock of a worktree, or refresh it if it is this session's already
 #[derive(Debug, clap::Args)]
 pub(crate) struct AcquireArgs {
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,
@@ -116,8 +134,11 @@ pub(crate) struct StealArgs {
 
     /// First watch the lock for a whole lease, which proves the holder idle
     /// even where clocks disagree
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_watch")]
     pub(crate) observe: bool,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,
@@ -136,6 +157,9 @@ pub(crate) struct ReclaimArgs {
     /// Declare an emergency
     #[arg(long)]
     pub(crate) emergency: bool,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 
     #[command(flatten)]
     pub(crate) lease: LeaseArgs,
@@ -169,6 +193,9 @@ pub(crate) struct FreezeArgs {
 
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 
     /// Freeze it now and fence whoever holds it
     #[arg(long, conflicts_with = "wait")]

@@ -6,13 +6,16 @@ use jvs_lock::session::Purpose;
 use jvs_repo::duration::Span;
 
 use super::OnLoss;
-use super::lock::WaitArgs;
+use super::lock::{WaitArgs, WatchArgs};
 
 /// How a child is protected.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GuardArgs {
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
+
+    #[command(flatten)]
+    pub(crate) watch: WatchArgs,
 
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms]
     #[arg(long, value_name = "DUR")]

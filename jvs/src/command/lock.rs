@@ -15,6 +15,7 @@ pub(crate) mod turn;
 mod watch;
 mod why;
 
+use jvs_lock::record::renew_interval_ms;
 use jvs_lock::register::ReadError;
 use jvs_lock::view::{self, View};
 use jvs_lock::{Lease, LockError, Locks, Ticket, Want};
@@ -70,7 +71,8 @@ fn want<'w>(
         // Before anything is taken: for whom would it be kept?
         keeper::follow(context, keep.while_)?;
     }
-    Ok(Want { note: args.note.as_deref(), ..Want::lease(lease_ms) })
+    let renewed_every_ms = (!keep.no_keeper).then(|| renew_interval_ms(lease_ms, &config.lock));
+    Ok(Want { note: args.note.as_deref(), renewed_every_ms, ..Want::lease(lease_ms) })
 }
 
 /// A lease that can be kept renewed also on a slow filesystem.

@@ -19,6 +19,7 @@ use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 
 use jvs_kernel::signals::Signals;
+use jvs_lock::record::renew_interval_ms;
 use jvs_lock::{How, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_snapshot::descriptor::check_note;
@@ -70,14 +71,18 @@ fn run(
     let config = here.repo.config()?;
     lockable(&here)?;
     let acting = context.session(guard.purpose)?;
-    let locks = context.locks(here.repo.store(), config.lock, &acting)?;
+    let locks = guard.watch.apply(context.locks(here.repo.store(), config.lock, &acting)?);
     let signals = Signals::catch(&FORWARDED).map_err(|error| Stuck::new("catch signals", error))?;
     let lease_ms = guard.lease.map_or(config.lock.lease_duration_ms, |lease| lease.as_ms());
     keepable(lease_ms)?;
     if let Some(problem) = guard.snapshot.as_deref().and_then(|note| check_note(note).err()) {
         return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());
     }
-    let want = Want { note: guard.note.as_deref(), ..Want::lease(lease_ms) };
+    let want = Want {
+        note: guard.note.as_deref(),
+        renewed_every_ms: Some(renew_interval_ms(lease_ms, &config.lock)),
+        ..Want::lease(lease_ms)
+    };
     let orders = Pipe::new().map_err(|error| Stuck::new("make a pipe", error))?;
     let lease = match guard.wait.wait {
         Some(at_most) => turn::in_line(context, &here, &locks, want, at_most, &signals)?,

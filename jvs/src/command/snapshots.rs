@@ -8,6 +8,7 @@ use jvs_repo::name::TagName;
 use jvs_repo::proc;
 use jvs_repo::record::worktree::Isolation;
 use jvs_snapshot::fidelity::Degraded;
+use jvs_snapshot::renewed_every_ms;
 use jvs_snapshot::select::select;
 use jvs_snapshot::tags::{self, Tags};
 use jvs_snapshot::take::Hold;
@@ -64,7 +65,9 @@ pub(super) fn hold<'r>(
         return Ok(Held::Borrowed(resume(context, locks, here)?));
     }
     // Not past those who wait in line for the lock.
-    let want = Want::lease(config.lock.lease_duration_ms);
+    let lease_ms = config.lock.lease_duration_ms;
+    let renewed_every_ms = Some(renewed_every_ms(lease_ms));
+    let want = Want { renewed_every_ms, ..Want::lease(lease_ms) };
     Ok(Held::Own(locks.acquire_in_turn(worktree, want, &proc::process_stat)?))
 }
 

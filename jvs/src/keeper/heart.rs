@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use jvs_kernel::signals::Signals;
-use jvs_lock::record::Keeper;
+use jvs_lock::record::{Keeper, renew_interval_ms};
 use jvs_lock::span::Span;
 use jvs_lock::{Belief, Session, Ticket, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
@@ -114,16 +114,14 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
         // First: nobody may think that a lock is kept whose keeper cannot be found.
         identity.write(&acting.session)?;
         // Best effort, as all that is in the record.
-        let _ = lease.set_keeper(Some(Keeper::of(&acting.session)));
+        let _ = lease.set_keeper(Some(Keeper::of(&acting.session, context.clock())));
     }
+    let lease_ms = lease.claim().lease_ms;
+    let interval_ms = renew_interval_ms(lease_ms, &policy);
+    lease.renews_every(interval_ms);
     let seams = context.seams(here.repo.store());
     retry::while_transient(seams, || lease.renew())?;
     let belief = lease.belief();
-    let lease_ms = lease.claim().lease_ms;
-    let share = u128::from(lease_ms) * u128::from(policy.renew_interval_ms)
-        / u128::from(policy.lease_duration_ms.max(1));
-    let interval_ms =
-        u64::try_from(share).unwrap_or(u64::MAX).min(lease_ms / 2).max(SHORTEST_INTERVAL_MS);
     let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| stuck("make a bell")(error.into()))?;
     let bell = Arc::new(bell);

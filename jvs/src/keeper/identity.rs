@@ -47,7 +47,8 @@ impl Identity {
     /// This process is the keeper from now on.
     pub(super) fn write(&self, session: &Session) -> Result<(), Failure> {
         let new = format!("{}~{}", self.name, std::process::id());
-        let text = serde_json::to_string(&Keeper::of(session)).map_err(io::Error::from);
+        let text =
+            serde_json::to_string(&Keeper::of(session, &SystemClock)).map_err(io::Error::from);
         let written = text.and_then(|text| self.place(&new, &text));
         if written.is_err() {
             let _ = rustix::fs::unlinkat(&self.dir, new.as_str(), AtFlags::empty());
@@ -91,7 +92,7 @@ impl Identity {
     /// This process keeps the lock no more. Another one may have begun since; then
     /// what is there is its own.
     pub(super) fn remove(&self, session: &Session) {
-        if self.read().is_some_and(|keeper| keeper == Keeper::of(session)) {
+        if self.read().is_some_and(|keeper| keeper == Keeper::of(session, &SystemClock)) {
             let _ = rustix::fs::unlinkat(&self.dir, self.name.as_str(), AtFlags::empty());
         }
     }
@@ -99,8 +100,8 @@ impl Identity {
 
 /// Is that process there? `None` if that cannot be known from here.
 pub(crate) fn running(keeper: &Keeper) -> Option<bool> {
-    let boot_id = SystemClock.boot_id();
-    let here = Where { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
+    let clock = SystemClock.boot_clock();
+    let here = Where { clock: &clock, pid_namespace: proc::pid_namespace() };
     match keeper_liveness(keeper, here, proc::process_stat) {
         Liveness::Alive => Some(true),
         Liveness::Dead => Some(false),

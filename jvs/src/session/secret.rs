@@ -54,6 +54,16 @@ pub(super) fn of(
     Ok((secret, Turns { file }))
 }
 
+/// The private directory, if there is one. Makes nothing.
+pub(super) fn shared_private_dir(env: Env<'_>) -> Result<Option<OwnedFd>, Failure> {
+    open_private_dir(&base(env)?.join(DIR))
+}
+
+/// Can nobody else read or replace it?
+pub(super) fn is_private(stat: &Stat) -> bool {
+    stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o077 == 0
+}
+
 /// The secret of session `id`, if it has one. Makes nothing.
 pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failure> {
     // Where there is no place for secrets, none was ever kept.

@@ -3,16 +3,21 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use jvs_kit::sim::{Ctx, Process, SimStore, Start, Value};
+use jvs_lock::decide::FrozenUnder;
+use jvs_lock::judge::Standing;
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::session::{Environment, Purpose};
-use jvs_lock::{Belief, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, Want};
+use jvs_lock::watching::Silently;
+use jvs_lock::{
+    Belief, Hold, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, Want,
+};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::Clock;
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::config::LockPolicy;
+use jvs_repo::config::{LockPolicy, ReclaimRules};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -20,6 +25,8 @@ use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
 
 /// Length of every lease in these worlds.
 pub const LEASE_MS: u64 = 30_000;
+/// How often a lease that is kept is renewed in these worlds.
+pub const RENEWAL_MS: u64 = 10_000;
 /// Long enough for any lease to be over, skew and grace included.
 pub const LEASE_AND_MARGIN_MS: u64 = 33_001;
 
@@ -30,6 +37,18 @@ pub enum Step {
     Acquire,
     /// As [`Step::Acquire`], for a lease of a second.
     AcquireBriefly,
+    /// As [`Step::Acquire`], saying that it will be renewed every [`RENEWAL_MS`].
+    AcquireToKeep,
+    /// Sleeps for [`RENEWAL_MS`], as one who keeps a lease does between renewals.
+    Sleep,
+    /// Turns its own hold into a freeze. The script ends if that fails.
+    FreezeOwn,
+    /// Lifts a freeze, whoever made it.
+    Unfreeze,
+    /// Looks, and then lifts the freeze that it saw if it is over, as a repair does.
+    Lift,
+    /// Takes it by policy also from a live holder of the same user.
+    Reclaim,
     /// Goes on with whatever hold the session has. The script ends if it has none.
     Resume,
     /// Renews. The script ends if that fails.
@@ -51,8 +70,11 @@ pub struct Actor {
     session: &'static str,
     host: Option<usize>,
     script: &'static [Step],
+    patient: bool,
+    time_namespace: Option<(u64, u64)>,
     start: Start,
     old_listings: u32,
+    repo_rule_off: Option<jvs_repo::mutation::Rule>,
     of_its_host: bool,
 }
 
@@ -63,8 +85,11 @@ impl Actor {
             session,
             host: None,
             script,
+            patient: false,
+            time_namespace: None,
             start: Start::AtOnce,
             old_listings: 0,
+            repo_rule_off: None,
             of_its_host: false,
         }
     }
@@ -88,6 +113,27 @@ impl Actor {
         self
     }
 
+    /// In a world where this rule of the seams does not hold.
+    #[must_use]
+    pub const fn without_rule_of_seams(mut self, off: Option<jvs_repo::mutation::Rule>) -> Self {
+        self.repo_rule_off = off;
+        self
+    }
+
+    /// Watching what looks abandoned before it is taken.
+    #[must_use]
+    pub const fn watching(mut self) -> Self {
+        self.patient = true;
+        self
+    }
+
+    /// In time namespace `id` of its host, whose boot-time clock is so far ahead.
+    #[must_use]
+    pub const fn in_time_namespace(mut self, id: u64, boot_offset_ms: u64) -> Self {
+        self.time_namespace = Some((id, boot_offset_ms));
+        self
+    }
+
     /// At most `n` times, at any READ, its mount shows the register as it first
     /// saw it.
     #[must_use]
@@ -106,12 +152,19 @@ impl Actor {
 
     /// The process, in a world where `off` does not hold.
     pub fn process(self, off: Option<Rule>) -> Process {
-        let act = move |ctx: &Ctx| perform(ctx, self);
+        let act = move |ctx: &Ctx| match self.repo_rule_off {
+            Some(rule) => jvs_repo::mutation::without(rule, || perform(ctx, self)),
+            None => perform(ctx, self),
+        };
         let body = move |ctx: &Ctx| match off {
             Some(rule) => mutation::without(rule, || act(ctx)),
             None => act(ctx),
         };
         let process = Process::new(self.session, body).starts(self.start);
+        let process = match self.time_namespace {
+            Some((id, ahead_ms)) => process.in_time_namespace(id, ahead_ms),
+            None => process,
+        };
         match self.host {
             Some(host) => process.on_host(host),
             None => process,
@@ -167,12 +220,28 @@ fn perform(ctx: &Ctx, actor: Actor) {
     let writer = WriterId::derive(id.as_bytes(), ctx.index() as u64);
     let log = Log::new(&store, &Alone, writer);
     let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let locks = if actor.patient { locks.watching(Arc::new(Silently)) } else { locks };
     let mut lease: Option<Lease<'_>> = None;
     for (number, step) in script.iter().enumerate() {
         store.told.tell_belief();
         let go_on = match step {
             Step::Acquire => acquire(ctx, &locks, &store, LEASE_MS, &mut lease),
             Step::AcquireBriefly => acquire(ctx, &locks, &store, 1_000, &mut lease),
+            Step::AcquireToKeep => {
+                let want = Want { renewed_every_ms: Some(RENEWAL_MS), ..Want::lease(LEASE_MS) };
+                take(ctx, &locks, &store, want, &mut lease)
+            }
+            Step::Sleep => {
+                ctx.clock().sleep_ms(RENEWAL_MS);
+                true
+            }
+            Step::FreezeOwn => match lease.take() {
+                Some(lease) => lease.freeze(LEASE_MS, "maintenance").is_ok(),
+                None => false,
+            },
+            Step::Unfreeze => locks.unfreeze(&WorktreeName::main(), "done").is_ok(),
+            Step::Lift => lift(ctx, &locks),
+            Step::Reclaim => reclaim(&locks, &store, &mut lease),
             Step::AcquireInTheEnd => loop {
                 ctx.clock().sleep_ms(LEASE_AND_MARGIN_MS + 60_000);
                 if acquire(ctx, &locks, &store, LEASE_MS, &mut lease) {
@@ -220,8 +289,18 @@ fn acquire<'r>(
     lease_ms: u64,
     lease: &mut Option<Lease<'r>>,
 ) -> bool {
+    take(ctx, locks, store, Want::lease(lease_ms), lease)
+}
+
+fn take<'r>(
+    ctx: &Ctx,
+    locks: &Locks<'r>,
+    store: &'r TellingStore<'_>,
+    want: Want<'_>,
+    lease: &mut Option<Lease<'r>>,
+) -> bool {
     ctx.retract("refused");
-    match locks.acquire(&WorktreeName::main(), Want::lease(lease_ms)) {
+    match locks.acquire(&WorktreeName::main(), want) {
         Ok(got) => {
             ctx.append(
                 "granted",
@@ -310,9 +389,12 @@ fn release(ctx: &Ctx, lease: Lease<'_>) -> bool {
 }
 
 fn freeze(ctx: &Ctx, locks: &Locks<'_>) -> bool {
+    let began = ctx.clock().now().boot;
     match locks.freeze(&WorktreeName::main(), LEASE_MS, "maintenance", false) {
         Ok(state) => {
             ctx.claim("frozen", state.token.0);
+            ctx.claim("froze", state.token.0);
+            ctx.claim("frozen_until", began.plus(LEASE_MS).0);
             true
         }
         Err(error) => {
@@ -322,6 +404,37 @@ fn freeze(ctx: &Ctx, locks: &Locks<'_>) -> bool {
             }
             false
         }
+    }
+}
+
+/// As a repair does: it looks, and later lifts what it saw to be over.
+fn lift(ctx: &Ctx, locks: &Locks<'_>) -> bool {
+    let Ok(view) = locks.inspect(&WorktreeName::main()) else { return false };
+    let over = view.judgement.as_ref().is_some_and(|judged| judged.standing == Standing::Stealable);
+    if !over || !matches!(view.state.hold, Hold::Frozen(_)) {
+        return true;
+    }
+    ctx.claim("lifts", view.state.token.0);
+    let lifted = locks.lift(&WorktreeName::main(), FrozenUnder::of(&view.state), "it was over");
+    ctx.retract("lifts");
+    lifted.is_ok()
+}
+
+fn reclaim<'r>(
+    locks: &Locks<'r>,
+    store: &'r TellingStore<'_>,
+    lease: &mut Option<Lease<'r>>,
+) -> bool {
+    let rules = ReclaimRules { same_user: true, ..ReclaimRules::default() };
+    let nobody = |_: u32| None;
+    let want = Want { reason: Some("a test"), ..Want::lease(LEASE_MS) };
+    match locks.reclaim(&WorktreeName::main(), want, &rules, false, &nobody) {
+        Ok(got) => {
+            store.told.believe(&got);
+            *lease = Some(got);
+            true
+        }
+        Err(_) => false,
     }
 }
 

@@ -73,6 +73,23 @@ pub fn belief_is_true(view: &View<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Whoever was told *frozen* finds that very freeze until it ends by the clock of
+/// whoever made it, unless somebody lifts it by hand.
+pub fn freezes_stand(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    for process in view.processes() {
+        let (Some(token), Some(until)) = (process.number("froze"), process.number("frozen_until"))
+        else {
+            continue;
+        };
+        let stands = state.token.0 == token && matches!(state.hold, Hold::Frozen(_));
+        if process.boot_ms() < until && !stands {
+            return Err(format!("{} was told that it froze it: {state}", process.name()));
+        }
+    }
+    Ok(())
+}
+
 /// Parents of all commits that were ever tried, and the tokens they were bound to.
 fn tried_commits(view: &View<'_>) -> BTreeMap<u64, (u64, u64)> {
     let lists = view.processes().filter_map(|process| process.get("commits"));

@@ -32,6 +32,18 @@ impl Stage {
         Stage::world(actors, off).private(|path| is_audit(path) || is_record(path))
     }
 
+    /// As [`Stage::coarse`], with holders that may be overruled by policy while they
+    /// believe: commits are fenced all the same.
+    pub fn with_policy(actors: &[Actor], off: Option<Rule>) -> Explorer<'static> {
+        Explorer::new()
+            .setup(repository)
+            .processes(actors.iter().map(|actor| actor.process(off)))
+            .private(|path| is_audit(path) || is_record(path))
+            .each_step(invariant::register_moves_by_the_rules)
+            .each_step(invariant::commits_are_fenced)
+            .always(invariant::everybody_was_told_the_truth)
+    }
+
     /// A world whose power may go: what was not synced may be gone, so the
     /// register may go back, and only what somebody was told binds.
     pub fn with_power_cut(actors: &[Actor], off: Option<Rule>) -> Explorer<'static> {

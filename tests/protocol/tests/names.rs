@@ -111,7 +111,7 @@ fn waiter(off: Option<Rule>) -> Process {
     process("w", off, |ctx| {
         let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
         let queue = Queue::new(seams, &WorktreeName::main());
-        match queue.join(&session("w", 1, ctx.clock())) {
+        match queue.join(&session("w", 1, ctx.clock()), 30_000) {
             Ok(place) => {
                 // It goes on standing there.
                 std::mem::forget(place);

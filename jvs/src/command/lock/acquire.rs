@@ -12,7 +12,7 @@ pub(super) fn run(context: &Context<'_>, args: &AcquireArgs) -> Result<Done, Fai
     let config = repo.config()?;
     lockable(&here)?;
     let acting = context.session(args.lease.purpose)?;
-    let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let locks = args.watch.apply(context.locks(repo.store(), config.lock, &acting)?);
     let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
     let lease = turn::take(context, &here, &locks, wanted, args.wait.wait)?;
     keep::leave(context, &here, &config, &acting, lease, &args.keep)

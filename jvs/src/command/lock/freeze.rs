@@ -1,8 +1,9 @@
 //! `jvs lock freeze` and `jvs lock unfreeze`.
 
+use jvs_lock::Want;
+use jvs_lock::queue::is_worth_waiting;
 use jvs_lock::span::Span;
 use jvs_lock::state::State;
-use jvs_lock::{LockError, Want};
 use jvs_repo::id::FencingToken;
 use jvs_repo::name::WorktreeName;
 use serde_json::{Value, json};
@@ -21,18 +22,21 @@ pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, F
     lockable(&here)?;
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let locks = args.watch.apply(locks);
+    // One who waits watches in line.
+    let first = if args.wait.wait.is_some() { locks.at_once() } else { locks.clone() };
     let for_ms = args.for_.as_ms();
     let or_missing = |error| or_no_such_worktree(repo, worktree, error);
-    let frozen = match locks.freeze(worktree, for_ms, &args.reason, args.force) {
-        Err(LockError::Conflict(_) | LockError::Frozen(_)) if args.wait.wait.is_some() => {
+    let frozen = match first.freeze(worktree, for_ms, &args.reason, args.force) {
+        Err(error) if args.wait.wait.is_some() && is_worth_waiting(&error) => {
             let want = Want::lease(config.lock.lease_duration_ms);
             // Next in line; then from one's own hold, so that nobody gets in between.
             let lease = turn::take(context, &here, &locks, want, args.wait.wait)?;
-            match locks.freeze(worktree, for_ms, &args.reason, true) {
+            match lease.freeze(for_ms, &args.reason) {
                 Ok(state) => state,
-                Err(error) => {
-                    let _ = lease.release();
-                    return Err(error.into());
+                Err(failed) => {
+                    let _ = failed.lease.release();
+                    return Err(failed.error.into());
                 }
             }
         }

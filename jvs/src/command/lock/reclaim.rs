@@ -19,7 +19,7 @@ pub(super) fn run(context: &Context<'_>, args: &ReclaimArgs) -> Result<Done, Fai
     let emergency = args.emergency || args.lease.purpose == Some(Purpose::Emergency);
     let purpose = args.lease.purpose.or(emergency.then_some(Purpose::Emergency));
     let acting = context.session(purpose)?;
-    let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let locks = args.watch.apply(context.locks(repo.store(), config.lock, &acting)?);
     let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
     let wanted = Want { reason: Some(&args.reason), ..wanted };
     let lease = locks

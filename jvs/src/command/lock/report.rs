@@ -50,13 +50,22 @@ pub(super) fn held_as(
             "how": how,
             "fencing_token": token,
             "record": lease.record().map(record),
+            "watched_ms": context.watched_ms(),
         });
         if let Some(by) = lease.by() {
             data["reclaim"] = json!(by);
         }
         data
     };
-    lease.drift().iter().fold(context.done(data).with_text(text), |done, drift| {
+    let longer = lease.asked_for_less().map(|asked| {
+        format!(
+            "the lease lasts {lease_ms}, as was promised before, and not the {} that were asked \
+             for: to shorten it, release it first",
+            Span(asked)
+        )
+    });
+    let done = longer.into_iter().fold(context.done(data).with_text(text), Done::with_warning);
+    lease.drift().iter().fold(done, |done, drift| {
         done.with_warning(format!("{drift}; the lock itself is not affected"))
     })
 }
@@ -126,7 +135,14 @@ fn own_line(view: &View) -> String {
             let wait = Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms));
             format!("held by {}, whose lease is over; stealable in {wait}", holder())
         }
-        Word::Stealable => format!("held by {}, whose lease is over; stealable", holder()),
+        Word::Stealable => {
+            let judged = view.judgement.as_ref();
+            let first = match judged.map_or(0, |judged| judged.watch_ms) {
+                0 => String::new(),
+                ms => format!(" once it was watched for {}", Span(ms)),
+            };
+            format!("held by {}, whose lease is over; stealable{first}", holder())
+        }
         Word::Frozen => {
             let why = view.record().and_then(|record| record.note.as_deref());
             let why = why.map(|why| format!(": {}", on_one_line(why))).unwrap_or_default();

@@ -51,6 +51,8 @@ pub(super) fn data(context: &Context<'_>, repo: &Repo, view: &View) -> Value {
         "observed_skew_ms": judged.observed_skew_ms,
         "method": judged.method,
         "evidence": judged.evidence,
+        "watch_ms": judged.watch_ms,
+        "nobody_renews": judged.nobody_renews,
     })));
     data["stealable_in_ms"] = json!(judged.map(|judged| judged.stealable_in_ms));
     let keeper = view.record().and_then(|record| record.keeper.as_ref());

@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use jvs_lock::decide::is_skewed;
-use jvs_lock::judge::Watch;
-use jvs_lock::span::Span;
+use jvs_lock::watching::Patience;
 use jvs_lock::{LockError, Locks, Want};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::proc;
 
 use super::{keep, lockable, reasoned, want};
 use crate::args::StealArgs;
@@ -22,14 +22,17 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
     let config = repo.config()?;
     lockable(&here)?;
     let acting = context.session(args.lease.purpose)?;
-    let locks = context.locks(repo.store(), config.lock, &acting)?;
-    let watch = if args.observe { observe(context, &locks, worktree)? } else { None };
+    let locks = args.watch.apply(context.locks(repo.store(), config.lock, &acting)?);
+    if args.observe {
+        observe(context, &locks, worktree)?;
+    }
     let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
-    let wanted = Want { reason: Some(&args.reason), watch: watch.as_ref(), ..wanted };
-    let lease = locks.acquire(worktree, wanted).map_err(|error| match args.observe {
-        true => error,
-        false => or_in_doubt(error, &config.lock),
-    })?;
+    let wanted = Want { reason: Some(&args.reason), ..wanted };
+    let lease =
+        locks.steal(worktree, wanted, &proc::process_stat).map_err(|error| match args.observe {
+            true => error,
+            false => or_in_doubt(error, &config.lock),
+        })?;
     keep::leave(context, &here, &config, &acting, lease, &args.keep)
 }
 
@@ -51,18 +54,16 @@ fn observe(
     context: &Context<'_>,
     locks: &Locks<'_>,
     worktree: &WorktreeName,
-) -> Result<Option<Watch>, Failure> {
-    let mut progress = context.output().progress();
+) -> Result<(), Failure> {
+    let teller = context.teller();
     let mut longest_ms = 0;
-    let watch = locks.observe(worktree, |_, watched_ms, needed_ms| {
-        if watched_ms < longest_ms {
+    locks.observe(worktree, |watched| {
+        if watched.watched_ms < longest_ms {
             // The name changed: somebody renewed, so there is nothing to prove.
             return ControlFlow::Break(());
         }
-        longest_ms = watched_ms;
-        let (watched, needed) = (Span(watched_ms), Span(needed_ms));
-        progress.show(&format!("watching worktree {worktree}: {watched} of {needed}"));
-        ControlFlow::Continue(())
+        longest_ms = watched.watched_ms;
+        teller.tell(watched)
     })?;
-    Ok(watch)
+    Ok(())
 }

@@ -23,7 +23,7 @@ pub(super) fn run(context: &Context<'_>, args: &TransferArgs) -> Result<Done, Fa
     let waiter = locks.waiter(worktree, &to, &proc::process_stat)?;
     keeper::stand_down(context, &here)?;
     let state = lease
-        .transfer(&waiter, policy.lease_duration_ms, &args.reason)
+        .transfer(&waiter, waiter.lease_ms.unwrap_or(policy.lease_duration_ms), &args.reason)
         .map_err(|failed| failed.error)?;
     locks.wake(worktree, &waiter);
     let data = json!({

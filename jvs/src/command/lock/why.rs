@@ -19,8 +19,8 @@ use crate::render::{Done, shown};
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let here = context.here()?;
     let view = look(context, &here)?;
-    let boot_id = context.clock().boot_id();
-    let place = Where { boot_id: &boot_id, pid_namespace: proc::pid_namespace() };
+    let clock = context.clock().boot_clock();
+    let place = Where { clock: &clock, pid_namespace: proc::pid_namespace() };
     let alive = view.record().map(|record| liveness(record, place, proc::process_stat));
     let root = context.absolute(here.repo.store().root_path());
     let (facts, next) = (facts(&view, alive), next(&view, &root));
@@ -161,6 +161,13 @@ fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static s
         Method::Observed => "by watching the register, without any wall clock",
     };
     know("judged", clock.to_owned());
+    if judged.method == Method::WallClock && judged.nobody_renews {
+        let sure = "nobody renews this lease, so watching it for less than a lease proves nothing";
+        know("watched", sure.to_owned());
+    } else if judged.watch_ms > 0 {
+        let left = Span(judged.watch_ms);
+        know("watched", format!("not for long enough; whoever takes it watches it for {left}"));
+    }
     for evidence in &judged.evidence {
         know("doubt", evidence.to_string());
     }

@@ -283,8 +283,11 @@ pub(crate) enum Request {
     /// To be started: what a process asks before it does anything.
     Start,
     Call(Call),
-    /// What time is it?
+    /// What time is it, by both clocks at once?
     Now,
+    /// What does one of them say? Asked where a process may pause in between.
+    Boot,
+    Wall,
     Sleep {
         ms: u64,
     },
@@ -311,6 +314,8 @@ impl fmt::Display for Request {
             Request::Start => f.write_str("start"),
             Request::Call(call) => call.fmt(f),
             Request::Now => f.write_str("now"),
+            Request::Boot => f.write_str("boot-time clock"),
+            Request::Wall => f.write_str("wall clock"),
             Request::Sleep { ms } => write!(f, "sleep({ms} ms)"),
             Request::Pick(below) => write!(f, "pick(below {below})"),
             Request::Look { process, key } => write!(f, "look(process {process}, {key})"),

@@ -27,6 +27,10 @@ impl Clock for SimClock {
         self.line.boot_id()
     }
 
+    fn time_namespace(&self) -> Option<u64> {
+        Some(self.line.time_namespace())
+    }
+
     fn discipline(&self) -> Discipline {
         self.line.discipline()
     }

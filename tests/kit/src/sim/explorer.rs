@@ -74,6 +74,7 @@ impl<'c> Explorer<'c> {
                 crashes_in_private: false,
                 forget_private: false,
                 clock_is_a_step: false,
+                clocks_apart: false,
                 injected: Vec::new(),
                 max_calls: 500,
                 stale_names_ms: None,
@@ -285,6 +286,14 @@ impl<'c> Explorer<'c> {
     #[must_use]
     pub fn clock_is_a_step(mut self) -> Self {
         self.rules.clock_is_a_step = true;
+        self
+    }
+
+    /// The two clocks are read one after the other, each by a step of its own:
+    /// a process may be stopped in between, for any time.
+    #[must_use]
+    pub fn clocks_are_read_apart(mut self) -> Self {
+        self.rules.clocks_apart = true;
         self
     }
 

@@ -6,7 +6,7 @@ use super::board::Value;
 use super::call::Effect;
 use super::clock::SimClock;
 use super::entropy::SimEntropy;
-use super::line::Line;
+use super::line::{FIRST_TIME_NAMESPACE, Line};
 use super::store::SimStore;
 
 /// When a process comes to life.
@@ -30,7 +30,19 @@ pub struct Process {
     pub(crate) host: Option<usize>,
     pub(crate) mount: Option<usize>,
     pub(crate) start: Start,
+    pub(crate) time_namespace: TimeNamespace,
     pub(crate) body: Body,
+}
+
+/// A time namespace of a host: its boot-time clock is set off from the kernel's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TimeNamespace {
+    pub(crate) id: u64,
+    pub(crate) boot_offset_ms: u64,
+}
+
+impl TimeNamespace {
+    const FIRST: TimeNamespace = TimeNamespace { id: FIRST_TIME_NAMESPACE, boot_offset_ms: 0 };
 }
 
 impl Process {
@@ -42,7 +54,9 @@ impl Process {
     /// a violation, so it may assert.
     pub fn new(name: &str, body: impl Fn(&Ctx) + Send + Sync + 'static) -> Self {
         let body = Arc::new(body);
-        Process { name: name.to_owned(), host: None, mount: None, start: Start::AtOnce, body }
+        let time_namespace = TimeNamespace::FIRST;
+        let start = Start::AtOnce;
+        Process { name: name.to_owned(), host: None, mount: None, start, time_namespace, body }
     }
 
     /// On which host, and on that host's mount. Without this every process has
@@ -57,6 +71,14 @@ impl Process {
     #[must_use]
     pub fn on_mount(mut self, mount: usize) -> Self {
         self.mount = Some(mount);
+        self
+    }
+
+    /// In time namespace `id` of its host, whose boot-time clock is so far ahead of
+    /// the host's own. Without this every process is in the host's first one.
+    #[must_use]
+    pub fn in_time_namespace(mut self, id: u64, boot_offset_ms: u64) -> Self {
+        self.time_namespace = TimeNamespace { id, boot_offset_ms };
         self
     }
 

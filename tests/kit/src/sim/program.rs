@@ -49,8 +49,7 @@ struct Node {
 pub(crate) struct Program {
     index: usize,
     name: String,
-    host: usize,
-    discipline: Discipline,
+    clocks: Clocks,
     body: Body,
     nodes: Vec<Node>,
     is_private: Option<IsPrivate>,
@@ -64,8 +63,7 @@ impl Program {
     pub(crate) fn new(
         index: usize,
         name: &str,
-        host: usize,
-        discipline: Discipline,
+        clocks: Clocks,
         body: Body,
         is_private: Option<IsPrivate>,
         pool: Pool,
@@ -81,8 +79,7 @@ impl Program {
         Program {
             index,
             name: name.to_owned(),
-            host,
-            discipline,
+            clocks,
             body,
             nodes: vec![start],
             is_private,
@@ -161,7 +158,7 @@ impl Program {
             script.push((self.request(node.parent).clone(), node.answer.clone()));
             here = node.parent;
         }
-        let port = Arc::new(Port::new(self.host, self.discipline, script));
+        let port = Arc::new(Port::new(self.clocks, script));
         let (body, index, name) = (self.body.clone(), self.index, self.name.clone());
         let line = port.clone();
         self.pool.run(Box::new(move || run_process(&line, index, &name, &body)));
@@ -204,10 +201,19 @@ impl Drop for Thread {
     }
 }
 
+/// What of a process's clocks never changes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clocks {
+    pub(crate) host: usize,
+    pub(crate) discipline: Discipline,
+    pub(crate) time_namespace: u64,
+    /// Is each of the two clocks read by a step of its own?
+    pub(crate) apart: bool,
+}
+
 /// Where a process's thread and the explorer meet.
 struct Port {
-    host: usize,
-    discipline: Discipline,
+    clocks: Clocks,
     boots: AtomicU32,
     own: Mutex<Own>,
     slot: Mutex<Slot>,
@@ -233,10 +239,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Port {
-    fn new(host: usize, discipline: Discipline, script: Vec<(Request, Answer)>) -> Self {
+    fn new(clocks: Clocks, script: Vec<(Request, Answer)>) -> Self {
         Port {
-            host,
-            discipline,
+            clocks,
             boots: AtomicU32::new(0),
             own: Mutex::new(Own { script, effects: Vec::new() }),
             slot: Mutex::default(),
@@ -302,6 +307,7 @@ fn answer_to_the_dead(request: &Request) -> Answer {
     match request {
         Request::Call(_) => Answer::Failed(Errno::IO.into()),
         Request::Now => Answer::Time { wall_ms: 0, boot_ms: 0 },
+        Request::Boot | Request::Wall => Answer::Number(0),
         Request::Pick(_) => Answer::Picked(0),
         Request::Look { .. } => Answer::Seen(None),
         _ => Answer::Done,
@@ -314,6 +320,13 @@ impl Line for Port {
     }
 
     fn now(&self) -> Reading {
+        if self.clocks.apart {
+            let read = |clock| match self.ask(clock) {
+                Answer::Number(ms) => ms,
+                other => unreachable!("a clock was read, not {other}"),
+            };
+            return Reading::taken(|| BootMs(read(Request::Boot)), || WallMs(read(Request::Wall)));
+        }
         match self.ask(Request::Now) {
             Answer::Time { wall_ms, boot_ms } => {
                 Reading { wall: WallMs(wall_ms), boot: BootMs(boot_ms) }
@@ -327,11 +340,15 @@ impl Line for Port {
     }
 
     fn boot_id(&self) -> BootId {
-        boot_id(self.host, self.boots.load(Ordering::Relaxed))
+        boot_id(self.clocks.host, self.boots.load(Ordering::Relaxed))
+    }
+
+    fn time_namespace(&self) -> u64 {
+        self.clocks.time_namespace
     }
 
     fn discipline(&self) -> Discipline {
-        self.discipline
+        self.clocks.discipline
     }
 
     fn pick(&self, below: usize) -> usize {

@@ -16,7 +16,7 @@ use super::entropy::SimEntropy;
 use super::fault::carry_out;
 use super::image::Image;
 use super::kernel::{Caller, Kernel};
-use super::line::{Line, boot_id};
+use super::line::{FIRST_TIME_NAMESPACE, Line, boot_id};
 use super::store::SimStore;
 use super::world::{UP_AT_START_MS, WALL_AT_START_MS};
 
@@ -263,6 +263,10 @@ impl Line for SoloWorld {
 
     fn boot_id(&self) -> BootId {
         boot_id(0, self.lock().boots)
+    }
+
+    fn time_namespace(&self) -> u64 {
+        FIRST_TIME_NAMESPACE
     }
 
     fn discipline(&self) -> Discipline {

@@ -17,7 +17,7 @@ use super::fault::carry_out;
 use super::image::Image;
 use super::kernel::{Caller, Kernel};
 use super::process::{Process, Start};
-use super::program::{History, IsPrivate, Pool, Program};
+use super::program::{Clocks, History, IsPrivate, Pool, Program};
 
 /// Wall time when a world begins: 2025-01-01T00:00:00Z.
 pub(crate) const WALL_AT_START_MS: u64 = 1_735_689_600_000;
@@ -81,6 +81,7 @@ pub(crate) struct Rules {
     pub(crate) crashes_in_private: bool,
     pub(crate) forget_private: bool,
     pub(crate) clock_is_a_step: bool,
+    pub(crate) clocks_apart: bool,
     /// (process, number of its call, how it goes).
     pub(crate) injected: Vec<(usize, u32, Way)>,
     pub(crate) max_calls: u32,
@@ -103,9 +104,15 @@ impl Rules {
         let program = |(n, process): (usize, &Process)| {
             let host = self.host(n);
             let setup = self.hosts.get(host).copied().unwrap_or_default();
+            let clocks = Clocks {
+                host,
+                discipline: setup.discipline,
+                time_namespace: process.time_namespace.id,
+                apart: self.clocks_apart,
+            };
             let body = process.body.clone();
             let private = self.private.clone();
-            Program::new(n, &process.name, host, setup.discipline, body, private, pool.clone())
+            Program::new(n, &process.name, clocks, body, private, pool.clone())
         };
         self.processes.iter().enumerate().map(program).collect()
     }
@@ -547,6 +554,8 @@ impl State {
                 (outcome.answer, outcome.note)
             }
             Request::Now => (self.time(machine.rules, process), ""),
+            Request::Boot => (Answer::Number(self.clocks(machine.rules, process).0), ""),
+            Request::Wall => (Answer::Number(self.clocks(machine.rules, process).1), ""),
             Request::Pick(_) => match way {
                 Way::Picks(n) => (Answer::Picked(n), ""),
                 _ => (Answer::Picked(0), ""),
@@ -587,13 +596,15 @@ impl State {
     }
 
     fn time(&self, rules: &Rules, process: usize) -> Answer {
-        let (boot_ms, wall_ms) = self.clocks(rules.host(process));
+        let (boot_ms, wall_ms) = self.clocks(rules, process);
         Answer::Time { wall_ms, boot_ms }
     }
 
-    fn clocks(&self, host: usize) -> (u64, u64) {
-        let host = &self.hosts[host];
-        let boot_ms = (self.now_ms as i64 - host.up_at_ms).max(0) as u64;
+    /// Boot time and wall time as the process reads them.
+    fn clocks(&self, rules: &Rules, process: usize) -> (u64, u64) {
+        let host = &self.hosts[rules.host(process)];
+        let up_ms = (self.now_ms as i64 - host.up_at_ms).max(0) as u64;
+        let boot_ms = up_ms + rules.processes[process].time_namespace.boot_offset_ms;
         let wall_ms = (WALL_AT_START_MS + self.now_ms).saturating_add_signed(host.wall_offset_ms);
         (boot_ms, wall_ms)
     }
@@ -720,7 +731,11 @@ impl State {
         let begun = program.answered(Program::START, &Answer::Started { boots });
         !matches!(
             program.request(begun),
-            Request::Now | Request::Look { .. } | Request::Sleep { .. }
+            Request::Now
+                | Request::Boot
+                | Request::Wall
+                | Request::Look { .. }
+                | Request::Sleep { .. }
         )
     }
 
@@ -813,11 +828,11 @@ impl<'a> ProcessView<'a> {
 
     /// Boot time on its host.
     pub fn boot_ms(&self) -> u64 {
-        self.view.state.clocks(self.view.rules.host(self.index)).0
+        self.view.state.clocks(self.view.rules, self.index).0
     }
 
     /// Wall time on its host.
     pub fn wall_ms(&self) -> u64 {
-        self.view.state.clocks(self.view.rules.host(self.index)).1
+        self.view.state.clocks(self.view.rules, self.index).1
     }
 }

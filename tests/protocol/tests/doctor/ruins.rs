@@ -100,11 +100,12 @@ pub(crate) const RUINS: &[(&str, Ruin)] = &[
     }),
     ("a waiter is gone", |w| {
         let waiter = Waiter {
+            lease_ms: Some(30_000),
             order: 1,
             op: OP,
             holder: HolderNonce([1; 16]),
             session: Mark::of_session(&"agent".parse().expect("an id")),
-            boot: Mark::of_boot_id(&w.solo.clock().boot_id()),
+            boot: Mark::of_clock(&w.solo.clock().boot_id(), w.solo.clock().time_namespace()),
             pid_namespace: Some(1),
             pid: 77,
             start_time: 1,

@@ -4,10 +4,12 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jvs_doctor::{Care, Depth, Examination, Patient, Payloads, Surroundings, examine, treat};
 use jvs_kit::sim::{Image, SimStore, Solo};
 use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::watching::Silently;
 use jvs_lock::{Identity, Lease, Locks, Seams, Secret, Session, State, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::config::{Consistency, LockPolicy};
@@ -129,7 +131,8 @@ pub(crate) fn doctor(seams: Seams<'_>, store: &SimStore, id: &str) -> Examinatio
         chosen_head: None,
     };
     let first = examine(&patient, Depth::Full);
-    treat(&patient, &locks_of(seams, id), Care::Repair, first)
+    let locks = locks_of(seams, id).watching(Arc::new(Silently));
+    treat(&patient, &locks, Care::Repair, first)
 }
 
 pub(crate) fn told(examination: &Examination) -> Vec<String> {

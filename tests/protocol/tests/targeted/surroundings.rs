@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use jvs_kit::sim::Errno;
 use jvs_lock::mutation::{Rule, without};
 use jvs_lock::reclaim::Reason;
-use jvs_lock::{How, LockError, Locks, Want, Word, worktrees};
+use jvs_lock::{How, LockError, Locks, Word, worktrees};
 use jvs_repo::clock::Clock as _;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
@@ -137,20 +137,19 @@ type Taker = fn(&Locks<'_>) -> Result<(), LockError>;
 
 /// Watches first, and takes then: needs no clock of the holder's.
 fn steal(locks: &Locks<'_>) -> Result<(), LockError> {
-    let watch = locks.observe(&main(), |_, _, _| ControlFlow::Continue(()))?;
-    locks.acquire(&main(), Want { watch: watch.as_ref(), ..LEASE }).map(drop)
+    locks.observe(&main(), |_| ControlFlow::Continue(()))?;
+    locks.acquire(&main(), LEASE).map(drop)
 }
 
 const TAKERS: [(&str, Taker); 3] = [
     ("steal", steal),
     ("freeze", |locks| {
-        locks.observe(&main(), |_, _, _| ControlFlow::Continue(()))?;
+        locks.observe(&main(), |_| ControlFlow::Continue(()))?;
         locks.freeze(&main(), LEASE_MS, "maintenance", true).map(drop)
     }),
     ("reclaim", |locks| {
-        let watch = locks.observe(&main(), |_, _, _| ControlFlow::Continue(()))?;
-        let want = Want { watch: watch.as_ref(), ..LEASE };
-        locks.reclaim(&main(), want, &ReclaimRules::default(), false, &|_| None).map(drop)
+        locks.observe(&main(), |_| ControlFlow::Continue(()))?;
+        locks.reclaim(&main(), LEASE, &ReclaimRules::default(), false, &|_| None).map(drop)
     }),
 ];
 
@@ -342,10 +341,9 @@ fn a_reclaim_of_what_is_over_says_so() {
     world.takes("dead");
     world.lease_runs_out();
     let rival = world.session("rival");
-    let watch = rival.observe(&main(), |_, _, _| ControlFlow::Continue(())).expect("watched");
-    let want = Want { watch: watch.as_ref(), ..LEASE };
+    rival.observe(&main(), |_| ControlFlow::Continue(())).expect("watched");
     let lease =
-        rival.reclaim(&main(), want, &ReclaimRules::default(), false, &|_| None).expect("over");
+        rival.reclaim(&main(), LEASE, &ReclaimRules::default(), false, &|_| None).expect("over");
     assert_eq!(lease.how(), How::Reclaimed);
     assert_eq!(lease.by().map(|by| by.reason), Some(Reason::LockExpired));
     let logs = jvs_lock::history::read_logs(world.solo.store()).expect("read");

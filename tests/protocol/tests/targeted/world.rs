@@ -6,6 +6,7 @@ use std::sync::Arc;
 use jvs_kit::sim::Solo;
 use jvs_lock::history::{self, Report};
 use jvs_lock::register::Register;
+use jvs_lock::watching::Silently;
 use jvs_lock::{Locks, Seams, State, View, Want};
 use jvs_protocol_tests::{actor, stage};
 use jvs_repo::audit::{Alone, Log, WriterId};
@@ -54,7 +55,8 @@ impl World {
     /// process that took it ends. The token.
     #[track_caller]
     pub(crate) fn takes(&self, id: &str) -> u64 {
-        let lease = self.session(id).acquire(&main(), LEASE).expect("it may be taken");
+        let patient = self.session(id).watching(Arc::new(Silently));
+        let lease = patient.acquire(&main(), LEASE).expect("it may be taken");
         lease.token().0
     }
 
@@ -68,7 +70,8 @@ impl World {
 
     /// Time passes until a lease that began now may be stolen.
     pub(crate) fn lease_runs_out(&self) {
-        self.solo.pass_ms(STEALABLE_MS);
+        // A renewal at the very moment of the grant ends a moment later.
+        self.solo.pass_ms(STEALABLE_MS + 1);
     }
 
     /// The register: exactly one entry, or the test fails.

@@ -158,6 +158,7 @@ const HIDDEN: &[&str] = &[
     "phases_ms",
     "pid",
     "pid_namespace",
+    "time_namespace",
     "process_id",
     "remaining_ms",
     "renewed_boot_ms",

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jvs_doctor::Check;
 use jvs_lock::queue::Waiter;
-use jvs_lock::record::{Keeper, Record};
+use jvs_lock::record::{Keeper, Record, Stamp};
 use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Secret, Session, State};
 use jvs_repo::clock::{Clock as _, Reading, SystemClock, WallMs};
@@ -66,7 +66,10 @@ fn hold(clinic: &Clinic, worktree: &WorktreeName, ago_ms: u64, lease_ms: u64) ->
     clinic.set_state(worktree, &state);
     let claim = *state.hold.claim().expect("a claim");
     let policy = LockPolicy::default();
-    let record = Record::of_grant(&session, worktree, &state, &claim, then, &policy, None);
+    let stamp = Stamp { at: then, time_namespace: SystemClock.time_namespace() };
+    let mut record = Record::of_grant(&session, worktree, &state, &claim, stamp, &policy, None);
+    // Nobody renews it, so nobody has to watch it before it is taken.
+    record.renews = Some(false);
     put_record(clinic, worktree, &record);
     (state, record)
 }
@@ -149,8 +152,10 @@ fn takeover_by(token: u64) -> String {
 fn ticket(clinic: &Clinic, pid: u32, start: u64) -> Waiter {
     // The name of a real ticket, made by waiting: its boot mark is this boot's.
     let holder = HolderNonce([1; 16]);
-    let boot = jvs_lock::queue::Mark::of_boot_id(&SystemClock.boot_id());
+    let boot =
+        jvs_lock::queue::Mark::of_clock(&SystemClock.boot_id(), SystemClock.time_namespace());
     let waiter = Waiter {
+        lease_ms: Some(30_000),
         order: 1,
         op: OP,
         holder,
@@ -282,6 +287,7 @@ faults! {
     fn keeper_dead shows KeeperDead: |c: &Clinic| {
         let (_, mut record) = hold(c, &main(), 0, HOUR_MS);
         record.keeper = Some(Keeper {
+            time_namespace: SystemClock.time_namespace(),
             pid: std::process::id(),
             start_time: 1,
             boot_id: SystemClock.boot_id(),
@@ -503,8 +509,8 @@ faults! {
         let then = Reading { wall: WallMs(now.wall.0 + HOUR_MS), ..now };
         let (state, _) = hold(c, &main(), 0, HOUR_MS);
         let mut record = Record::of_grant(
-            &session(1), &main(), &state, state.hold.claim().expect("a claim"), then,
-            &LockPolicy::default(), None,
+            &session(1), &main(), &state, state.hold.claim().expect("a claim"),
+            Stamp { at: then, time_namespace: SystemClock.time_namespace() }, &LockPolicy::default(), None,
         );
         record.created_at = record.last_renewed_at.clone();
         put_record(c, &main(), &record);

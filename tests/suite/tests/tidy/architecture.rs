@@ -19,6 +19,7 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/session/place.rs", "reads the host's list of users"),
     ("jvs/src/session/named.rs", "asks whether there is a terminal"),
     ("jvs/src/session/secret.rs", "keeps a secret outside any repository"),
+    ("jvs/src/session/sightings.rs", "keeps what was seen of locks outside any repository"),
     ("jvs/src/tree.rs", "makes and removes cgroups"),
     ("jvs-repo/src/discover.rs", "looks for the root that the store will stand on"),
     ("jvs-repo/src/proc.rs", "reads /proc"),
