@@ -1,9 +1,10 @@
 //! How long a snapshot takes, the command from start to end, beside the floor and beside other tools, in one run.
 //!
 //! ```text
-//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many|history|memory]…
+//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many|history|memory|before]…
 //! ```
-//! Without a word: all of them. Each figure is the median of several rounds that
+//! Without a word: all of them. `before` compares with the build of the command that
+//! `JVS_BENCH_BEFORE` names. Each figure is the median of several rounds that
 //! take turns with what they are compared with, so that a busy machine disturbs
 //! both alike.
 #![expect(clippy::disallowed_methods, reason = "makes trees and times them")]

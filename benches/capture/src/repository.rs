@@ -14,6 +14,8 @@ pub(crate) struct Repository {
     home: Home,
     root: PathBuf,
     engine: &'static str,
+    /// Instead of the command that was just built.
+    program: Option<PathBuf>,
     last: RefCell<Value>,
 }
 
@@ -22,7 +24,12 @@ impl Repository {
     pub(crate) fn new(place: &Path, engine: &'static str) -> Self {
         let (home, root) = (Home::new(), place.join("repository"));
         home.jvs([Path::new("init"), &root]).run().ok();
-        Repository { home, root, engine, last: RefCell::default() }
+        Repository { home, root, engine, program: None, last: RefCell::default() }
+    }
+
+    /// As [`Repository::new`], and worked in by another build of the command.
+    pub(crate) fn by(program: &Path, place: &Path, engine: &'static str) -> Self {
+        Repository { program: Some(program.to_owned()), ..Repository::new(place, engine) }
     }
 
     /// Where its files are.
@@ -54,7 +61,11 @@ impl Repository {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        self.home.jvs(words.iter().chain(&["--json"])).cwd(self.files()).command()
+        let mut jvs = self.home.jvs(words.iter().chain(&["--json"])).cwd(self.files());
+        if let Some(program) = &self.program {
+            jvs = jvs.program(program);
+        }
+        jvs.command()
     }
 
     /// A snapshot that reads and copies everything, as the first one does.

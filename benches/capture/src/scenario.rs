@@ -24,6 +24,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("many", many),
     ("history", history),
     ("memory", memory),
+    ("before", before),
 ];
 
 const ROUNDS: usize = 5;
@@ -209,6 +210,60 @@ fn juicefs_volume() {
         table.run(rounds, |round| change_one_percent(&tree, files, size, round), || {});
         repository.say_phases();
     }
+}
+
+/// Another build of the command, to compare with: an older one.
+const BEFORE: &str = "JVS_BENCH_BEFORE";
+
+/// Two builds of the command in turns, each in a repository of its own on the same
+/// filesystem. Only if the other one is named.
+fn before() {
+    let Some(program) = std::env::var_os(BEFORE).map(std::path::PathBuf::from) else { return };
+    let compare = |title: &str, place: &Path, engine| {
+        let (files, size) = (10_000, 4096);
+        let [older, newer] = ["older", "newer"].map(|name| {
+            let place = place.join(name);
+            std::fs::create_dir(&place).expect("a directory");
+            place
+        });
+        let older = Repository::by(&program, &older, engine);
+        let newer = Repository::new(&newer, engine);
+        for repository in [&older, &newer] {
+            make_tree(&repository.files(), files, size);
+            repository.first_snapshot();
+            repository.snapshot();
+        }
+        for (what, settled) in [("nothing left to write", true), ("just written", false)] {
+            let mut table = Table::new(format!("{title}: second snapshot, 1 % changed, {what}"));
+            table.row("jvs snapshot, before", |_| older.snapshot());
+            table.row("jvs snapshot", |_| newer.snapshot());
+            let change = |round| {
+                for repository in [&older, &newer] {
+                    change_one_percent(&repository.files(), files, size, round);
+                }
+            };
+            table.run(4 * ROUNDS + 1, change, || {
+                if settled {
+                    settle(place);
+                }
+            });
+            older.say_phases();
+            newer.say_phases();
+        }
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    compare("ext4, 10000 x 4096 B", dir.path(), "copy");
+    for kind in [Kind::Xfs, Kind::Btrfs] {
+        let Some(small) = SmallFs::on_loop_of(kind, 4 * GIB) else { continue };
+        compare(&format!("{kind:?}, 10000 x 4096 B"), small.path(), "reflink");
+    }
+    let Some(volume) = Volume::mounted(Metadata::Redis, 1) else { return };
+    compare("JuiceFS on Redis, 10000 x 4096 B", volume.host(0), "juicefs");
+    // From now on the mount's counter is not zero, though nobody writes.
+    let busy = volume.host(0).join("busy");
+    std::fs::create_dir(&busy).expect("a directory");
+    std::fs::write(busy.join("large"), vec![7; 64 << 20]).expect("a large file");
+    compare("JuiceFS on Redis after a large write, 10000 x 4096 B", &busy, "juicefs");
 }
 
 fn large() {

@@ -89,6 +89,12 @@ impl Jvs {
         self
     }
 
+    /// Runs this build of the command instead of the one under test.
+    pub fn program(mut self, program: &Path) -> Self {
+        self.program = program.to_owned();
+        self
+    }
+
     /// Adds an argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.args.push(arg.as_ref().to_owned());
