@@ -13,6 +13,8 @@ use crate::progress::Progress;
 use crate::ready::Ready;
 use crate::stored::{compared, proven_manifest};
 use crate::tree;
+use crate::walk::Tree;
+use crate::{workers, written_out};
 
 /// What differs between two snapshots, in the order of paths.
 pub fn between(
@@ -42,6 +44,7 @@ pub fn since(
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
     let manifest = proven_manifest(store, before)?;
+    bring_to_light(worktree, None, trust, progress);
     compare::with_files(manifest, worktree, trust, progress).map_err(compared(before))
 }
 
@@ -55,8 +58,26 @@ pub fn since_of(
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
     let manifest = proven_manifest(store, before)?;
+    bring_to_light(worktree, Some(chosen), trust, progress);
     compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
         .map_err(compared(before))
+}
+
+/// Where a write changes no time before it reaches its server, it is made to, so that
+/// whoever asks right after it is not told that nothing changed. What cannot be is
+/// left: this is for those who only want to know.
+fn bring_to_light(worktree: &Path, chosen: Option<&Chosen>, trust: Trust, progress: &dyn Progress) {
+    let Ok(root) = tree::open_root(worktree) else { return };
+    let ground = Ground::of(&root);
+    if trust == Trust::Nothing || !matches!(ground, Ground::JuiceFs(_) | Ground::Remote) {
+        return;
+    }
+    let threads = workers::processors();
+    if let Ok(false) = written_out::sync(&root, &ground)
+        && let Ok(files) = Tree::read_some(threads, &root, chosen)
+    {
+        let _ = written_out::hand_in(&root, &files, threads, progress);
+    }
 }
 
 /// What may be trusted of the files below `worktree` in the boot `now`, for those

@@ -24,7 +24,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -78,20 +77,17 @@ impl WriteOut<'_> {
         if self.nobody_writes || *self.ground == Ground::Memory || !Rule::WrittenOutFirst.holds() {
             return Ok(None);
         }
-        match tree::sync_filesystem(self.source) {
-            Ok(()) => {}
-            Err(error) if is_full(&error) => {
-                return Err(CaptureError::whole("write out what was written to")(error));
+        match sync(self.source, self.ground) {
+            Ok(true) => Ok(None),
+            Ok(false) => match hand_in(self.source, before, self.threads, self.progress)? {
+                0 => Ok(None),
+                unknown => self.wait(unknown),
+            },
+            Err(CaptureError::Io { source, .. }) if !is_full(&source) => {
+                Ok(Some(format!("syncfs failed: {source}")))
             }
-            Err(error) => return Ok(Some(format!("syncfs failed: {error}"))),
+            Err(error) => Err(error),
         }
-        let Ground::JuiceFs(point) = self.ground else { return Ok(None) };
-        if !Rule::HandedInFirst.holds() || holds_nothing(point.as_deref()) {
-            return Ok(None);
-        }
-        // The counter also has what was read and what is merely kept for later use.
-        let unknown = self.hand_in(before)?;
-        Ok(if unknown == 0 { None } else { self.wait(point.as_deref(), unknown)? })
     }
 
     /// As [`WriteOut::force`], before a second look; only where the first store after
@@ -103,50 +99,10 @@ impl WriteOut<'_> {
         }
     }
 
-    /// Makes the mount hand in what it has of each file that is open for writing:
-    /// closing a file does that, and so does reading from it. Answers with the number
-    /// of files of which nothing is known.
-    fn hand_in(&self, before: &Tree) -> Result<u64, CaptureError> {
-        let mut tasks: Vec<(&Branch, Vec<usize>)> = Vec::new();
-        for branch in &before.branches {
-            let files: Vec<usize> = (0..branch.nodes.len())
-                .filter(|&at| {
-                    let stat = &branch.nodes[at].stat;
-                    // What was written makes a file longer at once.
-                    stat.kind == Kind::File && stat.size > 0
-                })
-                .collect();
-            tasks.extend(files.chunks(CHUNK).map(|part| (branch, part.to_vec())));
-        }
-        let unknown = AtomicU64::new(0);
-        let stopped = Mutex::new(None);
-        workers::run(self.threads, tasks, |(branch, part), _| {
-            if !self.progress.keep_going() {
-                let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
-                stopped.get_or_insert(CaptureError::Stopped);
-                return;
-            }
-            // What is gone by now is a change, which the second look will see.
-            let Ok(dir) = tree::open_below(self.source, branch.path.components()) else { return };
-            for at in part {
-                let Ok(file) = tree::open_file(&dir, branch.name(&branch.nodes[at])) else {
-                    continue;
-                };
-                if !is_handed_in(&file) {
-                    unknown.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        });
-        match stopped.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Some(error) => Err(error),
-            None => Ok(unknown.into_inner()),
-        }
-    }
-
     /// Waits until the mount says that it holds nothing, for as long as it may take.
-    fn wait(&self, point: Option<&Path>, unknown: u64) -> Result<Option<Doubt>, CaptureError> {
+    fn wait(&self, unknown: u64) -> Result<Option<Doubt>, CaptureError> {
         let mut waited = 0;
-        while !holds_nothing(point) {
+        while !self.ground.holds_nothing() {
             if waited >= PATIENCE_MS {
                 return Ok(Some(format!(
                     "the JuiceFS mount holds data that was not handed in for {} s, and cannot be \
@@ -164,9 +120,67 @@ impl WriteOut<'_> {
     }
 }
 
-/// Whether the mount holds nothing of anybody's. Only zero tells.
-fn holds_nothing(point: Option<&Path>) -> bool {
-    point.is_some_and(|point| mount_counters::read(point, BUFFERED_BYTES) == Some(0))
+/// Writes out what the kernel has of anybody's writes. Answers whether that is all
+/// there is.
+pub(crate) fn sync(source: &OwnedFd, ground: &Ground) -> Result<bool, CaptureError> {
+    tree::sync_filesystem(source).map_err(CaptureError::whole("write out what was written to"))?;
+    let on_juicefs = matches!(ground, Ground::JuiceFs(_)) && Rule::HandedInFirst.holds();
+    // The counter also has what was read and what is merely kept for later use, so
+    // only zero tells.
+    Ok(!on_juicefs || ground.holds_nothing())
+}
+
+/// Makes the mount hand in what it has of each file that is open for writing:
+/// closing a file does that, and so does reading from it. Answers with the number
+/// of files of which nothing is known.
+pub(crate) fn hand_in(
+    source: &OwnedFd,
+    before: &Tree,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<u64, CaptureError> {
+    let mut tasks: Vec<(&Branch, Vec<usize>)> = Vec::new();
+    for branch in &before.branches {
+        let files: Vec<usize> = (0..branch.nodes.len())
+            .filter(|&at| {
+                let stat = &branch.nodes[at].stat;
+                // What was written makes a file longer at once.
+                stat.kind == Kind::File && stat.size > 0
+            })
+            .collect();
+        tasks.extend(files.chunks(CHUNK).map(|part| (branch, part.to_vec())));
+    }
+    let unknown = AtomicU64::new(0);
+    let stopped = Mutex::new(None);
+    workers::run(threads, tasks, |(branch, part), _| {
+        if !progress.keep_going() {
+            let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
+            stopped.get_or_insert(CaptureError::Stopped);
+            return;
+        }
+        // What is gone by now is a change, which the second look will see.
+        let Ok(dir) = tree::open_below(source, branch.path.components()) else { return };
+        for at in part {
+            let Ok(file) = tree::open_file(&dir, branch.name(&branch.nodes[at])) else {
+                continue;
+            };
+            if !is_handed_in(&file) {
+                unknown.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    match stopped.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => Ok(unknown.into_inner()),
+    }
+}
+
+impl Ground {
+    /// Whether the mount holds nothing of anybody's. Only zero tells.
+    fn holds_nothing(&self) -> bool {
+        let Ground::JuiceFs(Some(point)) = self else { return false };
+        mount_counters::read(point, BUFFERED_BYTES) == Some(0)
+    }
 }
 
 /// Whether all that was written to a file before is handed in now.
@@ -183,17 +197,20 @@ fn read_through(file: &OwnedFd) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "plays a mount")]
     fn a_mount_that_does_not_say_what_it_holds_may_hold_something() {
-        assert!(!holds_nothing(None));
+        let nothing =
+            |point: Option<&Path>| Ground::JuiceFs(point.map(Path::to_owned)).holds_nothing();
+        assert!(!nothing(None));
         let dir = tempfile::tempdir().expect("a directory");
-        assert!(!holds_nothing(Some(dir.path())), "no counters");
+        assert!(!nothing(Some(dir.path())), "no counters");
         let say = |text: &str| std::fs::write(dir.path().join(".stats"), text).expect("counters");
         say("juicefs_used_buffer_size_bytes 65536\n");
-        assert!(!holds_nothing(Some(dir.path())));
+        assert!(!nothing(Some(dir.path())));
         say("juicefs_used_buffer_size_bytes 0\n");
-        assert!(holds_nothing(Some(dir.path())));
+        assert!(nothing(Some(dir.path())));
     }
 }

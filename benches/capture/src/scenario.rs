@@ -242,7 +242,7 @@ fn before() {
                     change_one_percent(&repository.files(), files, size, round);
                 }
             };
-            table.run(4 * ROUNDS + 1, change, || {
+            table.run(2 * ROUNDS + 1, change, || {
                 if settled {
                     settle(place);
                 }

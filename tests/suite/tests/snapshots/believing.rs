@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use jvs_kit::live::capability::{Capability, granted};
+use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::loopfs::SmallFs;
 use jvs_kit::live::writer::{Way, Writer};
 
@@ -32,6 +33,23 @@ fn what_was_stored_without_a_trace_is_seen_and_survives_a_restore() {
     assert_eq!((user.read("array"), user.read_in(&kept, "array")), ("0000".into(), "BBBB".into()));
     let same = user.data(&format!("verify --files {old}"));
     assert_eq!((&same["clean"], &same["unnoticed"]), (&true.into(), &serde_json::json!([])));
+}
+
+/// What was written a moment ago, and is in no metadata yet.
+#[test]
+fn what_a_mount_has_not_handed_in_is_seen_by_whoever_asks() {
+    let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
+    let user = User::with_new_repository(&volume.host(0).join("r"));
+    user.write("data", "OOOO");
+    user.snapshot();
+    for (way, byte) in [(Way::Written, b'N'), (Way::Mapped, b'M')] {
+        let Some(mut writer) = Writer::open(&user.main().join("data"), way) else { return };
+        writer.overwrite(byte);
+        assert_eq!(user.data("status")["clean"], false, "{way:?}");
+        let id = user.snapshot();
+        assert_eq!(user.read_in(&id, "data").as_bytes(), [byte; 4], "{way:?}");
+        assert_eq!(user.data("status")["clean"], true, "{way:?}");
+    }
 }
 
 #[test]
