@@ -22,14 +22,18 @@ pub(crate) struct Repository {
 impl Repository {
     /// A new one in `place`, whose snapshots are made by `engine`.
     pub(crate) fn new(place: &Path, engine: &'static str) -> Self {
-        let (home, root) = (Home::new(), place.join("repository"));
-        home.jvs([Path::new("init"), &root]).run().ok();
-        Repository { home, root, engine, program: None, last: RefCell::default() }
+        Repository::by(None, place, engine)
     }
 
-    /// As [`Repository::new`], and worked in by another build of the command.
-    pub(crate) fn by(program: &Path, place: &Path, engine: &'static str) -> Self {
-        Repository { program: Some(program.to_owned()), ..Repository::new(place, engine) }
+    /// As [`Repository::new`], made and worked in by another build of the command.
+    pub(crate) fn by(program: Option<PathBuf>, place: &Path, engine: &'static str) -> Self {
+        let (home, root) = (Home::new(), place.join("repository"));
+        let mut init = home.jvs([Path::new("init"), &root]);
+        if let Some(program) = &program {
+            init = init.program(program);
+        }
+        init.run().ok();
+        Repository { home, root, engine, program, last: RefCell::default() }
     }
 
     /// Where its files are.

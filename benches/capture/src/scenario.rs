@@ -226,7 +226,7 @@ fn before() {
             std::fs::create_dir(&place).expect("a directory");
             place
         });
-        let older = Repository::by(&program, &older, engine);
+        let older = Repository::by(Some(program.clone()), &older, engine);
         let newer = Repository::new(&newer, engine);
         for repository in [&older, &newer] {
             make_tree(&repository.files(), files, size);
