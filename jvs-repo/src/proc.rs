@@ -69,6 +69,8 @@ pub struct Process {
     pub pid: u32,
     /// The process that it is a child of.
     pub parent: u32,
+    /// Its process group.
+    pub group: u32,
     /// Clock ticks after boot at which it started.
     pub start_ticks: u64,
     /// Exited, but not yet waited for.
@@ -87,6 +89,8 @@ pub fn process(pid: u32) -> Option<Process> {
     Some(Process {
         pid,
         parent: fields.get(1)?.parse().ok()?,
+        // One that cannot be seen from here has none.
+        group: fields.get(2)?.parse().unwrap_or(0),
         start_ticks: fields.get(19)?.parse().ok()?,
         zombie: matches!(*fields.first()?, "Z" | "X"),
         name: before.split_once('(')?.1.to_owned(),

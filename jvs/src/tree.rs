@@ -16,7 +16,7 @@ use std::str::FromStr;
 
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::proc::{self, Process};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use serde::Serialize;
 
 pub(crate) use cgroup::Cgroup;
@@ -52,6 +52,8 @@ impl Hold {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {
     pub(crate) guardian: Follow,
+    /// The command, which leads a process group.
+    pub(crate) leader: Follow,
     pub(crate) hold: Hold,
 }
 
@@ -62,6 +64,8 @@ pub(crate) struct Member {
     pub(crate) command: String,
     #[serde(skip)]
     start_time: u64,
+    #[serde(skip)]
+    group: u32,
 }
 
 impl fmt::Display for Member {
@@ -82,8 +86,9 @@ pub(crate) fn listed(members: &[Member]) -> String {
 
 impl From<&Process> for Member {
     fn from(process: &Process) -> Self {
-        let Process { pid, start_ticks, name, .. } = process;
-        Member { pid: *pid, command: name.clone(), start_time: *start_ticks }
+        let Process { pid, start_ticks, group, name, .. } = process;
+        let command = name.clone();
+        Member { pid: *pid, command, start_time: *start_ticks, group: *group }
     }
 }
 
@@ -113,7 +118,24 @@ impl Tree {
 
     /// Asks all of them to end.
     pub(crate) fn ask(&self) {
-        self.members().iter().for_each(Member::ask);
+        let told = self.signal_group(&[Signal::TERM, Signal::CONT]);
+        for member in self.members() {
+            // Once each: to be asked again means something else to many programs.
+            if !(told && member.group == self.leader.pid) {
+                member.ask();
+            }
+        }
+    }
+
+    /// Signals the command's process group, if the command is there: many at once, before
+    /// anything is looked up. On a busy machine looking takes its time.
+    fn signal_group(&self, signals: &[Signal]) -> bool {
+        let group = i32::try_from(self.leader.pid).ok().and_then(Pid::from_raw);
+        let (Some(group), Some(_)) = (group, handle(self.leader.pid, self.leader.start_time))
+        else {
+            return false;
+        };
+        signals.iter().all(|signal| kill_process_group(group, *signal).is_ok())
     }
 
     /// Makes all of them end that can be seen. Those that were being born meanwhile
@@ -126,7 +148,7 @@ impl Tree {
                     let _ = pidfd_send_signal(&guardian, Signal::KILL);
                 }
             }
-            Hold::Reaper => {}
+            Hold::Reaper => drop(self.signal_group(&[Signal::KILL])),
         }
         self.members().iter().for_each(Member::kill);
     }
@@ -225,7 +247,8 @@ impl fmt::Display for Tree {
             Hold::Cgroup(cgroup) => cgroup.dir(),
             Hold::Namespace | Hold::Reaper => Path::new("-"),
         };
-        write!(f, "{} {} {}", self.guardian, self.hold.word(), dir.display())
+        let Tree { guardian, leader, hold } = self;
+        write!(f, "{guardian} {leader} {} {}", hold.word(), dir.display())
     }
 }
 
@@ -233,16 +256,17 @@ impl FromStr for Tree {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let mut words = text.splitn(3, ' ');
+        let mut words = text.splitn(4, ' ');
         let mut next = || words.next().ok_or(());
         let guardian = next()?.parse().map_err(|_| ())?;
+        let leader = next()?.parse().map_err(|_| ())?;
         let hold = match (next()?, next()?) {
             ("cgroup", dir) if dir.starts_with('/') => Hold::Cgroup(Cgroup::at(Path::new(dir))),
             ("pidns", "-") => Hold::Namespace,
             ("reap", "-") => Hold::Reaper,
             _ => return Err(()),
         };
-        Ok(Tree { guardian, hold })
+        Ok(Tree { guardian, leader, hold })
     }
 }
 
@@ -251,7 +275,7 @@ mod tests {
     use super::*;
 
     fn process(pid: u32, parent: u32, zombie: bool) -> Process {
-        Process { pid, parent, start_ticks: 1, zombie, name: "p".into() }
+        Process { pid, parent, group: 1, start_ticks: 1, zombie, name: "p".into() }
     }
 
     #[test]
@@ -274,13 +298,16 @@ mod tests {
     #[test]
     fn a_tree_is_told_and_understood() {
         let guardian = Follow { pid: 7, start_time: 9 };
+        let leader = Follow { pid: 8, start_time: 10 };
         for hold in
             [Hold::Reaper, Hold::Namespace, Hold::Cgroup(Cgroup::at(Path::new("/c/a b/jvs")))]
         {
-            let tree = Tree { guardian, hold };
+            let tree = Tree { guardian, leader, hold };
             assert_eq!(tree.to_string().parse(), Ok(tree));
         }
-        for nonsense in ["", "7:9", "7:9 reap", "7:9 cgroup -", "7 reap -", "7:9 cage -"] {
+        for nonsense in
+            ["", "7:9 8:9", "7:9 8:9 reap", "7:9 8:9 cgroup -", "7:9 reap -", "7:9 8:9 cage -"]
+        {
             assert_eq!(nonsense.parse::<Tree>(), Err(()), "{nonsense}");
         }
     }

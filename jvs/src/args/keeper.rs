@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use jvs_lock::session::Purpose;
 use jvs_repo::id::{Epoch, FencingToken, strict_decimal};
+use jvs_repo::proc;
+use rustix::process::Pid;
 
 /// What happens to a child whose lease is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -30,6 +32,18 @@ impl fmt::Display for OnLoss {
 pub(crate) struct Follow {
     pub(crate) pid: u32,
     pub(crate) start_time: u64,
+}
+
+impl Follow {
+    /// The process that has this pid now. One that is gone never was.
+    pub(crate) fn of(pid: u32) -> Self {
+        let start_time = proc::process_stat(pid).map_or(0, |stat| stat.start_ticks);
+        Follow { pid, start_time }
+    }
+
+    pub(crate) fn of_pid(pid: Pid) -> Self {
+        Follow::of(pid.as_raw_nonzero().get().unsigned_abs())
+    }
 }
 
 impl fmt::Display for Follow {

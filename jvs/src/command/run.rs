@@ -192,10 +192,10 @@ fn run(
         let (worktree, why) = (here.worktree, why.clone());
         return Err(LostLease { worktree, why, exit, left }.into());
     }
+    greeting::tell_background(context, guard.leave_background, &swept, &left);
     if shell {
         greeting::end(context, &here.worktree, guest, &watch.lost, &released);
     }
-    greeting::tell_background(context, guard.leave_background, &swept, &left);
     let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
     done.amend(|snapshot| {
         *snapshot = json!({

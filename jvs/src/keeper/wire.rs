@@ -182,7 +182,7 @@ mod tests {
             assert_eq!(said.to_string().parse(), Ok(said));
         }
         assert_eq!(Said::Lost("a\nready 9".into()).to_string().lines().count(), 1);
-        let tree: Tree = "7:9 reap -".parse().expect("a tree");
+        let tree: Tree = "7:9 8:9 reap -".parse().expect("a tree");
         for tell in [Tell::Tree(tree), Tell::Told, Tell::Release, Tell::StandDown] {
             assert_eq!(tell.to_string().parse(), Ok(tell));
         }

@@ -18,6 +18,9 @@ use rustix::fs::{Mode, OFlags};
 /// Deeper than anybody nests runs.
 const DEPTH_MAX: usize = 32;
 
+/// How often it is tried to move everybody.
+const ROUNDS: usize = 20;
+
 /// A directory in the unified hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cgroup {
@@ -77,8 +80,15 @@ impl Cgroup {
     /// Lets what is in it live on where this process is.
     pub(crate) fn set_free(&self) {
         let Some(above) = self.dir.parent() else { return };
-        for pid in self.members() {
-            let _ = fs::write(above.join("cgroup.procs"), pid.to_string());
+        // Whoever is born meanwhile is found the next time.
+        for _ in 0..ROUNDS {
+            let members = self.members();
+            for pid in &members {
+                let _ = fs::write(above.join("cgroup.procs"), pid.to_string());
+            }
+            if members.is_empty() {
+                return;
+            }
         }
     }
 

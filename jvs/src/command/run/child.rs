@@ -99,9 +99,8 @@ impl Child {
         })?;
         drop((report.write, gate.read));
         rustix::io::ioctl_fionbio(&report.read, true)?;
-        let pid = guardian.as_raw_nonzero().get().unsigned_abs();
-        let start_time = proc::process_stat(pid).map_or(0, |stat| stat.start_ticks);
-        let tree = Tree { guardian: Follow { pid, start_time }, hold };
+        let itself = Follow::of_pid(guardian);
+        let tree = Tree { guardian: itself, leader: itself, hold };
         let mut child = Child {
             tree,
             guardian,
@@ -118,6 +117,7 @@ impl Child {
         match child.until_ready() {
             Ok(pid) => {
                 child.pid = pid;
+                child.tree.leader = Follow::of_pid(pid);
                 Ok(child)
             }
             Err(error) => {
@@ -242,11 +242,13 @@ impl Child {
         members
     }
 
-    /// Asks everybody to end. Answers who was there.
-    pub(super) fn ask(&self, keeper: Option<u32>) -> Vec<Member> {
-        let members = self.members(keeper);
-        members.iter().for_each(Member::ask);
-        members
+    /// Asks everybody to end.
+    pub(super) fn ask(&self, keeper: Option<u32>) {
+        if self.unguarded {
+            self.members(keeper).iter().for_each(Member::ask);
+        } else {
+            self.tree.ask();
+        }
     }
 
     /// Makes everybody end that can be seen.

@@ -17,7 +17,6 @@ use jvs_kernel::descriptors::close_all_but;
 use jvs_kernel::fork::{Place, fork};
 use jvs_kernel::signals::Signals;
 use jvs_repo::clock::{Clock, SystemClock};
-use jvs_repo::proc;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -233,7 +232,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
                 // All of it ends with its first process.
                 return 1;
             }
-            kill_everybody(charge.hold);
+            kill_everybody(charge.hold, child);
             again = Some(SystemClock.now().boot.plus(10));
         }
     }
@@ -249,10 +248,9 @@ fn tell(report: &OwnedFd, status: WaitStatus) {
     say(report, &word);
 }
 
-fn kill_everybody(hold: &Hold) {
-    let pid = std::process::id();
-    let start_time = proc::process_stat(pid).map_or(0, |stat| stat.start_ticks);
-    Tree { guardian: Follow { pid, start_time }, hold: hold.clone() }.kill();
+fn kill_everybody(hold: &Hold, child: Pid) {
+    let (guardian, leader) = (Follow::of(std::process::id()), Follow::of_pid(child));
+    Tree { guardian, leader, hold: hold.clone() }.kill();
 }
 
 #[cfg(test)]

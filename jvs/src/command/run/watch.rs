@@ -79,7 +79,8 @@ impl Watch<'_> {
             if child.is_gone(self.keeper_pid()) {
                 return Ok(self.outcome(child, Vec::new()));
             }
-            if child.ended().is_some() && self.leave && self.lost.is_none() {
+            let stops = self.lost.is_some() && self.on_loss == OnLoss::Stop;
+            if child.ended().is_some() && self.leave && !stops {
                 let left = child.members(self.keeper_pid());
                 child.leave(&self.orders.write);
                 return Ok(self.outcome(child, left));
@@ -134,7 +135,11 @@ impl Watch<'_> {
             return Some(at);
         }
         if ending.ask_at.take().is_some() {
-            ending.asked = child.ask(keeper);
+            // A lost lease leaves no time for names.
+            if self.lost.is_none() {
+                ending.asked = child.members(keeper);
+            }
+            child.ask(keeper);
         }
         if now < ending.kill_at {
             return Some(ending.kill_at);
