@@ -218,7 +218,7 @@ fn a_guardian_that_is_killed_or_stopped_keeps_nobody_alive() {
         let world = World::new();
         world.ok("ann", "config set reclaim.emergency_override true");
         let (daemon, file, script) = with_a_daemon(&world);
-        let options = format!("run --lease 900ms --contain {contain}");
+        let options = format!("run --lease 3s --contain {contain}");
         let running = world.run("ci", &options, &script).start();
         let all = [pid_in(&file), pid_in(&daemon)];
         let guardian = guardian(running.pid());
@@ -343,7 +343,7 @@ fn whoever_is_stopped_or_killed_somebody_ends_the_command_in_time() {
     let world = World::new();
     world.ok("ann", "config set reclaim.emergency_override true");
     let (daemon, file, script) = with_a_daemon(&world);
-    let running = world.run("ci", "run --lease 900ms", &script).start();
+    let running = world.run("ci", "run --lease 3s", &script).start();
     let all = [pid_in(&file), pid_in(&daemon)];
     // The run is stopped: its keeper ends the command all the same, and says so later.
     world.signal(running.pid(), Signal::STOP);
@@ -359,7 +359,7 @@ fn whoever_is_stopped_or_killed_somebody_ends_the_command_in_time() {
 fn each_of_those_who_watch_is_needed() {
     let world = World::new();
     let (file, script) = waiting(&world, "true");
-    let running = world.run("ci", "run --lease 600ms", &script).start();
+    let running = world.run("ci", "run --lease 3s", &script).start();
     let (child, keeper) = (pid_in(&file), world.keeper());
     world.signal(running.pid(), Signal::STOP);
     world.signal(keeper, Signal::STOP);

@@ -200,7 +200,7 @@ fn the_job_of_a_shell_that_lost_its_lock_is_ended_and_that_is_told_before() {
     let world = World::new();
     let (log, pid) = (world.outside("log"), world.outside("pid"));
     let mut terminal = shell(&world, Some("ann"));
-    terminal.types("SHELL=/bin/bash jvs shell --lease 1500ms\n");
+    terminal.types("SHELL=/bin/bash jvs shell --lease 3s\n");
     terminal.sees("[jvs main] ", PATIENCE);
     let job = format!(
         "sh -c 'trap \"echo asked >> {0}\" TERM; echo $$ > {1}.new; mv {1}.new {1}; while :; do echo w >> {0}; sleep 0.02; done'\n",
