@@ -54,12 +54,24 @@ pub(super) fn discard(
     op: OpNonce,
 ) -> Result<Discarded, WorktreeError> {
     let tmp = layout::worktree_record_tmp(name, op);
-    match store.unlink(&tmp) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_at(&tmp)(error)),
-        Ok(()) => Ok(Discarded::Gone),
-        Err(_) if is_record_of(store, name, op)? => Ok(Discarded::Placed),
-        Err(_) => Ok(Discarded::Gone),
+    if unlink(store, &tmp)? {
+        return Ok(Discarded::Gone);
     }
+    if is_record_of(store, name, op)? { Ok(Discarded::Placed) } else { Ok(Discarded::Gone) }
+}
+
+/// Removes a file, if it is there; true if this answer says that it was.
+pub(super) fn unlink(store: &dyn Store, path: &RepoPath) -> Result<bool, WorktreeError> {
+    for attempt in 1.. {
+        match store.unlink(path) {
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) if attempt == TRIES => return Err(io_at(path)(error)),
+            // It may be gone all the same: the next answer tells.
+            Err(_) => {}
+        }
+    }
+    Ok(false)
 }
 
 fn is_record_of(
@@ -155,7 +167,9 @@ pub(super) fn move_new(seams: Seams<'_>, from: &RepoPath, to: &RepoPath) -> Resu
         in_doubt = true;
         match (is_there(from)?, is_there(to)?) {
             (false, true) => return Ok(()),
-            (true, true) => return Err(Stuck::Exists),
+            // It may have landed between the two looks.
+            (true, true) if is_there(from)? => return Err(Stuck::Exists),
+            (true, true) => return Ok(()),
             (false, false) => return Err(Stuck::Gone),
             (true, false) if attempt == TRIES => return Err(Stuck::Unknown(error)),
             (true, false) => seams.clock.sleep_ms(PAUSE_MS),

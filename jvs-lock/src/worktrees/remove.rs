@@ -68,16 +68,24 @@ pub fn remove(
     };
     let files = match clear(locks, name, &payload, &last, force) {
         Ok(files) => files,
-        // Somebody put a file there meanwhile: nobody said that it may go.
-        Err(error @ WorktreeError::NotEmpty { .. }) => {
-            bring_back(locks, name, &last, "it has files, and was not removed by force")?;
+        Err(error) if error.code() == Code::OutcomeUnknown => return Err(error),
+        // Its files stay, and so does it: perhaps somebody put one there meanwhile, and
+        // nobody said that it may go.
+        Err(error) => {
+            bring_back(locks, name, &last, "its files could not be taken away")?;
             let _ = note::discard(store, name, op);
             return Err(error);
         }
-        Err(error) => return Err(error),
     };
-    forget(locks, name, &last)?;
+    // Before the record, whose removal is made durable.
     let _ = note::discard(store, name, op);
+    forget(locks, name, &last).map_err(|error| match error {
+        // There is no way back: its files are gone.
+        WorktreeError::Io { source, .. } => {
+            WorktreeError::OutcomeUnknown { name: name.clone(), source }
+        }
+        error => error,
+    })?;
     Ok(Removed { files })
 }
 
@@ -193,12 +201,8 @@ pub(super) fn forget(
     if locks.register(name).read()? != *last {
         return Ok(());
     }
-    match store.unlink(&layout::lock_record(name)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(io_at(&layout::lock_record(name))(error));
-        }
-        _ => {}
-    }
-    record::remove(store, name)?;
-    Ok(())
+    note::unlink(store, &layout::lock_record(name))?;
+    let record = layout::worktree_record(name);
+    note::unlink(store, &record)?;
+    store.sync_dir(&record.parent()).map_err(io_at(&record))
 }

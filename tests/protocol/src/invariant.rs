@@ -216,12 +216,3 @@ pub fn nobody_is_fenced_by_its_own_session(view: &View<'_>) -> Result<(), String
     }
     Ok(())
 }
-
-/// The register of `worktree` is not there, or it has exactly one entry.
-pub fn one_entry_or_none(view: &View<'_>, worktree: &WorktreeName) -> Result<(), String> {
-    let place = layout::register(worktree);
-    match view.live().exists(&place).then(|| view.live().list(&place).len()) {
-        None | Some(1) => Ok(()),
-        Some(entries) => Err(format!("the register has {entries} entries")),
-    }
-}

@@ -2,16 +2,11 @@
 //! the rule prevents. A rule without which nothing goes wrong is not needed, or
 //! not tested. Each test prints the states it visited and the way it found.
 
-use jvs_kit::sim::{Explorer, Process};
-use jvs_lock::mutation::{self, Rule};
-use jvs_lock::{Locks, Seams, worktrees};
-use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS};
+use jvs_kit::sim::Explorer;
+use jvs_lock::mutation::Rule;
+use jvs_protocol_tests::actor::{LEASE_AND_MARGIN_MS, LEASE_MS};
 use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::{Actor, Stage, Step, invariant};
-use jvs_repo::audit::{Alone, Log, WriterId};
-use jvs_repo::config::LockPolicy;
-use jvs_repo::name::WorktreeName;
-use jvs_repo::record::worktree::Isolation;
 
 const PUBLISH: &[Step] = &[Step::Acquire, Step::Commit];
 const TAKE: &[Step] = &[Step::Acquire];
@@ -168,37 +163,6 @@ fn a_release_and_a_freeze_are_made_durable_before_anyone_is_told() {
             Stage::with_power_cut(&actors, off)
         });
     }
-}
-
-fn other() -> WorktreeName {
-    "other".parse().expect("valid")
-}
-
-#[test]
-fn a_register_is_born_by_renaming_a_ready_directory() {
-    let creator = |off: Option<Rule>, name: &'static str| {
-        Process::new(name, move |ctx| {
-            let create = || {
-                let seams =
-                    Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-                let log = Log::new(ctx.store(), &Alone, WriterId::derive(name.as_bytes(), 0));
-                let session = actor::session(name, 1, ctx.clock());
-                let locks = Locks::new(seams, session, LockPolicy::default(), log);
-                let _ = worktrees::create(&locks, &other(), Isolation::Exclusive);
-            };
-            match off {
-                Some(rule) => mutation::without(rule, create),
-                None => create(),
-            }
-        })
-    };
-    needed(Rule::BornByRename, "entries", |off| {
-        Stage::fine(&[], off)
-            .process(creator(off, "x"))
-            .process(creator(off, "y"))
-            .crashes(1)
-            .always(|view| invariant::one_entry_or_none(view, &other()))
-    });
 }
 
 /// The same id, the same home, two hosts: without the rule the second refreshes the

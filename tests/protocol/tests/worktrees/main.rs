@@ -2,6 +2,11 @@
 //! interleaving, with deaths, lost and late answers and power cuts; and each rule of
 //! it switched off. Each test prints the states that it visited.
 
+mod deaths;
 mod explored;
 mod needed;
 mod world;
+
+#[path = "../doctor/ward.rs"]
+#[allow(dead_code, reason = "only its doctor is needed")]
+mod ward;

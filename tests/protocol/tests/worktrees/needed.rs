@@ -8,6 +8,13 @@ use jvs_protocol_tests::necessity::needed;
 use crate::world::{Task, world};
 
 #[test]
+fn a_register_is_born_by_renaming_a_ready_directory() {
+    needed(Rule::BornByRename, "entries", |off| {
+        world(&[Task::Create("new"), Task::Create("new")], off).preemptions(3)
+    });
+}
+
+#[test]
 fn a_name_is_confirmed_before_anything_else_of_it_is_touched() {
     needed(Rule::ConfirmedBeforeTouched, "was told that it made", |off| {
         world(&[Task::Rename("old", "new"), Task::Create("new")], off).preemptions(3)

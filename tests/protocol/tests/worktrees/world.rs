@@ -1,7 +1,8 @@
 //! A repository with one more worktree, those who work on its worktrees at once,
 //! and what must be true whatever happens to them.
 
-use jvs_kit::sim::{Ctx, Explorer, Process, SimStore, Solo, View};
+use jvs_doctor::{Check, Finding};
+use jvs_kit::sim::{Ctx, Explorer, Image, Process, SimStore, Solo, View};
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::worktrees::{self, Base, WorktreeError};
 use jvs_lock::{Hold, Locks, Seams, State, Want};
@@ -10,11 +11,14 @@ use jvs_protocol_tests::stage::repository;
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::LockPolicy;
+use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{Generation, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{RepoPath, Store};
+
+use crate::ward;
 
 /// The snapshot that worktrees are restored from.
 pub(crate) const BASE: SnapshotId = SnapshotId { created_ms: 7, random: 7 };
@@ -104,7 +108,8 @@ pub(crate) fn world(tasks: &[Task], off: Option<Rule>) -> Explorer<'static> {
             Some(rule) => mutation::without(rule, || perform(ctx, task)),
             None => perform(ctx, task),
         };
-        Process::new(["a", "b", "c"][n], body)
+        let name = if matches!(task, Task::Remove(_)) { "remover" } else { ["a", "b", "c"][n] };
+        Process::new(name, body)
     };
     Explorer::new()
         .setup(repository)
@@ -124,7 +129,7 @@ fn is_audit(path: &RepoPath) -> bool {
     path.as_str().starts_with(layout::audit().as_str())
 }
 
-fn with_old(solo: &Solo) {
+pub(crate) fn with_old(solo: &Solo) {
     let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
     let log = Log::new(solo.store(), &Alone, WriterId::derive(b"maker", 0));
     let locks =
@@ -135,7 +140,10 @@ fn with_old(solo: &Solo) {
 
 /// Record, payload and a live register.
 pub(crate) fn whole(view: &View<'_>, worktree: &str) -> Result<State, String> {
-    let live = view.live();
+    whole_in(view.live(), worktree)
+}
+
+fn whole_in(live: &Image, worktree: &str) -> Result<State, String> {
     let name = name(worktree);
     let missing = |what: &str| format!("worktree {worktree} has no {what}");
     if !live.exists(&layout::worktree_record(&name)) {
@@ -186,6 +194,47 @@ fn whoever_published_is_the_head(view: &View<'_>) -> Result<(), String> {
         }
         if process.text("removed").is_some() && state.hold != Hold::Retired {
             return Err(format!("{} removed old, and its register lives", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever died and whatever was left: doctor brings it back. Every worktree on the
+/// list is whole, the file that nobody may lose is in one of them, and every name can
+/// be had.
+pub(crate) fn heals(view: &View<'_>) -> Result<(), String> {
+    let solo = Solo::on(view.live().clone());
+    // Other nonces than anybody has used.
+    solo.entropy().fill(&mut [0; 4_000]);
+    solo.pass_ms(100_000);
+    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let healed = ward::doctor(seams, solo.store(), "doctor");
+    // There are no snapshots in this world.
+    let is_wrong = |finding: &&Finding| finding.counts() && finding.check != Check::HeadMissing;
+    if healed.findings.iter().any(|finding| is_wrong(&finding)) {
+        return Err(format!("doctor does not help: {:?}", ward::told(&healed)));
+    }
+    let image = solo.image();
+    let mut recorded = Vec::new();
+    for record in image.list(&layout::worktree_records()) {
+        // The note of one who died on another host before it came to anything stays,
+        // and is told: nothing proves that it is dead.
+        let Some(name) = layout::worktree_of_record(&record) else { continue };
+        let name = name.as_str().to_owned();
+        whole_in(&image, &name).map_err(|what| format!("after doctor, {what}"))?;
+        recorded.push(name);
+    }
+    let is_kept = recorded.iter().any(|name| name != "main" && image.exists(&kept(name)));
+    let removed = view.processes().any(|p| p.name() == "remover");
+    if !is_kept && !removed {
+        return Err(format!("the file of old is lost; there are {recorded:?}"));
+    }
+    let locks = ward::locks_of(seams, "next");
+    for free in ["new", "x", "y"] {
+        if !recorded.iter().any(|name| name == free) {
+            worktrees::create(&locks, &name(free), Isolation::Exclusive)
+                .map_err(|error| format!("after doctor, {free} cannot be had: {error}"))?;
+            whole_in(&solo.image(), free)?;
         }
     }
     Ok(())

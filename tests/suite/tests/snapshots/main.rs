@@ -14,3 +14,4 @@ mod strikes;
 mod thefts;
 mod two_hosts;
 mod user;
+mod worktrees;

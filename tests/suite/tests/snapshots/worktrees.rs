@@ -1,0 +1,180 @@
+//! Worktrees that real processes make, rename and restore into at once, and commands
+//! that die at any of their calls: every "made" is whole, and nothing is lost.
+
+use jvs_kit::live::calls;
+use jvs_kit::live::juicefs::{Engine, Volume};
+use jvs_kit::live::loopfs::Kind;
+use jvs_lock::{Hold, State};
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+
+use crate::places::Place;
+use crate::strikes::{Extent, dead_at_each_call, long};
+use crate::user::User;
+
+/// How often two race for a name, in each of three ways.
+fn rounds() -> usize {
+    if long() { 1_000 } else { 4 }
+}
+
+/// Record, files and a live register.
+#[track_caller]
+fn whole(user: &User, name: &str) -> State {
+    let worktree: WorktreeName = name.parse().expect("a name");
+    let record = user.root.join(layout::worktree_record(&worktree).as_str());
+    assert!(record.is_file(), "{name} has no record");
+    let payload = user.root.join(layout::payload(&worktree).as_str());
+    assert!(payload.is_dir(), "{name} has no files");
+    let entries = user.names(&layout::register(&worktree));
+    assert_eq!(entries.len(), 1, "{name}: {entries:?}");
+    let state: State = entries[0].parse().expect("a state");
+    assert_ne!(state.hold, Hold::Retired, "{name}");
+    state
+}
+
+/// Runs both at once; which of them was told that it succeeded.
+fn at_once(a: (&User, &str), b: (&User, &str)) -> [bool; 2] {
+    let run = |(user, words): (&User, &str)| {
+        let outcome = user.jvs(words);
+        assert!(outcome.signal().is_none(), "{words}: {}", outcome.stderr());
+        outcome.code() == 0
+    };
+    std::thread::scope(|scope| {
+        let a = scope.spawn(move || run(a));
+        let b = run(b);
+        [a.join().expect("no panic"), b]
+    })
+}
+
+fn races(a: &User, b: &User) {
+    a.write("file", "text");
+    let snapshot = a.snapshot();
+    let mut told = [0, 0, 0];
+    for n in 0..rounds() {
+        let create = format!("worktree create c{n}");
+        let made = at_once((a, &create), (b, &create));
+        assert_eq!(made.iter().filter(|made| **made).count(), 1, "create {n}: {made:?}");
+        whole(a, &format!("c{n}"));
+        told[0] += 1;
+
+        a.jvs(&format!("worktree create o{n}")).ok();
+        let old = a.root.join(format!("worktrees/o{n}/kept"));
+        std::fs::write(&old, "precious").expect("written");
+        let rename = format!("worktree rename o{n} x{n}");
+        let [renamed, made] = at_once((a, &rename), (b, &format!("worktree create x{n}")));
+        assert!(!(renamed && made), "{n}: two were told that they have x{n}");
+        if renamed || made {
+            whole(a, &format!("x{n}"));
+            told[1] += 1;
+        }
+        let home = if renamed { format!("x{n}") } else { format!("o{n}") };
+        whole(a, &home);
+        let kept = a.root.join(format!("worktrees/{home}/kept"));
+        assert_eq!(std::fs::read_to_string(kept).expect("not lost"), "precious", "{n}");
+
+        let restore = format!("restore {snapshot} --into f{n}");
+        let restored = at_once((a, &restore), (b, &restore));
+        let count = restored.iter().filter(|told| **told).count();
+        assert!(count <= 1, "restore {n}: {restored:?}");
+        if count == 1 {
+            let head = whole(a, &format!("f{n}")).head.map(|head| head.to_string());
+            assert_eq!(head.as_deref(), Some(snapshot.as_str()), "{n}");
+            let file = a.root.join(format!("worktrees/f{n}/file"));
+            assert_eq!(std::fs::read_to_string(file).expect("there"), "text", "{n}");
+            told[2] += 1;
+        }
+        // Few at a time, so that a thousand rounds stay quick.
+        for name in ["c", "o", "x", "f"] {
+            let _ = a.jvs(&format!("worktree remove {name}{n} --force"));
+        }
+    }
+    eprintln!(
+        "made {}, renamed or made {}, restored {} in {} rounds",
+        told[0],
+        told[1],
+        told[2],
+        rounds()
+    );
+    assert_eq!(a.data("doctor --strict")["healthy"], true);
+    assert_eq!(a.data("audit --verify")["verified"], true);
+    assert_eq!(a.history(), [snapshot]);
+}
+
+#[test]
+fn every_made_of_racing_processes_is_whole() {
+    let Some(place) = Place::on(Kind::Ext4) else { return };
+    let a = User::with_new_repository(&place.dir.join("r"));
+    let b = User::of(&place.dir.join("r")).session("other");
+    races(&a, &b);
+}
+
+#[test]
+fn every_made_of_processes_racing_on_two_mounts_is_whole() {
+    let Some(volume) = Volume::mounted(Engine::Sqlite, 2) else { return };
+    let a = User::with_new_repository(&volume.host(0).join("r"));
+    let b = User::of(&volume.host(1).join("r")).session("other");
+    races(&a, &b);
+}
+
+/// Whatever is left, doctor brings the worktree `old` back, or it is `new` by now,
+/// with its file.
+fn is_brought_back(user: &User, what: &str) {
+    user.jvs("doctor --strict --repair").ok();
+    let file = |name: &str| user.root.join("worktrees").join(name).join("kept");
+    let home = ["old", "new"].into_iter().find(|name| file(name).exists());
+    let home = home.unwrap_or_else(|| panic!("{what}: the file is lost"));
+    whole(user, home);
+    assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
+    for name in ["old", "new"] {
+        let _ = user.jvs(&format!("worktree remove {name} --force"));
+    }
+    assert_eq!(user.names(&layout::worktree_records()), ["main.json"], "{what}");
+}
+
+fn dies(words: &str) {
+    let Some(place) = Place::on(Kind::Ext4).filter(|_| calls::can_be_aimed_at()) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    dead_at_each_call(
+        &user,
+        words,
+        Extent::Spread,
+        |_| {
+            user.jvs("worktree create old").ok();
+            std::fs::write(user.root.join("worktrees/old/kept"), "text").expect("written");
+        },
+        |_, what| is_brought_back(&user, what),
+    );
+    assert_eq!(user.data("audit --verify")["verified"], true);
+}
+
+#[test]
+fn a_worktree_command_dead_at_any_call_is_brought_back() {
+    dies("worktree create new");
+    dies("worktree rename old new");
+}
+
+/// The removal was asked for: what is left is all of it, or nothing.
+#[test]
+fn a_removal_dead_at_any_call_is_taken_back_or_ended() {
+    let Some(place) = Place::on(Kind::Ext4).filter(|_| calls::can_be_aimed_at()) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    dead_at_each_call(
+        &user,
+        "worktree remove old --force",
+        Extent::Spread,
+        |_| {
+            user.jvs("worktree create old").ok();
+            std::fs::write(user.root.join("worktrees/old/kept"), "text").expect("written");
+        },
+        |_, what| {
+            user.jvs("doctor --strict --repair").ok();
+            assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
+            if user.names(&layout::worktree_records()).len() > 1 {
+                whole(&user, "old");
+                let kept = user.root.join("worktrees/old/kept");
+                assert_eq!(std::fs::read_to_string(kept).expect("not lost"), "text", "{what}");
+                user.jvs("worktree remove old --force").ok();
+            }
+        },
+    );
+}
