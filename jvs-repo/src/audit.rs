@@ -13,6 +13,7 @@ mod event;
 mod line;
 mod newest;
 mod read;
+pub mod room;
 
 use std::fmt;
 use std::io;

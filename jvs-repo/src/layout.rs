@@ -256,6 +256,16 @@ pub fn tag_of_tmp(file: &str) -> Option<TagName> {
     op.parse::<OpNonce>().ok().and_then(|_| name.parse().ok())
 }
 
+/// Room that is given up when the volume is full.
+pub fn room() -> RepoPath {
+    control("room")
+}
+
+/// The room while it is being made.
+pub fn room_tmp(op: OpNonce) -> RepoPath {
+    control(&format!("room.tmp-{op}"))
+}
+
 /// Directory of audit logs, one file a writer.
 pub fn audit() -> RepoPath {
     control("audit")

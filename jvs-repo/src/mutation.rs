@@ -54,6 +54,8 @@ pub enum Rule {
     AbsenceIsListed,
     /// The boot-time clock is read before the wall clock.
     BootBeforeWall,
+    /// On a full volume an event is written into room that was kept for it.
+    RoomIsKept,
 }
 
 impl Rule {
@@ -63,6 +65,7 @@ impl Rule {
         Rule::TakenNamesAreSeen,
         Rule::AbsenceIsListed,
         Rule::BootBeforeWall,
+        Rule::RoomIsKept,
     ];
 }
 

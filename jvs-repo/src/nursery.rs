@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 pub use error::InitError;
 use staging::Staging;
 
+use crate::audit;
 use crate::config;
 use crate::discover::has_control_dir;
 use crate::entropy::SystemEntropy;
@@ -174,6 +175,7 @@ impl Unborn {
         self.store.write_new(&layout::config_tmp(op), &layout::config(), config)?;
         let format = Format::fresh(&SystemEntropy).to_bytes();
         self.store.write_new(&layout::format_tmp(op), &layout::format(), &format)?;
+        audit::room::keep(&self.store, op)?;
         self.store.sync_dir(&RepoPath::root())
     }
 

@@ -145,6 +145,12 @@ pub trait StoredFile: Send {
 
     /// `fsync`: content and size survive a power cut after this.
     fn sync(&self) -> io::Result<()>;
+
+    /// Makes the file that long. Only to give up room.
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        let _ = size;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// A file under a name that nobody but its writer uses.
@@ -200,6 +206,13 @@ pub trait Store: Send + Sync {
 
     /// Swaps two paths in one step.
     fn exchange(&self, a: &RepoPath, b: &RepoPath) -> io::Result<()>;
+
+    /// Gives a file a second name, `EEXIST` if that is there. Takes no room, which
+    /// copying its content would. Not every filesystem can.
+    fn link_new(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Removes a file.
     fn unlink(&self, path: &RepoPath) -> io::Result<()>;

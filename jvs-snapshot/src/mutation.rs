@@ -45,6 +45,8 @@ pub enum Rule {
     ClockIsDoubted,
     /// What the filesystem refuses to show, or fails to, is not damaged.
     RefusalIsNotDamage,
+    /// A collection needs no room.
+    CollectsWhenFull,
 }
 
 impl Rule {
@@ -66,6 +68,7 @@ impl Rule {
         Rule::ListedTwice,
         Rule::ClockIsDoubted,
         Rule::RefusalIsNotDamage,
+        Rule::CollectsWhenFull,
     ];
 }
 

@@ -139,7 +139,8 @@ fn control_dir(survey: &Survey<'_, '_>, report: &mut Report) {
     let Ok(entries) = survey.store().list(&dir) else { return };
     let known: Vec<RepoPath> = layout::skeleton()
         .into_iter()
-        .chain([layout::format(), layout::config(), layout::quarantine(), layout::probe_verdict()])
+        .chain([layout::format(), layout::config(), layout::quarantine()])
+        .chain([layout::probe_verdict(), layout::room()])
         .collect();
     for entry in entries {
         let path = match entry.name.to_str().map(|name| dir.child(name)) {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 
 use super::line::{LINE_MAX, Sum, put_together, take_apart};
-use super::{Event, WriterId};
+use super::{Event, WriterId, room};
 use crate::layout;
 use crate::store::{Store, StoredFile};
 
@@ -105,7 +105,20 @@ impl<'s> Log<'s> {
 
     /// Appends an event and makes it durable: what must be known of an
     /// operation even if its process dies in the middle of it.
+    ///
+    /// On a full volume it is written into the room that is kept for it.
     pub fn append_durably(&mut self, event: &Event) -> io::Result<()> {
+        match self.append_and_sync(event) {
+            Err(error) if room::is_full(&error) && room::give_up(self.store) => {
+                // What was written may be on disk in part: the end is found anew.
+                self.open = None;
+                self.append_and_sync(event)
+            }
+            answer => answer,
+        }
+    }
+
+    fn append_and_sync(&mut self, event: &Event) -> io::Result<()> {
         self.append(event)?;
         match &self.open {
             Some((file, _)) => file.sync(),

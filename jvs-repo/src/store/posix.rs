@@ -426,6 +426,12 @@ impl Store for PosixStore {
         self.rename_flagged(a, b, RenameFlags::EXCHANGE)
     }
 
+    fn link_new(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        let (from_dir, from_name) = self.open_parent(from)?;
+        let (to_dir, to_name) = self.open_parent(to)?;
+        Ok(fs::linkat(&from_dir, from_name, &to_dir, to_name, AtFlags::empty())?)
+    }
+
     fn unlink(&self, path: &RepoPath) -> io::Result<()> {
         let (dir, name) = self.open_parent(path)?;
         fs::unlinkat(&dir, name, AtFlags::empty())
@@ -454,6 +460,10 @@ struct PosixFile {
 }
 
 impl StoredFile for PosixFile {
+    fn truncate(&self, size: u64) -> io::Result<()> {
+        Ok(fs::ftruncate(&self.fd, size)?)
+    }
+
     fn inode(&self) -> io::Result<u64> {
         Ok(fs::fstat(&self.fd)?.st_ino)
     }

@@ -3,7 +3,7 @@
 use std::io;
 
 use jvs_lock::Locks;
-use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::audit::{Kind, Phase, room};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::store::RepoPath;
@@ -37,6 +37,8 @@ pub struct Freed {
     pub unfinished: u64,
     /// Snapshots that somebody came to need meanwhile, and that were put back.
     pub put_back: Vec<SnapshotId>,
+    /// The volume was so full that the audit log was told only afterwards.
+    pub told_late: bool,
 }
 
 /// Removes what `plan` says, unless somebody came to need it since. `each` is
@@ -91,7 +93,13 @@ pub fn run(
         let ids: Vec<SnapshotId> = batch.iter().map(|unneeded| unneeded.snapshot_id).collect();
         let note =
             |phase| locks.note(Kind::Gc, phase, op, None, None, Some(json!({"snapshots": ids})));
-        note(Phase::Intent).map_err(SnapshotError::io("write the audit log"))?;
+        match note(Phase::Intent) {
+            // Whoever makes room must not need any: it is said afterwards.
+            Err(error) if room::is_full(&error) && Rule::CollectsWhenFull.holds() => {
+                freed.told_late = true;
+            }
+            answer => answer.map_err(SnapshotError::io("write the audit log"))?,
+        }
         for unneeded in batch {
             let before = freed.snapshots.len();
             collect(at, unneeded.snapshot_id, &mut freed)?;
@@ -100,7 +108,10 @@ pub fn run(
             }
             step();
         }
-        note(Phase::Done).map_err(SnapshotError::io("write the audit log"))?;
+        match note(Phase::Done) {
+            Err(error) if room::is_full(&error) && freed.told_late => {}
+            answer => answer.map_err(SnapshotError::io("write the audit log"))?,
+        }
     }
     Ok(freed)
 }
@@ -145,7 +156,21 @@ fn leave_tombstone(
     // Read again, because it is the last chance: what does not parse stays.
     Descriptor::parse(&bytes).map_err(|reason| SnapshotError::Corrupt { path, reason })?;
     let (tmp, to) = (layout::tombstone_tmp(id, op), layout::tombstone(id));
-    match at.seams.store.write_new(&tmp, &to, &bytes) {
+    let mut written = at.seams.store.write_new(&tmp, &to, &bytes);
+    if written.as_ref().is_err_and(room::is_full) && Rule::CollectsWhenFull.holds() {
+        // No room for another file: the descriptor itself, which never changes, gets
+        // the tombstone's name, too.
+        let linked = at.seams.store.link_new(&layout::descriptor(dir), &to);
+        written = linked.or_else(|error| match at.seams.store.is_there(&to) {
+            Ok(true) => Ok(()),
+            _ if room::is_full(&error) => Err(error),
+            _ => written,
+        });
+        if written.is_ok() {
+            written = at.seams.store.sync_dir(&to.parent());
+        }
+    }
+    match written {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             Err(SnapshotError::Io { doing: format!("write {to}"), source: error })
         }

@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
+use jvs_repo::audit::room;
 use jvs_repo::config::Retention;
+use jvs_repo::entropy::SystemEntropy;
+use jvs_repo::id::OpNonce;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::gc::{self, Plan, Terms};
 use jvs_snapshot::progress::Progress as _;
@@ -56,6 +59,8 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
         bar.advance(1, 0);
     })?;
     drop(bar);
+    // Best effort: what was given up on a full volume is kept again.
+    let _ = room::keep(repo.store(), OpNonce::random(&SystemEntropy));
     data["removed"] = json!(freed.snapshots);
     data["freed_bytes"] = json!(freed.bytes);
     data["leftovers_removed"] = json!(freed.dead + freed.unfinished);
@@ -76,7 +81,13 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
              that when nothing is missed"
         )
     };
-    Ok(aside.iter().map(warning).fold(Done::new(data).with_text(text), Done::with_warning))
+    let mut done = Done::new(data).with_text(text);
+    if freed.told_late {
+        done = done.with_warning(
+            "the volume was full: the audit log was told of this only afterwards".to_owned(),
+        );
+    }
+    Ok(aside.iter().map(warning).fold(done, Done::with_warning))
 }
 
 fn leftovers(number: usize) -> String {

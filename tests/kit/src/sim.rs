@@ -69,7 +69,7 @@
 //! - A process must not start threads that use the seams, nor share memory with
 //!   another: [`Ctx::look`] is how one is told something by another.
 //! - Steps take no time. Time passes by [`Explorer::time_jumps`] and by sleeping.
-//! - Modification times are all zero; there are no symlinks, hard links or modes.
+//! - Modification times are all zero; there are no symlinks or modes.
 //! - A directory is listed in one moment and in the order of names, unless
 //!   [`Explorer::torn_listings`] says otherwise.
 //! - `sync_dir`, while no power cut is to come, is answered at once: that its

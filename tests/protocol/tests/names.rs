@@ -3,17 +3,19 @@
 //! rule of it, switched off, breaks a world.
 
 use jvs_kit::sim::{Ctx, Explorer, Process, View};
-use jvs_lock::Seams;
 use jvs_lock::queue::Queue;
+use jvs_lock::{Seams, Want};
 use jvs_protocol_tests::actor::session;
 use jvs_protocol_tests::necessity::needed;
+use jvs_repo::audit::room;
+use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::mutation::{self, Rule};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::Catalog;
 
-use crate::actors::{collect, publish, world};
+use crate::actors::{collect, explorer, publish, world};
 use crate::world::*;
 
 #[path = "../../../jvs-snapshot/tests/simulated/actors.rs"]
@@ -171,6 +173,30 @@ fn nobody_discards_what_was_committed_because_ready_was_not_there_before() {
             .preemptions(2)
             .ambiguous_renames(1)
             .stale_absences_for_ms(10 * LONG_MS)
+    });
+}
+
+#[test]
+fn a_full_volume_can_be_locked_and_unlocked() {
+    fn takes_and_gives_back(ctx: &Ctx) -> Option<()> {
+        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
+        let locks = locks_of(seams, ctx.store(), ctx.clock(), "a");
+        let lease = locks.acquire(&main(), Want::lease(LEASE_MS)).ok()?;
+        ctx.claim("held", 1);
+        lease.release().ok()?;
+        ctx.claim("released", 1);
+        Some(())
+    }
+    needed(Rule::RoomIsKept, "it was not held", |off| {
+        explorer()
+            .setup(|solo| room::keep(solo.store(), OpNonce([5; 8])).expect("there is room"))
+            .process(process("a", off, takes_and_gives_back))
+            .full_volume()
+            .at_end(|view| match ["held", "released"].map(|key| view.process(0).number(key)) {
+                [Some(1), Some(1)] => Ok(()),
+                [Some(1), _] => Err("it was not released".into()),
+                _ => Err("it was not held".into()),
+            })
     });
 }
 

@@ -382,6 +382,24 @@ fn nothing_is_old_because_one_clock_says_so() {
     });
 }
 
+#[test]
+fn a_collection_needs_no_room() {
+    fn room_was_made(view: &View<'_>) -> Result<(), String> {
+        match World::on(view.live().clone()).visible().len() {
+            1 => Ok(()),
+            left => Err(format!("{left} are left")),
+        }
+    }
+    needed(Rule::CollectsWhenFull, "3 are left", |off| {
+        world()
+            .setup(with_history)
+            .process(strict_collector(off))
+            .full_volume()
+            .time_jumps(0, [])
+            .at_end(room_was_made)
+    });
+}
+
 /// Every rule that can be switched off is switched off by a test above.
 #[test]
 fn no_rule_is_left_out() {

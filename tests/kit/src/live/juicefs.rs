@@ -115,6 +115,14 @@ impl Volume {
         run(quota, DEADLINE).ok();
     }
 
+    /// Gives the volume room for so many GiB. Mounts of later know it.
+    #[track_caller]
+    pub fn limit_room(&self, gib: u64) {
+        let mut config = Command::new(juicefs_program());
+        config.args(["config", &self.metadata, "--yes", "--capacity", &gib.to_string()]);
+        run(config, DEADLINE).ok();
+    }
+
     /// Where the `host`-th mount is, counted from 0.
     #[track_caller]
     pub fn host(&self, host: usize) -> &Path {

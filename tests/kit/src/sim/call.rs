@@ -35,6 +35,7 @@ pub enum Call {
     Rename(RepoPath, RepoPath),
     RenameNew(RepoPath, RepoPath),
     Exchange(RepoPath, RepoPath),
+    Link(RepoPath, RepoPath),
     Unlink(RepoPath),
     MakeDir(RepoPath),
     RemoveDir(RepoPath),
@@ -61,6 +62,7 @@ impl Call {
             Call::Rename(..) => "rename",
             Call::RenameNew(..) => "rename_new",
             Call::Exchange(..) => "exchange",
+            Call::Link(..) => "link",
             Call::Unlink(_) => "unlink",
             Call::MakeDir(_) => "make_dir",
             Call::RemoveDir(_) => "remove_dir",
@@ -88,7 +90,10 @@ impl Call {
             | Call::MakeDir(p)
             | Call::RemoveDir(p)
             | Call::SyncDir(p) => (p, None),
-            Call::Rename(a, b) | Call::RenameNew(a, b) | Call::Exchange(a, b) => (a, Some(b)),
+            Call::Rename(a, b)
+            | Call::RenameNew(a, b)
+            | Call::Exchange(a, b)
+            | Call::Link(a, b) => (a, Some(b)),
             Call::Inode(h)
             | Call::ReadRange(h, ..)
             | Call::Size(h)
@@ -109,7 +114,9 @@ impl Call {
         match self {
             Call::Rename(..) | Call::Exchange(..) => &[Errno::IO, Errno::NOENT],
             Call::RenameNew(..) => &[Errno::IO, Errno::NOENT, Errno::EXIST],
-            Call::CreateNew(_) | Call::MakeDir(_) => &[Errno::EXIST, Errno::IO, Errno::INTR],
+            Call::CreateNew(_) | Call::MakeDir(_) | Call::Link(..) => {
+                &[Errno::EXIST, Errno::IO, Errno::INTR]
+            }
             Call::Unlink(_) | Call::RemoveDir(_) => &[Errno::NOENT, Errno::IO, Errno::INTR],
             Call::Sync(_) | Call::SyncDir(_) => &[Errno::IO],
             _ => &[],

@@ -77,6 +77,7 @@ impl<'c> Explorer<'c> {
                 clocks_apart: false,
                 injected: Vec::new(),
                 max_calls: 500,
+                full: false,
                 stale_names_ms: None,
                 stale_absences_ms: None,
                 budgets,
@@ -184,6 +185,14 @@ impl<'c> Explorer<'c> {
     pub fn power_cuts(mut self, n: u32, which: PowerCuts) -> Self {
         self.rules.budgets.power_cuts = n;
         self.rules.power_cuts = which;
+        self
+    }
+
+    /// The volume has no room for more bytes in files than there are at the start.
+    /// Names need none.
+    #[must_use]
+    pub fn full_volume(mut self) -> Self {
+        self.rules.full = true;
         self
     }
 

@@ -262,10 +262,25 @@ impl Image {
 
     /// Does any directory, as it is seen now, name this inode?
     pub(crate) fn is_named(&self, ino: Ino) -> bool {
-        self.nodes.values().any(|node| match &node.body {
-            Body::Directory { entries, .. } => entries.values().any(|&named| named == ino),
-            Body::File { .. } => false,
-        })
+        self.names_of(ino) > 0
+    }
+
+    /// How many names an inode has, as they are seen now.
+    pub(crate) fn names_of(&self, ino: Ino) -> u64 {
+        let in_one = |node: &Arc<Node>| match &node.body {
+            Body::Directory { entries, .. } => entries.values().filter(|of| **of == ino).count(),
+            Body::File { .. } => 0,
+        };
+        self.nodes.values().map(in_one).sum::<usize>() as u64
+    }
+
+    /// How many bytes are in files, as they are seen now.
+    pub(crate) fn size(&self) -> u64 {
+        let bytes = |node: &Arc<Node>| match &node.body {
+            Body::File { bytes, .. } => bytes.len() as u64,
+            Body::Directory { .. } => 0,
+        };
+        self.nodes.values().map(bytes).sum()
     }
 
     /// Forgets a file that nothing names. The caller knows that no descriptor

@@ -48,6 +48,8 @@ pub(crate) struct Kernel {
     open: BTreeMap<(usize, u32), Opened>,
     counters: Vec<Counters>,
     caches: Caches,
+    /// How many bytes the files may have altogether.
+    room: Option<u64>,
 }
 
 /// Counters are left out: of a live process its history decides them, of
@@ -64,7 +66,18 @@ type Answered = Result<Answer, Failure>;
 
 impl Kernel {
     pub(crate) fn new(image: Image, caching: Caching) -> Self {
-        Kernel { image, open: BTreeMap::new(), counters: Vec::new(), caches: Caches::new(caching) }
+        Kernel {
+            image,
+            open: BTreeMap::new(),
+            counters: Vec::new(),
+            caches: Caches::new(caching),
+            room: None,
+        }
+    }
+
+    /// From now on there is no room for more than there is.
+    pub(crate) fn fill(&mut self) {
+        self.room = Some(self.image.size());
     }
 
     /// Carries out `call`. With `stale`, a path is resolved to what it named, or
@@ -117,6 +130,14 @@ impl Kernel {
             Call::Rename(from, to) => self.rename(caller, from, to, false),
             Call::RenameNew(from, to) => self.rename(caller, from, to, true),
             Call::Exchange(a, b) => self.exchange(caller, a, b),
+            Call::Link(from, to) => {
+                let (_, _, ino) = self.present(from)?;
+                self.image.bytes(ino).map_err(|_| Errno::PERM)?;
+                let (dir, name) = self.absent(to)?;
+                self.image.edit(vec![(dir, name.into(), Some(ino))]);
+                self.changed(caller, dir, name, None);
+                Ok(Answer::Done)
+            }
             Call::Unlink(path) => {
                 let (dir, name, ino) = self.present(path)?;
                 if self.image.kind(ino) == Kind::Directory {
@@ -162,13 +183,18 @@ impl Kernel {
             }
             Call::Links(file) => {
                 let ino = self.file(caller, file)?.ino;
-                // There are no hard links here: a file has one name or none.
-                Ok(Answer::Number(u64::from(stale || self.image.is_named(ino))))
+                let names = self.image.names_of(ino);
+                Ok(Answer::Number(if stale { names.max(1) } else { names }))
             }
             Call::WriteAt(file, offset, bytes) => {
                 let opened = self.file(caller, file)?;
                 if !opened.writable {
                     return Err(Errno::BADF.into());
+                }
+                let now = self.image.bytes(opened.ino)?.len() as u64;
+                let grows = (offset + bytes.len() as u64).saturating_sub(now);
+                if self.room.is_some_and(|room| grows > 0 && self.image.size() + grows > room) {
+                    return Err(Errno::NOSPC.into());
                 }
                 self.image.write(opened.ino, *offset, bytes);
                 Ok(Answer::Done)
@@ -308,6 +334,7 @@ impl Kernel {
     pub(crate) fn applies(&self, call: &Call) -> bool {
         match call {
             Call::CreateNew(path) | Call::MakeDir(path) => self.absent(path).is_ok(),
+            Call::Link(from, to) => self.image.exists(from) && self.absent(to).is_ok(),
             Call::Sync(_) => true,
             other => self.has_source_of(other),
         }
@@ -436,6 +463,7 @@ fn looked_up(call: &Call) -> Option<&RepoPath> {
         | Call::Rename(path, _)
         | Call::RenameNew(path, _)
         | Call::Exchange(path, _)
+        | Call::Link(path, _)
         | Call::Unlink(path)
         | Call::RemoveDir(path) => Some(path),
         _ => None,

@@ -93,6 +93,10 @@ impl Store for SimStore {
         self.ask(Call::Exchange(a.clone(), b.clone())).map(drop)
     }
 
+    fn link_new(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        self.ask(Call::Link(from.clone(), to.clone())).map(drop)
+    }
+
     fn unlink(&self, path: &RepoPath) -> io::Result<()> {
         self.ask(Call::Unlink(path.clone())).map(drop)
     }

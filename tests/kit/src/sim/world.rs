@@ -85,6 +85,7 @@ pub(crate) struct Rules {
     /// (process, number of its call, how it goes).
     pub(crate) injected: Vec<(usize, u32, Way)>,
     pub(crate) max_calls: u32,
+    pub(crate) full: bool,
     pub(crate) stale_names_ms: Option<u64>,
     pub(crate) stale_absences_ms: Option<u64>,
     pub(crate) budgets: Budgets,
@@ -255,8 +256,12 @@ impl State {
             up_at_ms: -((n as i64 + 1) * UP_AT_START_MS as i64),
             boots: 1,
         };
+        let mut kernel = Kernel::new(image, caching);
+        if rules.full {
+            kernel.fill();
+        }
         let mut state = State {
-            kernel: Kernel::new(image, caching),
+            kernel,
             processes: rules.processes.iter().map(process).collect(),
             hosts: (0..hosts).map(host).collect(),
             now_ms: 0,
@@ -384,7 +389,7 @@ impl State {
     /// The errors that `call` may be answered with though it was applied.
     fn ambiguous(&self, call: &Call) -> &'static [Errno] {
         let left = match call {
-            Call::CreateNew(_) | Call::MakeDir(_) => self.left.ambiguous_makes,
+            Call::CreateNew(_) | Call::MakeDir(_) | Call::Link(..) => self.left.ambiguous_makes,
             Call::Unlink(_) | Call::RemoveDir(_) => self.left.ambiguous_removals,
             Call::Sync(_) | Call::SyncDir(_) => self.left.ambiguous_syncs,
             _ => self.left.ambiguous_renames,
@@ -580,7 +585,9 @@ impl State {
             // An ambiguous answer to what failed anyway was none.
             Way::AppliedBut(_) if note.is_empty() => return,
             Way::AppliedBut(_) => match call {
-                Call::CreateNew(_) | Call::MakeDir(_) => &mut self.left.ambiguous_makes,
+                Call::CreateNew(_) | Call::MakeDir(_) | Call::Link(..) => {
+                    &mut self.left.ambiguous_makes
+                }
                 Call::Unlink(_) | Call::RemoveDir(_) => &mut self.left.ambiguous_removals,
                 Call::Sync(_) | Call::SyncDir(_) => &mut self.left.ambiguous_syncs,
                 _ => &mut self.left.ambiguous_renames,

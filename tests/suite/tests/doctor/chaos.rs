@@ -65,14 +65,15 @@ const KINDS: [Accident; 8] = [
     Accident::Kill,
 ];
 
-/// Every control file, no payloads.
+/// Every control file, no payloads, and not the room, whose content says nothing.
 fn control_files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![root.join(layout::CONTROL_DIR)];
     while let Some(dir) = pending.pop() {
         for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
-            if path.file_name().is_some_and(|name| name == "payload") {
+            let room = root.join(layout::room().as_str());
+            if path == room || path.file_name().is_some_and(|name| name == "payload") {
                 continue;
             }
             if path.is_dir() {

@@ -5,6 +5,7 @@
 mod believing;
 mod deaths;
 mod degraded;
+mod full;
 mod garbage;
 mod hidden_options;
 mod paths;

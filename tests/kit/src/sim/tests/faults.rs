@@ -165,3 +165,28 @@ fn nothing_is_stale_for_longer_than_caches_remember_or_through_the_same_mount() 
         assert_eq!(report.distinct_ends, 1, "{report}");
     }
 }
+
+#[test]
+fn a_full_volume_has_room_for_names_and_for_what_was_freed() {
+    let process = Process::new("A", |p| {
+        let store = p.store();
+        let file = store.create_new(&path("new")).expect("a name needs no room");
+        let full = file.write_at(0, b"12").expect_err("there is no room");
+        assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
+        store.link_new(&path("old"), &path("again")).expect("another name needs no room");
+        let old = store.open(&path("old")).expect("there");
+        assert_eq!(old.links().expect("counted"), 2);
+        drop(old);
+        store.unlink(&path("old")).expect("there");
+        file.write_at(0, b"12").expect_err("it still has a name");
+        store.unlink(&path("again")).expect("there");
+        file.write_at(0, b"12").expect("it was freed");
+        assert_eq!(number_in(store, "new"), Some(12));
+    });
+    Explorer::new()
+        .setup(|solo| create(solo.store(), "old", b"12"))
+        .process(process)
+        .full_volume()
+        .run()
+        .holds();
+}
