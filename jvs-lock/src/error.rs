@@ -341,8 +341,17 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         }
         (_, Some(judged)) => write!(f, "; its lease ends in {}", Span(judged.remaining_ms)),
         _ => Ok(()),
+    }?;
+    // Whoever is kept out by a clock that is wrong is told which, and how far.
+    let doubt = view.judgement.as_ref().and_then(widest);
+    match doubt.filter(|evidence| evidence.lower_bound_ms() > WORTH_TELLING_MS) {
+        Some(evidence) => write!(f, "; but {evidence}"),
+        None => Ok(()),
     }
 }
+
+/// A disagreement of clocks that is worth a word to one who is refused anyway.
+const WORTH_TELLING_MS: u64 = 2_000;
 
 impl std::error::Error for LockError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -547,6 +556,7 @@ fn view_details(view: &View) -> serde_json::Value {
         "stealable_in_ms": view.judgement.as_ref().map(|judged| judged.stealable_in_ms),
         "fencing_token": view.state.token,
         "reason": reason,
+        "observed_skew_ms": view.judgement.as_ref().map(|judged| judged.observed_skew_ms),
     })
 }
 

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ffi::OsString;
+use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -13,7 +15,7 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
 use jvs_repo::proc::ProcessStat;
-use jvs_repo::store::RepoPath;
+use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
 
 use crate::counting::Counting;
 use crate::world::{TestClock, World, main, wait_no_longer_than};
@@ -266,4 +268,90 @@ fn a_hundred_waiters_are_a_bounded_load() {
     }
     let per_second = counted / (MINUTE / 1_000);
     assert!(per_second <= 80, "{per_second} operations a second with {WAITERS} waiters");
+}
+
+/// A line whose listings never show anything: a cache that does not end.
+struct Blind<'s>(&'s dyn Store);
+
+impl Store for Blind<'_> {
+    fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<OsString>> {
+        self.0.first_batch(dir)
+    }
+    fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>> {
+        match *dir == layout::queue(&main()) {
+            true => Ok(Vec::new()),
+            false => self.0.list(dir),
+        }
+    }
+    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+        self.0.stat(path)
+    }
+    fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        self.0.open(path)
+    }
+    fn open_writable(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        self.0.open_writable(path)
+    }
+    fn create_new(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        self.0.create_new(path)
+    }
+    fn rename(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+    fn rename_new(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
+        self.0.rename_new(from, to)
+    }
+    fn exchange(&self, a: &RepoPath, b: &RepoPath) -> io::Result<()> {
+        self.0.exchange(a, b)
+    }
+    fn unlink(&self, path: &RepoPath) -> io::Result<()> {
+        self.0.unlink(path)
+    }
+    fn make_dir(&self, path: &RepoPath) -> io::Result<()> {
+        self.0.make_dir(path)
+    }
+    fn remove_dir(&self, path: &RepoPath) -> io::Result<()> {
+        self.0.remove_dir(path)
+    }
+    fn sync_dir(&self, dir: &RepoPath) -> io::Result<()> {
+        self.0.sync_dir(dir)
+    }
+}
+
+#[test]
+fn a_wait_that_never_sees_its_own_ticket_ends_with_its_time() {
+    let world = World::new();
+    let _lease = world.session("holder").acquire(&main(), Want::lease(HOUR)).expect("free");
+    let blind = Blind(&world.store);
+    let waiter = world.session_through("waiter", &blind);
+    let mut bell = SleepOnly(&world.clock);
+    let error = waiter
+        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut bell)
+        .expect_err("its time is over");
+    assert_eq!(error.code(), Code::LockConflict, "{error}");
+}
+
+#[test]
+fn a_free_lock_is_not_stolen_past_those_who_wait() {
+    let world = World::new();
+    let (first, thief) = (world.session("first"), world.session("thief"));
+    let queue = Queue::new(world.seams(&world.clock), &main());
+    let place = queue.join(first.session(), 30_000).expect("joined");
+    let error = thief.steal(&main(), Want::lease(1_000), &all_alive).expect_err("not its turn");
+    assert!(matches!(error, jvs_lock::LockError::InLine { .. }), "{error}");
+    drop(place);
+    drop(thief.steal(&main(), Want::lease(1_000), &all_alive).expect("nobody waits"));
+}
+
+#[test]
+fn a_transferred_lease_is_as_long_as_the_waiter_asked() {
+    let world = World::new();
+    let (giver, receiver) = (world.session("giver"), world.session("receiver"));
+    let lease = giver.acquire(&main(), Want::lease(HOUR)).expect("free");
+    let queue = Queue::new(world.seams(&world.clock), &main());
+    let _place = queue.join(receiver.session(), 2_000).expect("joined");
+    let waiter = giver.waiter(&main(), receiver.session().id(), &all_alive).expect("in line");
+    let asked = waiter.lease_ms.expect("its ticket says");
+    let state = lease.transfer(&waiter, asked, "handed over").expect("handed over");
+    assert_eq!(state.hold.claim().map(|claim| claim.lease_ms), Some(2_000));
 }

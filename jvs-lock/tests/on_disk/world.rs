@@ -113,7 +113,18 @@ impl World {
             purpose: Purpose::Interactive,
         };
         let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
-        let seams = self.seams(clock);
+        self.locks_of(session, secret, self.seams(clock))
+    }
+
+    /// The locks as the session `id` sees them through another store.
+    pub(crate) fn session_through<'w>(&'w self, id: &str, store: &'w dyn Store) -> Locks<'w> {
+        let session = self.session(id).session().clone();
+        let seams = Seams { store, ..self.seams(&self.clock) };
+        self.locks_of(session, [7; 32], seams)
+    }
+
+    fn locks_of<'w>(&'w self, session: Session, secret: [u8; 32], seams: Seams<'w>) -> Locks<'w> {
+        let id = session.id().as_str().to_owned();
         let writer = WriterId::derive(&[id.as_bytes(), &secret].concat(), 0);
         let log = Log::new(&self.store, &Alone, writer);
         Locks::new(seams, session, LockPolicy::default(), log)

@@ -206,3 +206,101 @@ fn the_year_2106_is_a_time_like_any_other() {
     let got = world.gets_it_at_last(None);
     assert_eq!(got["how"], "stolen", "{got}");
 }
+
+/// (the holder's clock, the thief's), further apart than any lease.
+const APART: [(Option<&str>, Option<&str>); 8] = [
+    (None, Some("+40s")),
+    (None, Some("-40s")),
+    (None, Some("+1h")),
+    (None, Some("-1h")),
+    (Some("+40s"), None),
+    (Some("-40s"), None),
+    (Some("+1h"), None),
+    (Some("-1h"), None),
+];
+
+const WAIT: [&str; 5] = ["acquire", "--lease", "2s", "--no-keeper", "--wait=3s"];
+
+/// A holder that lives and renews, and one thief of another host after the other.
+fn nobody_takes_it(world: &World, holder: Option<&str>, thief: Option<&str>) {
+    let run = world.here.jvs(["run", "--lease", "2s", "--", "sleep", "100"]).session("holder");
+    let run = at(run, holder).cwd(world.root().join("main")).start();
+    eventually("the holder has it", DEADLINE, || {
+        world.here(None, "looker", &["status"]).ok().json()["data"]["state"] == "held"
+    });
+    for args in [&ACQUIRE[..], &WAIT, &STEAL] {
+        let refused = world.there(thief, "thief", args);
+        let told = refused.json();
+        let case = format!("holder {holder:?}, thief {thief:?}, {args:?}: {told}");
+        assert!(matches!(refused.code(), 2 | 7), "{case}");
+        let skew = told["error"]["details"]["observed_skew_ms"].as_u64();
+        assert!(skew.is_some_and(|ms| ms > 30_000), "how far: {case}");
+        let message = told["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("this host"), "which clock: {case}");
+    }
+    let status = world.here(None, "looker", &["status"]).ok().json();
+    assert_eq!(status["data"]["fencing_token"], 1, "nobody ever took it: {status}");
+    run.signal(rustix::process::Signal::TERM);
+    run.wait(DEADLINE);
+}
+
+#[test]
+fn whatever_clocks_say_a_live_renewing_lock_is_not_taken_and_it_is_told_which_clock_and_how_far() {
+    let worlds: Option<Vec<World>> = APART.iter().map(|_| World::new()).collect();
+    let Some(worlds) = worlds else { return };
+    std::thread::scope(|scope| {
+        for (world, (holder, thief)) in worlds.iter().zip(APART) {
+            scope.spawn(move || nobody_takes_it(world, holder, thief));
+        }
+    });
+}
+
+#[test]
+fn what_a_killed_keeper_held_is_watched_and_then_taken_from_another_host() {
+    let Some(world) = World::new() else { return };
+    let kept = world.here(None, "holder", &["acquire", "--lease", "2s", "--for", "1h"]).ok().json();
+    let interval = kept["data"]["record"]["renew_interval_ms"].as_u64();
+    assert_eq!(interval, Some(666), "the keeper's own: {kept}");
+    let keeper = kept["data"]["keeper"]["pid"].as_i64().expect("a keeper");
+    let keeper = i32::try_from(keeper).ok().and_then(rustix::process::Pid::from_raw);
+    rustix::process::kill_process(keeper.expect("a pid"), rustix::process::Signal::KILL)
+        .expect("killed");
+    eventually("the lease looks over", DEADLINE, || {
+        world.there(None, "thief", &["status"]).ok().json()["data"]["state"] == "stealable"
+    });
+    let args = ["acquire", "--lease", "2s", "--no-keeper", "--no-watch"];
+    let refused = world.there(None, "thief", &args).exits(2).json();
+    let watch = refused["error"]["details"]["watch_ms"].as_u64().expect("told");
+    assert!(watch > 0 && watch <= 1_666, "{refused}");
+    let taken = world.there(None, "thief", &ACQUIRE).ok().json();
+    assert_eq!(taken["data"]["how"], "stolen", "{taken}");
+    assert_eq!(taken["data"]["watched_ms"], 1_666, "an interval and the grace: {taken}");
+}
+
+#[test]
+fn another_time_namespace_of_this_host_is_another_host() {
+    let Some(world) = World::new() else { return };
+    world.here(None, "holder", &["acquire", "--lease", "30s", "--no-keeper"]).ok();
+    let shifted = ["unshare", "--time", "--boottime", "100000", "--fork"];
+    let rival = world.here.jvs(["lock", "status", "--json"]).session("rival").under(shifted);
+    let status = rival.cwd(world.root().join("main")).run().ok().json();
+    assert_eq!(status["data"]["state"], "held", "{status}");
+    assert_eq!(status["data"]["clock"]["method"], "wall_clock", "{status}");
+    let rival = world.here.jvs(["lock", "acquire", "--no-keeper", "--json"]).session("rival");
+    rival.under(shifted).cwd(world.root().join("main")).run().exits(2);
+}
+
+#[test]
+fn a_clock_in_1970_takes_nothing_and_is_told_so() {
+    let Some(world) = World::new() else { return };
+    world.here(None, "holder", &["acquire", "--lease", "10m", "--no-keeper"]).ok();
+    let clock = Some("@1970-01-01 00:00:10");
+    let refused = world.there(clock, "thief", &ACQUIRE).exits(2).json();
+    let skew = refused["error"]["details"]["observed_skew_ms"].as_u64().expect("told");
+    assert!(skew > 50 * 365 * 24 * HOUR_MS, "{refused}");
+    world.here(None, "holder", &["release"]).ok();
+    // What nobody renews is judged by the clocks alone: it was over in 1970.
+    world.there(clock, "thief", &ACQUIRE).ok();
+    let got = world.gets_it_at_last(None);
+    assert_eq!(got["how"], "stolen", "{got}");
+}
