@@ -153,6 +153,7 @@ checks! {
     TagMissing "D_TAG_MISSING" Error Full "A tag was made and not deleted, and is not there.";
     Altered "D_ALTERED" Warning Full "A control file does not match its checksum.";
     AuditLinked "D_AUDIT_LINKED" Notice Full "An audit log has another name too; nothing more is added to it.";
+    FsVolatile "D_FS_VOLATILE" Notice Quick "The filesystem keeps nothing over a reboot.";
 }
 
 impl fmt::Display for Check {

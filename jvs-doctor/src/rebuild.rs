@@ -53,6 +53,9 @@ impl Rebuild {
     /// Its first state, if it follows `state`, which is one of its own.
     pub(crate) fn above(&self, state: &State, entropy: &dyn Entropy) -> State {
         let mut next = self.clone();
+        if state.epoch.counter >= Epoch::END || state.is_at_an_end() {
+            return next.state(entropy);
+        }
         next.epoch_counter = next.epoch_counter.max(state.epoch.counter.saturating_add(1));
         next.token = next.token.max(state.token.next());
         if (state.epoch.counter, state.generation) > (self.epoch_counter - 1, self.generation) {
@@ -83,7 +86,12 @@ struct Memory {
 }
 
 impl Memory {
+    /// What nobody gets to by counting was made up, and is not gone on from: there
+    /// would be nothing after it.
     fn token(&mut self, epoch: Epoch, token: FencingToken) {
+        if epoch.counter >= Epoch::END || token >= FencingToken::END {
+            return;
+        }
         self.counter = self.counter.max(epoch.counter);
         self.token = self.token.max(token.0);
     }
@@ -91,7 +99,7 @@ impl Memory {
     fn state(&mut self, survey: &Survey<'_, '_>, state: &State) {
         self.token(state.epoch, state.token);
         let whole = |id: SnapshotId| survey.descriptor(id).is_some();
-        if state.head.is_none_or(whole) {
+        if state.generation < Generation::END && state.head.is_none_or(whole) {
             let key = (state.epoch.counter, state.generation.0);
             self.heads.insert((key, state.head));
         }
@@ -123,7 +131,8 @@ impl Memory {
         for descriptor in described.chain(collected).filter(|d| d.worktree_id == *worktree) {
             memory.token(descriptor.epoch, descriptor.fencing_token);
             let ready = survey.snapshots.get(&descriptor.snapshot_id).is_some_and(|s| s.ready);
-            if ready && descriptor.epoch.counter > over {
+            let counted = descriptor.commit_seq < Generation::END;
+            if ready && counted && descriptor.epoch.counter > over {
                 let key = (descriptor.epoch.counter, descriptor.commit_seq.0);
                 memory.heads.insert((key, Some(descriptor.snapshot_id)));
             }
@@ -281,8 +290,10 @@ pub(crate) fn plan_regressed(
     state: &State,
 ) -> Result<Rebuild, String> {
     let mut rebuild = plan(survey, worktree, &Fault::Missing)?;
-    rebuild.epoch_counter = rebuild.epoch_counter.max(state.epoch.counter.saturating_add(1));
-    rebuild.token = rebuild.token.max(state.token.next());
+    if state.epoch.counter < Epoch::END && state.token < FencingToken::END {
+        rebuild.epoch_counter = rebuild.epoch_counter.max(state.epoch.counter.saturating_add(1));
+        rebuild.token = rebuild.token.max(state.token.next());
+    }
     rebuild.ruin = Ruin::States(vec![*state]);
     Ok(rebuild)
 }

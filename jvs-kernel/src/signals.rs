@@ -72,6 +72,13 @@ pub fn ignore(signal: Signal) -> io::Result<()> {
     set(signal, libc::SIG_IGN)
 }
 
+/// From now on `signal` does nothing to this process, and everything to the programs
+/// that it starts: for signals that only repeat what a call answers anyway.
+pub fn answer_with_nothing(signal: Signal) -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    set(signal, nothing as *const () as libc::sighandler_t)
+}
+
 /// Ends this process as `signal` would have, had it not been caught: whoever
 /// waits for it sees that.
 pub fn die_of(signal: Signal) {
@@ -82,7 +89,7 @@ pub fn die_of(signal: Signal) {
 
 fn set(signal: Signal, action: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: all-zero bytes are a valid `sigaction` with an empty mask, and
-    // the handler is either SIG_IGN or `ring`, which does only what it may.
+    // the handler is SIG_IGN, `ring`, which does only what it may, or does nothing.
     let answer = unsafe {
         let mut new: libc::sigaction = std::mem::zeroed();
         new.sa_sigaction = action;

@@ -415,8 +415,10 @@ impl OwnRecord {
         let bytes = record.to_bytes()?;
         match store.create_new(&path) {
             Ok(file) => {
-                file.write_at(0, &bytes)?;
-                file.sync()?;
+                // What a full volume did not take is not left as an empty file.
+                file.write_at(0, &bytes).and_then(|()| file.sync()).inspect_err(|_| {
+                    let _ = store.unlink(&path);
+                })?;
                 store.sync_dir(&layout::locks())?;
                 Ok(OwnRecord { file, record })
             }

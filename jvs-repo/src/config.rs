@@ -60,7 +60,11 @@ impl Config {
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
         // Most repositories never change a key, and every lock command comes
         // by here.
-        let says_nothing = |line: &str| line.trim_start().is_empty() || line.starts_with('#');
+        // A lone carriage return or another control character is no part of a comment.
+        let plain = |c: char| !c.is_control() || c == '\t';
+        let says_nothing = |line: &str| {
+            (line.trim_start().is_empty() || line.starts_with('#')) && line.chars().all(plain)
+        };
         if text.lines().all(says_nothing) {
             return Ok(Config::default());
         }

@@ -198,8 +198,9 @@ impl Descriptor {
         (json::canonical(&value), checksum)
     }
 
-    /// Reads what [`Descriptor::seal`] wrote, and nothing else. The error says
-    /// what is wrong.
+    /// Reads what [`Descriptor::seal`] wrote: every field is there, spelled as it is
+    /// written. Fields that a later version added are allowed, under the checksum. The
+    /// error says what is wrong.
     pub fn parse(bytes: &[u8]) -> Result<(Descriptor, Digest), String> {
         let mut value: Value = json::parse_within(bytes, LIMITS)?;
         if json::canonical(&value) != bytes {
@@ -216,7 +217,13 @@ impl Descriptor {
             return Err("its content does not match its checksum".to_owned());
         }
         let descriptor: Descriptor =
-            serde_json::from_value(value).map_err(|error| error.to_string())?;
+            serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+        let written = serde_json::to_value(&descriptor).map_err(|error| error.to_string())?;
+        for (name, field) in written.as_object().into_iter().flatten() {
+            if value.get(name) != Some(field) {
+                return Err(format!("{name} is not spelled as it was written"));
+            }
+        }
         if descriptor.commit_seq == Generation(0) {
             return Err("commit_seq counts from 1".to_owned());
         }
@@ -331,6 +338,32 @@ pub(crate) mod tests {
         }
         let more = [bytes.as_slice(), b" "].concat();
         assert!(Descriptor::parse(&more).is_err(), "something after its end");
+    }
+
+    /// The same descriptor with one field changed, under a checksum of its own.
+    fn sealed_with(change: impl FnOnce(&mut serde_json::Map<String, Value>)) -> Vec<u8> {
+        let (bytes, _) = descriptor().seal();
+        let mut value: Value = serde_json::from_slice(&bytes).expect("valid");
+        let fields = value.as_object_mut().expect("object");
+        fields.remove(CHECKSUM);
+        change(fields);
+        let checksum = Digest::of(&json::canonical(&value));
+        value[CHECKSUM] = checksum.to_string().into();
+        json::canonical(&value)
+    }
+
+    #[test]
+    fn a_descriptor_is_spelled_as_it_is_written_and_in_no_other_way() {
+        assert!(Descriptor::parse(&sealed_with(|_| {})).is_ok());
+        let odd_time = sealed_with(|fields| {
+            let at = fields["created_at"].as_str().expect("text").replace('T', "t");
+            fields.insert("created_at".into(), at.into());
+        });
+        assert!(Descriptor::parse(&odd_time).is_err(), "a time that nobody writes");
+        for optional in ["risk", "note", "parent", "degraded", "tags"] {
+            let without = sealed_with(|fields| drop(fields.remove(optional)));
+            assert!(Descriptor::parse(&without).is_err(), "without {optional}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod lock;
 mod run;
 mod shell;
 mod snapshot;
+mod words;
 mod worktree;
 
 use std::ffi::OsString;
@@ -47,6 +48,7 @@ Environment:
   JVS_USER           On whose behalf [default: the user of this process]
   JVS_ENVIRONMENT    Where: local, ci, cloud or container [default: detected]
   JVS_FENCING_TOKEN  The hold that `lock renew` and `lock release` are about
+  JVS_FENCING_EPOCH  The life of the register in which that token was granted
   NO_COLOR           No colours";
 
 /// Workspaces on a shared filesystem, with a lock that cannot lie.

@@ -13,7 +13,7 @@ use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::discover::{Located, discover, discover_here};
 use jvs_repo::entropy::{Entropy, SystemEntropy};
-use jvs_repo::id::{FencingToken, HolderNonce, strict_decimal};
+use jvs_repo::id::{Epoch, FencingToken, HolderNonce, strict_decimal};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::repo::Repo;
@@ -144,20 +144,29 @@ impl<'a> Context<'a> {
         self.global.session.as_deref()
     }
 
-    /// The fencing token that a parent handed down for `worktree`, if one did.
+    /// The fencing token that a parent handed down for `worktree`, if one did, and the
+    /// life of the register that it was granted in, if that was handed down too.
     pub(crate) fn handed_token(
         &self,
         worktree: &WorktreeName,
-    ) -> Result<Option<FencingToken>, Failure> {
+    ) -> Result<Option<(FencingToken, Option<Epoch>)>, Failure> {
         let meant = self.env.text("JVS_WORKTREE")?.is_none_or(|name| name == worktree.as_str());
         let Some(token) = self.env.text("JVS_FENCING_TOKEN")?.filter(|_| meant) else {
             return Ok(None);
         };
-        let number = strict_decimal(&token).ok_or_else(|| {
-            let message = format!("JVS_FENCING_TOKEN is \"{token}\", which is no token");
+        let unusable = |name: &str, text: &str, what: &str| {
+            let message = format!("{name} is \"{text}\", which is no {what}");
             Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
-        })?;
-        Ok(Some(FencingToken(number)))
+        };
+        let number =
+            strict_decimal(&token).ok_or_else(|| unusable("JVS_FENCING_TOKEN", &token, "token"))?;
+        let epoch = match self.env.text("JVS_FENCING_EPOCH")? {
+            Some(text) => {
+                Some(text.parse().map_err(|_| unusable("JVS_FENCING_EPOCH", &text, "epoch"))?)
+            }
+            None => None,
+        };
+        Ok(Some((FencingToken(number), epoch)))
     }
 
     /// The same for ever, for a thread that may hang longer than this process
@@ -219,6 +228,11 @@ impl<'a> Context<'a> {
     /// `path` from the root, so that it means the same from any directory.
     pub(crate) fn absolute(&self, path: &Path) -> PathBuf {
         std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    }
+
+    /// The user's home directory, if the environment tells.
+    pub(crate) fn home(&self) -> Option<PathBuf> {
+        self.env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// Where to put what is needed for a moment.

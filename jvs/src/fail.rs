@@ -172,12 +172,18 @@ impl Coded for WrongUsage {
 pub(crate) struct Stuck {
     doing: String,
     error: io::Error,
+    hint: Option<&'static str>,
 }
 
 impl Stuck {
     /// `doing` completes the sentence “cannot …”.
     pub(crate) fn new(doing: impl Into<String>, error: io::Error) -> Self {
-        Stuck { doing: doing.into(), error }
+        Stuck { doing: doing.into(), error, hint: None }
+    }
+
+    /// What helps, where the usual hint does not.
+    pub(crate) fn hinting(self, hint: &'static str) -> Self {
+        Stuck { hint: Some(hint), ..self }
     }
 }
 
@@ -196,6 +202,10 @@ impl std::error::Error for Stuck {
 impl Coded for Stuck {
     fn code(&self) -> Code {
         code_of_io(&self.error)
+    }
+
+    fn hint(&self) -> Option<String> {
+        self.hint.map(str::to_owned)
     }
 }
 

@@ -31,6 +31,7 @@ use std::process::ExitCode;
 
 use crate::args::Words;
 use crate::context::{Context, Env};
+use crate::fail::Stuck;
 use crate::render::Output;
 
 fn main() -> ExitCode {
@@ -40,6 +41,8 @@ fn main() -> ExitCode {
         // script, a pipe that is read to its end) must not last as long as a keeper.
         jvs_kernel::descriptors::close_all_but(&[]);
     }
+    // A file that may not grow is an answer to the write, not a death without a word.
+    let _ = jvs_kernel::signals::answer_with_nothing(rustix::process::Signal::XFSZ);
     run(words, Env::of_process())
 }
 
@@ -49,6 +52,11 @@ fn run(words: Vec<OsString>, env: Env<'_>) -> ExitCode {
         Words::Command(args) => {
             let name = args.command.name();
             fail::report_panics(output, name);
+            if let Err(error) = jvs_repo::entropy::SystemEntropy.try_fill(&mut [0]) {
+                let none = Stuck::new("get random bytes, not even from /dev/urandom", error)
+                    .hinting("allow getrandom(2) here, or make /dev/urandom readable");
+                return output.failed(name, &none.into());
+            }
             match command::run(&Context::new(args.global, env, output), args.command) {
                 Ok(done) => output.done(name, &done),
                 Err(failure) => {

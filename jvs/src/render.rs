@@ -3,9 +3,11 @@
 //! A reader that went away (`jvs worktree list | head -1`) ends the command
 //! quietly with the status that a shell gives to a death by SIGPIPE.
 
+use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use jvs_repo::code::{Code, Coded, code_of_io};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
@@ -114,7 +116,7 @@ impl Output {
             Ok(()) => ExitCode::from(done.exit),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(READER_GONE),
             Err(error) => {
-                self.complain(&Stuck::new("write to standard output", error).into());
+                self.complain(&Unsaid { error }.into());
                 ExitCode::FAILURE
             }
         }
@@ -181,6 +183,30 @@ impl Output {
     /// A line that says how far long work is, where somebody sits and looks.
     pub(crate) fn progress(self) -> Progress {
         Progress { on: !self.json && io::stderr().is_terminal(), shown: false }
+    }
+}
+
+/// It was done, and its answer could not be written.
+#[derive(Debug)]
+struct Unsaid {
+    error: io::Error,
+}
+
+impl fmt::Display for Unsaid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the command was done, but cannot write to standard output: {}", self.error)
+    }
+}
+
+impl std::error::Error for Unsaid {}
+
+impl Coded for Unsaid {
+    fn code(&self) -> Code {
+        code_of_io(&self.error)
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("do not run it again for the answer: see how things stand with `jvs status`".into())
     }
 }
 
@@ -385,6 +411,22 @@ pub(crate) fn table<const N: usize>(paint: Paint, head: [&str; N], rows: &[[Stri
     text
 }
 
+/// Bytes as text that every program can turn back (RFC 4648).
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for digit in 0..4 {
+            let value = bits >> (18 - 6 * digit) & 63;
+            let filled = digit <= group.len();
+            text.push(if filled { char::from(DIGITS[value as usize]) } else { '=' });
+        }
+    }
+    text
+}
+
 /// A path for people and for JSON, which know no bytes beyond UTF-8.
 pub(crate) fn shown(path: &std::path::Path) -> String {
     path.to_string_lossy().into_owned()
@@ -395,6 +437,20 @@ mod tests {
     use std::ffi::OsString;
 
     use super::*;
+
+    #[test]
+    fn bytes_are_told_as_the_standard_spells_them() {
+        for (bytes, text) in [
+            (&b""[..], ""),
+            (b"f", "Zg=="),
+            (b"fo", "Zm8="),
+            (b"foo", "Zm9v"),
+            (b"foob", "Zm9vYg=="),
+            (b"a\nb\xff", "YQpi/w=="),
+        ] {
+            assert_eq!(base64(bytes), text);
+        }
+    }
 
     #[test]
     fn a_line_of_progress_never_wraps() {

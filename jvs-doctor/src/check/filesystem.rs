@@ -17,6 +17,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     for seen in around.filesystem.findings() {
         let check = match seen.subject {
             "untried_filesystem" => Check::FsUntried,
+            "volatile_filesystem" => Check::FsVolatile,
             "juicefs_options" => Check::FsOptionsUnknown,
             "juicefs_readdir_cache" => Check::FsReaddirCache,
             "juicefs_writeback" => Check::FsWriteback,

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use jvs_lock::{State, history};
 use jvs_repo::audit::Phase;
-use jvs_repo::id::{Epoch, Seq};
+use jvs_repo::id::{Epoch, FencingToken, Seq};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::store::Kind;
+use jvs_repo::store::{Kind, RepoPath};
 use jvs_snapshot::Descriptor;
 
 use crate::finding::{Check, Depth, Report};
@@ -21,8 +21,14 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         let path = layout::register(worktree);
         let fault = match read {
             Ok(state) => {
-                if state.seq == Seq(0) && !state.is_birth() {
-                    let message = "its first state does not commit to itself: its name was changed";
+                let message = if state.seq == Seq(0) && !state.is_birth() {
+                    Some("its first state does not commit to itself: its name was changed")
+                } else if state.is_at_an_end() {
+                    Some("a counter of it is at its end, where nobody gets by counting")
+                } else {
+                    None
+                };
+                if let Some(message) = message {
                     let rebuilt = (survey.depth == Depth::Full)
                         .then(|| rebuild::plan_regressed(survey, worktree, state));
                     let found = report.add(Check::RegisterChain, path, message).of(worktree);
@@ -125,6 +131,8 @@ pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
                 // Nobody waits for a renewal to be durable: a power cut may take it.
                 && !history::is_renewal(&state, to)
         });
+        let token = newest_token(survey, worktree)
+            .filter(|seen| seen.epoch == state.epoch && seen.token > state.token);
         let message = match (ahead, behind_log) {
             (Some(d), _) => format!(
                 "the register has {} commits of life {}, but {} is commit {} of life {}: it was \
@@ -136,7 +144,14 @@ pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
                  {} was reached: it was restored from a backup or rolled back",
                 state.seq, state.epoch.counter, to.seq, to.epoch.counter
             ),
-            (None, None) => continue,
+            (None, None) => match token {
+                Some(seen) => format!(
+                    "the register is at token {} of life {}, but token {} was granted before, by \
+                     the word of {}: it was set back",
+                    state.token, state.epoch.counter, seen.token, seen.path
+                ),
+                None => continue,
+            },
         };
         if *seen != state {
             // Somebody works with it: the next look will tell.
@@ -146,6 +161,31 @@ pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
         let path = layout::register(worktree);
         told(report.add(Check::RegisterRegressed, path, message).of(worktree), Some(plan));
     }
+}
+
+/// A token that something beside the logs remembers.
+struct Remembered {
+    epoch: Epoch,
+    token: FencingToken,
+    path: RepoPath,
+}
+
+/// The highest token of a worktree that its snapshots and its lock record remember.
+fn newest_token(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Option<Remembered> {
+    let visible = survey.snapshots.values().filter(|snap| snap.ready);
+    let described = visible.filter_map(|snap| snap.described());
+    let of_snapshots = described.filter(|d| d.worktree_id == *worktree).map(|d| Remembered {
+        epoch: d.epoch,
+        token: d.fencing_token,
+        path: layout::descriptor(&layout::snapshot(d.snapshot_id)),
+    });
+    let record = survey.views.get(worktree).and_then(|view| view.found.record());
+    let of_record = record.map(|record| Remembered {
+        epoch: record.epoch,
+        token: record.fencing_token,
+        path: layout::lock_record(worktree),
+    });
+    of_snapshots.chain(of_record).max_by_key(|seen| (seen.epoch.counter, seen.token))
 }
 
 /// The newest visible snapshot of each worktree.

@@ -179,6 +179,10 @@ fn hash(survey: &Survey<'_, '_>, path: &RepoPath) -> std::io::Result<Digest> {
     let mut offset = 0;
     loop {
         let piece = file.read_range(offset, CHUNK)?;
+        if piece.len() == CHUNK && piece.iter().all(|byte| *byte == 0) {
+            // Every entry has a name: a hole is no manifest's, however long it is.
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "it has a hole"));
+        }
         hasher.update(&piece);
         offset += piece.len() as u64;
         if piece.len() < CHUNK {

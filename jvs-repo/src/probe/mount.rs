@@ -14,6 +14,8 @@ use crate::store::{PosixStore, RepoPath, Store};
 
 /// Kinds on which the register was tried for hundreds of thousands of races.
 const TRIED: &[&str] = &["ext4", "xfs", "btrfs", "tmpfs", "overlay", JUICEFS];
+/// Those that live in memory.
+const VOLATILE: &[&str] = &["tmpfs", "ramfs"];
 const JUICEFS: &str = "fuse.juicefs";
 /// The version that was tried.
 const JUICEFS_TRIED: [u64; 3] = [1, 4, 2];
@@ -105,6 +107,17 @@ impl Filesystem {
                     self.kind
                 ),
                 "run `jvs doctor --probe` on every host that will use the repository",
+            );
+        }
+        if VOLATILE.contains(&self.kind.as_str()) {
+            say(
+                Severity::Warning,
+                "volatile_filesystem",
+                format!(
+                    "{} keeps nothing over a reboot: files and snapshots are gone then",
+                    self.kind
+                ),
+                "put what must last on a disk",
             );
         }
         match &self.juicefs {

@@ -59,7 +59,7 @@ pub(crate) struct LeaseArgs {
     pub(crate) purpose: Option<Purpose>,
 
     /// A word to whoever finds the worktree locked
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = super::words::note)]
     pub(crate) note: Option<String>,
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct AcquireArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct StealArgs {
     /// Why, for the audit log
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = super::words::reason)]
     pub(crate) reason: String,
 
     /// First watch the lock for a whole lease, which proves the holder idle
@@ -151,7 +151,7 @@ pub(crate) struct StealArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReclaimArgs {
     /// Why, for the audit log
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = super::words::reason)]
     pub(crate) reason: String,
 
     /// Declare an emergency
@@ -176,7 +176,7 @@ pub(crate) struct TransferArgs {
     pub(crate) to: String,
 
     /// Why, for the audit log
-    #[arg(long, value_name = "TEXT", default_value = "handed over")]
+    #[arg(long, value_name = "TEXT", default_value = "handed over", value_parser = super::words::reason)]
     pub(crate) reason: String,
 }
 
@@ -188,7 +188,7 @@ pub(crate) struct FreezeArgs {
     pub(crate) for_: Span,
 
     /// Why, for everybody who finds it frozen and for the audit log
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = super::words::note)]
     pub(crate) reason: String,
 
     #[command(flatten)]
@@ -206,6 +206,6 @@ pub(crate) struct FreezeArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnfreezeArgs {
     /// Why, for the audit log
-    #[arg(long, value_name = "TEXT", default_value = "lifted")]
+    #[arg(long, value_name = "TEXT", default_value = "lifted", value_parser = super::words::reason)]
     pub(crate) reason: String,
 }

@@ -46,7 +46,7 @@ pub(crate) struct GuardArgs {
     pub(crate) verbose: bool,
 
     /// A word to whoever finds the worktree locked
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = super::words::note)]
     pub(crate) note: Option<String>,
 }
 

@@ -132,7 +132,7 @@ pub(crate) struct RestoreArgs {
     pub(crate) in_place: bool,
 
     /// Why, for the audit log
-    #[arg(long, value_name = "TEXT", requires = "in_place")]
+    #[arg(long, value_name = "TEXT", requires = "in_place", value_parser = super::words::reason)]
     pub(crate) reason: Option<String>,
 
     /// Only these files or directories

@@ -189,6 +189,7 @@ impl Play<'_> {
             .env("JVS_KEEP_WHILE", std::process::id().to_string())
             .env_remove("CLICOLOR_FORCE")
             .env_remove("JVS_FENCING_TOKEN")
+            .env_remove("JVS_FENCING_EPOCH")
             .stdin(Stdio::null());
         if let Some(token) = token {
             command.env("JVS_FENCING_TOKEN", token);

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 
 use crate::args::InitArgs;
 use crate::context::Context;
-use crate::fail::Failure;
+use crate::fail::{Failure, WrongUsage};
 use crate::render::{Done, Paint, shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failure> {
+    refuse_a_home(context, args)?;
     // First who, then what: a session that cannot act leaves nothing behind.
     let acting = context.session(None)?;
     let adopt = if args.adopt { Adopt::Yes } else { Adopt::No };
@@ -41,6 +42,35 @@ pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failur
     Ok(warnings.fold(Done::new(data).with_text(text), |done, finding| {
         done.with_warning(format!("{}: {}; {}", finding.subject, finding.message, finding.remedy))
     }))
+}
+
+/// Everything in the directory would move into worktree `main`, keys and settings of
+/// other programs included: no directory that others rely on becomes a repository.
+fn refuse_a_home(context: &Context<'_>, args: &InitArgs) -> Result<(), Failure> {
+    const OF_THE_SYSTEM: &[&str] =
+        &["/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/run", "/sbin", "/sys", "/usr"];
+    let Ok(path) = args.path.canonicalize() else { return Ok(()) };
+    let is_empty = path.read_dir().is_ok_and(|mut entries| entries.next().is_none());
+    let home = context.home().and_then(|home| home.canonicalize().ok());
+    let what = if is_empty {
+        return Ok(());
+    } else if home.as_ref() == Some(&path) {
+        "your home directory"
+    } else if home.is_some_and(|home| home.starts_with(&path)) {
+        "above your home directory"
+    } else if OF_THE_SYSTEM.iter().any(|dir| path == std::path::Path::new(dir)) {
+        "a directory of the system"
+    } else {
+        return Ok(());
+    };
+    let shown = shown(&path);
+    Err(WrongUsage::new(
+        format!("{shown} is {what}; all that is in it would become worktree main"),
+        format!(
+            "make a directory for it, and move there what belongs to it: jvs init {shown}/work"
+        ),
+    )
+    .into())
 }
 
 fn text(paint: Paint, root: &str, payload: &str, filesystem: &str, adopted: bool) -> String {

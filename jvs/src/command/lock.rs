@@ -20,7 +20,7 @@ use jvs_lock::register::ReadError;
 use jvs_lock::view::{self, View};
 use jvs_lock::{Lease, LockError, Locks, Ticket, Want};
 use jvs_repo::config::Config;
-use jvs_repo::id::FencingToken;
+use jvs_repo::id::{Epoch, FencingToken};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::repo::Repo;
@@ -141,8 +141,13 @@ pub(super) fn resume<'r>(
     locks: &Locks<'r>,
     Here { repo, worktree }: &Here,
 ) -> Result<Lease<'r>, Failure> {
-    let ticket = |token: FencingToken| {
-        let epoch = locks.inspect(worktree)?.state.epoch;
+    let ticket = |(token, epoch): (FencingToken, Option<Epoch>)| {
+        // Without its life the token is taken for one of the life that there is: a
+        // register that was rebuilt goes on above it.
+        let epoch = match epoch {
+            Some(epoch) => epoch,
+            None => locks.inspect(worktree)?.state.epoch,
+        };
         Ok(Ticket { worktree: worktree.clone(), epoch, token })
     };
     let ticket = context.handed_token(worktree)?.map(ticket).transpose();

@@ -113,6 +113,7 @@ fn run(
     command.env("JVS_SESSION_ID", acting.session.id().as_str());
     command.env("JVS_WORKTREE", here.worktree.as_str());
     command.env("JVS_FENCING_TOKEN", token.to_string());
+    command.env("JVS_FENCING_EPOCH", lease.ticket().epoch.to_string());
     if shell {
         greeting::mark_prompt(context, &mut command, &here.worktree);
     }

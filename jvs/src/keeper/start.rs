@@ -158,7 +158,11 @@ pub(crate) fn start(
     let deadline = by.unwrap_or_else(|| pace::ready_by(SystemClock.now().boot));
     let stuck = |doing: &'static str| move |error: io::Error| Stuck::new(doing, error);
     let mut command = command(context, order).map_err(stuck("start the keeper"))?;
-    let mut child = command.spawn().map_err(stuck("start the keeper"))?;
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => stuck("start the keeper, for /proc is not there")(error)
+            .hinting("mount /proc, or take a lease that nobody renews: --no-keeper"),
+        _ => stuck("start the keeper")(error),
+    })?;
     let said = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe));
     let said = said.map_err(stuck("hear the keeper"))?;
     rustix::io::ioctl_fionbio(&said, true)

@@ -23,7 +23,8 @@ pub(super) fn leave(
     args: &KeepArgs,
 ) -> Result<Done, Failure> {
     let how = lease.how();
-    let inside_run = context.handed_token(&here.worktree)? == Some(lease.token());
+    let handed = context.handed_token(&here.worktree)?;
+    let inside_run = handed.is_some_and(|(token, _)| token == lease.token());
     if inside_run && is_kept(context, here)? {
         // `jvs run` keeps it and will give it back.
         return Ok(report::held(context, &lease, how));

@@ -3,6 +3,7 @@
 //! them), and what must not happen whatever is typed.
 
 mod bad_input;
+mod limits;
 mod transcript;
 
 use transcript::play;

@@ -301,6 +301,7 @@ pub(crate) fn readable(text: &str) -> String {
     [
         "ended ",
         "ends in ",
+        "expired ",
         "expires in ",
         "expired ",
         "process ",

@@ -127,6 +127,11 @@ worlds! {
     fn filesystem_untried shows FsUntried:
         World { filesystem: Filesystem::unknown(), ..World::good() };
     #[test]
+    fn filesystem_volatile shows FsVolatile: World {
+        filesystem: Filesystem { kind: "tmpfs".into(), ..World::good().filesystem },
+        ..World::good()
+    };
+    #[test]
     fn filesystem_options_unknown shows FsOptionsUnknown: World {
         filesystem: Filesystem {
             juicefs: Some(JuiceFs::Unreadable),
