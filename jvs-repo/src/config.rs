@@ -117,6 +117,18 @@ mod tests {
     }
 
     #[test]
+    fn comments_are_read_as_strictly_as_everything_else() {
+        for text in ["# a\u{1}b\n", "# a\rb\n", "#\u{7f}\n", "\u{b}\n"] {
+            assert!(document::parse(text).is_err(), "{text:?}");
+            assert!(Config::parse(text).is_err(), "{text:?}");
+        }
+        for text in ["# a\tb\r\n\r\n", "  # é\n", "\n"] {
+            assert!(document::parse(text).is_ok(), "{text:?}");
+            assert!(Config::parse(text).is_ok(), "{text:?}");
+        }
+    }
+
+    #[test]
     fn keys_are_listed_and_got_by_name() {
         let config = Config::default();
         assert_eq!(get(&config, "lock.lease_duration_ms").expect("known"), "30000");

@@ -271,6 +271,13 @@ impl Coded for SnapshotError {
             }
             SnapshotError::Record(error) => return error.hint(),
             SnapshotError::Lock(error) => return error.hint(),
+            SnapshotError::Io { source, .. }
+                if source.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) =>
+            {
+                "this kernel or sandbox does not know a call that is needed; allow statx(2), \
+                 openat2(2) and copy_file_range(2) in it"
+                    .into()
+            }
             SnapshotError::Writeback { certain: true, .. }
             | SnapshotError::Writeback { blocks: Some(_), .. } => {
                 "wait until they are uploaded, or mount without --writeback".into()

@@ -67,6 +67,23 @@ fn is_told_as_done(told: &LockError) {
     assert!(told.to_string().contains("may not survive a power cut"), "{told}");
 }
 
+/// The record of a lock on a full volume is not there, rather than empty: nothing is
+/// left for doctor when the lock was given back.
+#[test]
+fn a_full_volume_leaves_no_empty_record() {
+    let rehearsed = World::new();
+    rehearsed.takes("A");
+    let write = format!("write_at({}", layout::lock_record(&main()));
+    let at = rehearsed.solo.calls().iter().position(|call| call.starts_with(&write));
+    let world = World::new();
+    world.solo.fail_call(at.expect("it is written"), Errno::NOSPC);
+    assert_eq!(world.takes("A"), 1, "the register needs no room");
+    world.solo.clear_injected();
+    assert!(world.solo.store().stat(&layout::lock_record(&main())).is_err(), "not even empty");
+    world.gives_back("A");
+    assert!(world.solo.store().stat(&layout::lock_record(&main())).is_err());
+}
+
 #[test]
 fn a_grant_that_cannot_be_made_durable_is_given_back_and_told() {
     let (world, told) =

@@ -85,6 +85,36 @@ fn a_log_of_fifty_gigabytes_of_nothing_keeps_nobody_from_locking_and_is_named() 
 }
 
 #[test]
+fn a_manifest_of_two_hundred_gigabytes_of_nothing_is_not_read_to_its_end() {
+    let world = World::new();
+    world.jvs(&["snapshot", "one"]).ok();
+    let id = world.jvs(&["info", "--json"]).ok().json()["data"]["snapshot_id"].clone();
+    let id = id.as_str().expect("an id").parse().expect("an id");
+    let manifest = world.root().join(layout::manifest(&layout::snapshot(id)).as_str());
+    let file = std::fs::OpenOptions::new().write(true).open(manifest).expect("opened");
+    file.set_len(200 << 30).expect("sparse");
+    let doctor = world.jvs(&["doctor", "--strict"]).exits(12);
+    assert!(doctor.stdout().contains("[D_MANIFEST_CORRUPT]"), "{doctor}");
+}
+
+/// A worktree that is removed while the logs are verified is no missing register.
+#[test]
+fn the_logs_are_verified_beside_worktrees_that_come_and_go() {
+    let world = World::new();
+    std::thread::scope(|scope| {
+        let come_and_go = scope.spawn(|| {
+            for _ in 0..8 {
+                world.jvs(&["worktree", "create", "x"]).ok();
+                world.jvs(&["worktree", "remove", "x", "--force"]).ok();
+            }
+        });
+        while !come_and_go.is_finished() {
+            world.command(&["audit", "--verify"]).session("t").run().ok();
+        }
+    });
+}
+
+#[test]
 fn what_is_told_of_a_log_full_of_rubbish_is_bounded() {
     let world = World::new();
     let mut log = std::fs::OpenOptions::new().append(true).open(world.log()).expect("opened");
