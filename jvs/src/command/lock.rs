@@ -22,6 +22,7 @@ use jvs_lock::{Lease, LockError, Locks, Ticket, Want};
 use jvs_repo::config::Config;
 use jvs_repo::id::{Epoch, FencingToken};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::probe::{Filesystem, JuiceFs};
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::repo::Repo;
 
@@ -83,6 +84,21 @@ pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
     }
     let message = format!("a lease that is kept renewed lasts at least {SHORTEST_MS} ms");
     Err(WrongUsage::new(message, "say `--lease 1s`, or have nothing renew it: --no-keeper").into())
+}
+
+/// On a JuiceFS mount that acknowledges writes before they are uploaded, what this
+/// session writes about its lock may never be seen by others. Nobody needs it, but
+/// whoever wonders who held is left without an answer if this host dies.
+fn warned_of_writeback(here: &Here, done: Done) -> Done {
+    let mount = Filesystem::at(here.repo.store().root_path());
+    match mount.map(|mount| mount.juicefs) {
+        Ok(Some(JuiceFs::Mounted { writeback: true, .. })) => done.with_warning(
+            "this JuiceFS mount uses --writeback: if this host dies, others may not be able to read \
+             who held the lock or what was done under it"
+                .to_owned(),
+        ),
+        _ => done,
+    }
 }
 
 /// Some things are not done without saying why.

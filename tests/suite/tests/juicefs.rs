@@ -1,11 +1,13 @@
 //! Two hosts, one JuiceFS volume: what one does, the other sees at once.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jvs_kit::live::home::Home;
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::{DEADLINE, eventually};
 use jvs_repo::store::{PosixStore, RepoPath, Store};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// The names of the worktrees, as `jvs worktree list` gives them.
@@ -61,6 +63,42 @@ fn a_lock_taken_on_one_host_is_held_on_the_other(engine: Engine) {
     assert_eq!(granted["data"]["record"]["fencing_token"], 2, "a release keeps the token");
     let refused = acquire(&here, 0, "here").exits(2).json();
     assert_eq!(refused["error"]["details"]["session_id"], "there");
+}
+
+/// The holder's host acknowledged its record and never uploaded it: its name is
+/// there and its content never will be. Everybody else goes on without it.
+fn a_lock_whose_record_was_never_uploaded_is_seen_and_taken(engine: Engine) {
+    let Some(mut volume) = Volume::format(engine) else { return };
+    let there = volume.mount(&[]);
+    let here = volume.mount(&["--writeback", "--upload-delay", "1h"]);
+    let (dead, rival) = (Home::new(), Home::new());
+    dead.jvs(["init"]).arg(there.join("repository")).run().ok();
+    let taken = dead
+        .jvs(["lock", "acquire", "--no-keeper", "--lease", "2s"])
+        .cwd(here.join("repository/main"))
+        .session("dead")
+        .run()
+        .ok();
+    assert!(taken.stderr().contains("--writeback"), "who locks there is warned: {taken}");
+    volume.signal_host(1, Signal::KILL);
+
+    let jvs = |words: &str| {
+        let deadline = Duration::from_secs(60);
+        rival
+            .jvs(words.split(' '))
+            .cwd(there.join("repository/main"))
+            .session("rival")
+            .deadline(deadline)
+            .run()
+    };
+    let status = jvs("lock status --json").ok().json();
+    assert!(status["data"]["record"].is_null(), "nobody can read it: {status}");
+    assert_eq!(status["data"]["fencing_token"], 1, "the register tells: {status}");
+    jvs("lock why").ok();
+    let taken = jvs("lock steal --observe --no-keeper --lease 1m --reason gone --json").ok().json();
+    assert_eq!(taken["data"]["fencing_token"], 2, "{taken}");
+    let status = jvs("lock status --json").ok().json();
+    assert_eq!(status["data"]["record"]["session_id"], "rival", "and its record is anew: {status}");
 }
 
 /// The line is one line, whichever mount its waiters stand on.
@@ -175,4 +213,9 @@ fn a_register_moved_from_two_hosts_always_shows_one_name_on_sqlite() {
 #[test]
 fn a_register_moved_from_two_hosts_always_shows_one_name_on_redis() {
     a_register_moved_from_two_hosts_always_shows_one_name(Engine::Redis);
+}
+
+#[test]
+fn a_lock_whose_record_was_never_uploaded_is_seen_and_taken_on_redis() {
+    a_lock_whose_record_was_never_uploaded_is_seen_and_taken(Engine::Redis);
 }

@@ -1,6 +1,6 @@
 //! `jvs lock acquire`.
 
-use super::{keep, lockable, turn, want};
+use super::{keep, lockable, turn, want, warned_of_writeback};
 use crate::args::AcquireArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -15,5 +15,6 @@ pub(super) fn run(context: &Context<'_>, args: &AcquireArgs) -> Result<Done, Fai
     let locks = args.watch.apply(context.locks(repo.store(), config.lock, &acting)?);
     let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
     let lease = turn::take(context, &here, &locks, wanted, args.wait.wait)?;
-    keep::leave(context, &here, &config, &acting, lease, &args.keep)
+    let done = keep::leave(context, &here, &config, &acting, lease, &args.keep)?;
+    Ok(warned_of_writeback(&here, done))
 }

@@ -4,7 +4,7 @@ use jvs_lock::Want;
 use jvs_lock::session::Purpose;
 use jvs_repo::proc;
 
-use super::{keep, lockable, or_no_such_worktree, reasoned, want};
+use super::{keep, lockable, or_no_such_worktree, reasoned, want, warned_of_writeback};
 use crate::args::ReclaimArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -25,5 +25,6 @@ pub(super) fn run(context: &Context<'_>, args: &ReclaimArgs) -> Result<Done, Fai
     let lease = locks
         .reclaim(worktree, wanted, &config.reclaim, emergency, &proc::process_stat)
         .map_err(|error| or_no_such_worktree(repo, worktree, error))?;
-    keep::leave(context, &here, &config, &acting, lease, &args.keep)
+    let done = keep::leave(context, &here, &config, &acting, lease, &args.keep)?;
+    Ok(warned_of_writeback(&here, done))
 }

@@ -9,7 +9,7 @@ use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 
-use super::{keep, lockable, reasoned, want};
+use super::{keep, lockable, reasoned, want, warned_of_writeback};
 use crate::args::StealArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -33,7 +33,8 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
             true => error,
             false => or_in_doubt(error, &config.lock),
         })?;
-    keep::leave(context, &here, &config, &acting, lease, &args.keep)
+    let done = keep::leave(context, &here, &config, &acting, lease, &args.keep)?;
+    Ok(warned_of_writeback(&here, done))
 }
 
 /// A lease that runs by clocks which are proven to disagree may be over long
