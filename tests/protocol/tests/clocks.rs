@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_kit::sim::{Explorer, Report, Solo};
+use jvs_lock::decide::FrozenUnder;
 use jvs_lock::judge::{Facts, Standing, judge};
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::record::{Record, Stamp};
@@ -12,7 +13,7 @@ use jvs_lock::state::{Claim, Hold, State};
 use jvs_lock::{Locks, Seams, Want};
 use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS};
 use jvs_protocol_tests::necessity::needed;
-use jvs_protocol_tests::{Actor, Stage, Step, invariant, stage};
+use jvs_protocol_tests::{Actor, Stage, Step, stage};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::{BootMs, Clock, Discipline, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
@@ -122,20 +123,26 @@ fn a_freeze_after_waiting_takes_nobody_else_s_hold() {
 
 #[test]
 fn a_repair_lifts_the_freeze_that_it_saw_and_no_other() {
-    let frozen = |solo: &Solo| {
+    shown_needed(Rule::LiftWhatWasSeen, || {
+        let solo = Solo::new();
+        stage::repository(&solo);
         let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-        let log = Log::new(solo.store(), &Alone, WriterId::derive(b"first", 0));
-        let session = actor::session("first", 98, solo.clock());
-        let locks = Locks::new(seams, session, LockPolicy::default(), log);
-        locks.freeze(&WorktreeName::main(), 1_000, "earlier", false).expect("frozen");
-    };
-    needed(Rule::LiftWhatWasSeen, "was told that it froze it", |off| {
-        let actors =
-            [Actor::new("doctor", &[Step::Lift]).on_host(0), Actor::new("op", FREEZE).on_host(0)];
-        Stage::coarse(&actors, off)
-            .setup(frozen)
-            .always(invariant::freezes_stand)
-            .time_jumps(1, [4_002])
+        let locks = |id: &str, pid| {
+            let log = Log::new(solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
+            let session = actor::session(id, pid, solo.clock());
+            Locks::new(seams, session, LockPolicy::default(), log)
+        };
+        let main = WorktreeName::main();
+        let freeze = |id: &str, pid| {
+            locks(id, pid).freeze(&main, 1_000, "maintenance", false).expect("frozen")
+        };
+        let seen = FrozenUnder::of(&freeze("first", 7));
+        solo.pass_ms(4_002);
+        // Surveyed, and frozen anew before it is mended.
+        freeze("op", 8);
+        let lifted = locks("doctor", 9).lift(&main, seen, "it was over");
+        let state = locks("reader", 10).inspect(&main).expect("read").state;
+        lifted.is_err() && matches!(state.hold, Hold::Frozen(_))
     });
 }
 
@@ -158,7 +165,7 @@ fn freezes_repairs_and_policy_beside_a_thief() {
             .wall_offset_ms(1, 40_000)
             .time_jumps(1, [LEASE_AND_MARGIN_MS])
             .early_wakes(0)
-            .preemptions(3);
+            .preemptions(1);
         all_of(what, world);
     }
 }
