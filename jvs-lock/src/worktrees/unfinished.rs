@@ -12,7 +12,7 @@ use super::note::{self, Discarded, is_recorded};
 use super::remove::{bring_back, forget};
 use super::rename::finish;
 use super::reserve;
-use crate::locks::Locks;
+use crate::locks::{Locks, Want};
 use crate::register::{ReadError, Register};
 use crate::seams::Seams;
 use crate::state::{Hold, State};
@@ -20,6 +20,9 @@ use crate::state::{Hold, State};
 /// For how long nothing may happen before somebody else's work is ended. Who died
 /// is not asked of the clock; this only lets through whoever is quick.
 const PAUSE_MS: u64 = 1_000;
+
+/// A lock is only taken to be released again.
+const LEASE_MS: u64 = 30_000;
 
 /// What is being done with a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,7 +163,14 @@ fn end_making(locks: &Locks<'_>, name: &WorktreeName, state: &State) -> Result<(
             if !has_files {
                 make_payload(locks, name, &payload)?;
             }
-            note::place(seams, name, state.op)
+            let copied = said.base.is_some();
+            note::place(seams, name, state.op)?;
+            // What is left of the copy is bound to the token that it was begun under.
+            // Best effort: the first who takes the lock ends that as well.
+            if copied && let Ok(lease) = locks.acquire(name, Want::lease(LEASE_MS)) {
+                let _ = lease.release();
+            }
+            Ok(())
         }
         _ => match note::discard(seams.store, name, state.op)? {
             Discarded::Placed => Ok(()),

@@ -153,6 +153,38 @@ fn a_worktree_command_dead_at_any_call_is_brought_back() {
     dies("worktree rename old new");
 }
 
+#[test]
+fn a_restore_into_a_new_worktree_dead_at_any_call_leaves_nothing() {
+    let Some(place) = Place::on(Kind::Ext4).filter(|_| calls::can_be_aimed_at()) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    for n in 0..8 {
+        user.write(&format!("file{n}"), "text");
+    }
+    user.data("snapshot one --tag one");
+    dead_at_each_call(
+        &user,
+        "restore one --into new",
+        Extent::Spread,
+        |_| {},
+        |_, what| {
+            user.jvs("doctor --strict --repair").ok();
+            if user.names(&layout::worktree_records()).len() > 1 {
+                whole(&user, "new");
+                let file = user.root.join("worktrees/new/file7");
+                assert_eq!(std::fs::read_to_string(file).expect("restored"), "text", "{what}");
+                user.jvs("worktree remove new --force").ok();
+                // It was made: what is left of the copy is dead with the next token.
+                user.jvs("doctor --strict").ok();
+            }
+            assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
+            // The name can be had, and its head keeps nothing from being collected.
+            user.jvs("restore one --into new").ok();
+            user.jvs("worktree remove new --force").ok();
+        },
+    );
+    assert_eq!(user.data("audit --verify")["verified"], true);
+}
+
 /// The removal was asked for: what is left is all of it, or nothing.
 #[test]
 fn a_removal_dead_at_any_call_is_taken_back_or_ended() {
