@@ -51,7 +51,7 @@ pub struct Line {
 
 /// Reads a log from the start, a bounded piece at a time, and hands each line on.
 ///
-/// Ends at what is no log: more than [`SKIP_MAX`] bytes without the end of a line.
+/// Ends at what is no log: more than `SKIP_MAX` bytes without the end of a line.
 /// Nothing is ever added to a log after that, so nothing is missed.
 pub fn read_log(
     store: &dyn Store,
