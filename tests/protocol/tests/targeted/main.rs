@@ -6,6 +6,7 @@ mod confirmed;
 mod faults;
 mod flaws;
 mod interrupted;
+mod stumbling;
 mod surroundings;
 mod v63;
 mod world;
