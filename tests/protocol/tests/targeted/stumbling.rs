@@ -45,7 +45,7 @@ fn a_mount_that_never_comes_back_ends_a_wait_with_what_is_wrong() {
     let waits = world.session("A");
     let began = world.solo.clock().now().boot;
     let mut bell = SleepOnly(world.solo.clock());
-    let told = waits.wait(&main(), LEASE, WAIT_MS, &|_| None, &mut bell).err().expect("in vain");
+    let told = waits.wait(&main(), LEASE, WAIT_MS, &|_| None, &mut bell).expect_err("in vain");
     assert_eq!(told.code(), Code::Io, "{told}");
     let waited_ms = world.solo.clock().now().boot.since(began);
     assert!(waited_ms >= WAIT_MS, "given up after {waited_ms} ms of the simulated clock");
