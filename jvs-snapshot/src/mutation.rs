@@ -39,6 +39,8 @@ pub enum Rule {
     NeedsReadAgain,
     /// Nothing is removed unless every recorded worktree's register was read.
     EveryRegisterAsked,
+    /// A head is nobody's garbage, whatever became of the name it was taken under.
+    HeadOfAnyName,
     /// Work in progress is listed twice, so that no rename hides it.
     ListedTwice,
     /// Nothing is old because one clock says so.
@@ -65,6 +67,7 @@ impl Rule {
         Rule::OutOfSightFirst,
         Rule::NeedsReadAgain,
         Rule::EveryRegisterAsked,
+        Rule::HeadOfAnyName,
         Rule::ListedTwice,
         Rule::ClockIsDoubted,
         Rule::RefusalIsNotDamage,

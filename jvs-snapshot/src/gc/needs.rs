@@ -64,7 +64,7 @@ pub(crate) fn verdict(
     let candidate = Candidate::new(bound, ready, parent_ready);
     // A worktree that was renamed took its head along, shown or not, and its name
     // may have begun another life since.
-    if registers.whose_head(bound.id).is_some() {
+    if Rule::HeadOfAnyName.holds() && registers.whose_head(bound.id).is_some() {
         return Ok(Some(Verdict::Committed));
     }
     if !Rule::ReadBeforeLooking.holds() {

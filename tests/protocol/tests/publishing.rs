@@ -5,11 +5,13 @@
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_kit::sim::{Ctx, Explorer, PowerCuts, Process, Solo, View};
-use jvs_lock::{Lease, Locks, Seams, Want};
+use jvs_lock::{Lease, Locks, Seams, Want, worktrees};
 use jvs_protocol_tests::necessity::needed;
 use jvs_repo::clock::Clock;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::mutation::{self, Rule};
 use jvs_snapshot::restore::{Copied, Wish, replace};
@@ -254,6 +256,56 @@ fn nothing_is_removed_while_a_recorded_worktree_has_no_register() {
             .process(strict_collector(off))
             .preemptions(2)
             .at_end(|view| still_there(view, |n| n == 2))
+    });
+}
+
+/// A worktree that was renamed with a head that nobody has shown yet.
+fn with_an_unshown_head_that_was_renamed(solo: &Solo) {
+    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let trees = SimTrees(solo.store());
+    let at = Snapshots::new(seams, &trees);
+    let locks = locks_of(seams, solo.store(), solo.clock(), "maker");
+    worktrees::create(&locks, &named("before"), Isolation::Exclusive).expect("made");
+    let mut lease = locks.acquire(&named("before"), Want::lease(LEASE_MS)).expect("free");
+    let draft = at.begin(&lease.fence().expect("live")).expect("begun");
+    let content = fill(solo.store(), &draft, "text").expect("filled");
+    let sealed = draft.seal(about(solo.clock().now().wall), content).expect("sealed");
+    let head = sealed.publish(lease.fence().expect("live")).expect("published").dir();
+    // As if its publisher had died right after the commit.
+    let (shown, hidden) = (layout::ready(&head), layout::ready_staged(&head));
+    solo.store().rename(&shown, &hidden).expect("there");
+    lease.release().expect("released");
+    worktrees::rename(&locks, &named("before"), &named("after")).expect("renamed");
+    solo.pass_ms(1);
+}
+
+fn named(name: &str) -> WorktreeName {
+    name.parse().expect("a name")
+}
+
+#[test]
+fn a_head_that_was_renamed_unshown_is_nobodys_garbage_though_its_old_name_lives_again() {
+    fn the_head_is_there(view: &View<'_>) -> Result<(), String> {
+        let world = World::on(view.live().clone());
+        let state = world.locks("reader").inspect(&named("after")).map_err(|e| e.to_string())?;
+        let head = state.state.head.ok_or("the head did not go along")?;
+        match world.catalog().describe(head) {
+            Ok(Some(_)) => Ok(()),
+            gone => Err(format!("the head {head} of 'after' is gone: {gone:?}")),
+        }
+    }
+    /// Begins another life of the name.
+    fn creator(ctx: &Ctx) -> Option<()> {
+        let locks = locks(ctx, "c");
+        worktrees::create(&locks, &named("before"), Isolation::Exclusive).ok().map(drop)
+    }
+    needed(Rule::HeadOfAnyName, "of 'after' is gone", |off| {
+        explorer()
+            .setup(with_an_unshown_head_that_was_renamed)
+            .process(process("c", off, creator))
+            .process(careful_collector(off))
+            .preemptions(2)
+            .at_end(the_head_is_there)
     });
 }
 
