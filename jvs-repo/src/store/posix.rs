@@ -285,8 +285,8 @@ impl PosixStore {
             rename_between(from_dir.as_fd(), from_name, to_dir.as_fd(), to_name, flags)
         };
         renamed.map_err(|errno| match errno {
-            // Whether it knows the flag is asked of the filesystem before anything
-            // else, so this is never about the names.
+            // A directory does not go below itself, whatever the filesystem knows.
+            Errno::INVAL if is_below(from, to) || is_below(to, from) => errno.into(),
             Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP if !flags.is_empty() => {
                 io::Error::new(io::ErrorKind::Unsupported, NoFlaggedRename(errno))
             }
@@ -314,6 +314,11 @@ impl std::fmt::Display for NoFlaggedRename {
 }
 
 impl std::error::Error for NoFlaggedRename {}
+
+/// Is `path` somewhere below `above`?
+fn is_below(path: &RepoPath, above: &RepoPath) -> bool {
+    path.as_str().strip_prefix(above.as_str()).is_some_and(|rest| rest.starts_with('/'))
+}
 
 fn rename_between(
     from: BorrowedFd<'_>,
