@@ -245,6 +245,14 @@ faults! {
         c.set_state(&main(), &c.earlier());
     };
     #[test]
+    fn register_set_back shows RegisterRegressed: |c: &Clinic| {
+        // What remembers is a snapshot of one worktree, the lock record of the other.
+        let state = c.state(&main());
+        c.set_state(&main(), &State { token: FencingToken(state.token.0 - 1), ..state });
+        let (held, _) = hold(c, &side(), 0, HOUR_MS);
+        c.set_state(&side(), &State { token: FencingToken(held.token.0 - 1), ..held.released(OP) });
+    };
+    #[test]
     fn record_missing shows RecordMissing: |c: &Clinic| {
         hold(c, &main(), 0, HOUR_MS);
         c.remove(&layout::lock_record(&main()));
