@@ -227,8 +227,8 @@ fn is_our_clock(facts: &Facts<'_>, record: &Record) -> bool {
 /// By how much the two clocks of the record went another way than ours, if that
 /// is more than clocks may differ: then the ids lie, or a wall clock was set.
 fn parted_ms(facts: &Facts<'_>, record: &Record) -> Option<u64> {
-    let by_ms = facts.now.drift_ms(&record.renewed_at()?);
-    (by_ms > facts.policy.max_clock_skew_ms && Rule::OneBootTimeClock.holds()).then_some(by_ms)
+    let by_ms = facts.now.parted_ms(&record.renewed_at()?, facts.policy.max_clock_skew_ms);
+    by_ms.filter(|_| Rule::OneBootTimeClock.holds())
 }
 
 /// For how long the register must be seen unchanged before a wall clock may say

@@ -493,8 +493,8 @@ pub(crate) fn believed_end(
         return by_wall;
     };
     let exact = record.renewed_boot_ms.plus(record.lease_duration_ms);
-    match now.drift_ms(&renewed) <= policy.max_clock_skew_ms {
-        true => exact,
-        false => exact.min(by_wall),
+    match now.parted_ms(&renewed, policy.max_clock_skew_ms) {
+        None => exact,
+        Some(_) => exact.min(by_wall),
     }
 }

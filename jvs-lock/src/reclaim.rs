@@ -214,8 +214,10 @@ impl<'r> Locks<'r> {
             let here = Here { clock: &clock, pid_namespace: identity.pid_namespace };
             let record = view.record()?;
             let keeper = record.keeper.as_ref()?;
-            let parted = record.renewed_at().map_or(u64::MAX, |at| view.at.drift_ms(&at));
-            Some(match parted > self.policy.max_clock_skew_ms && Rule::OneBootTimeClock.holds() {
+            let allowed = self.policy.max_clock_skew_ms;
+            let one_clock =
+                record.renewed_at().is_some_and(|at| view.at.parted_ms(&at, allowed).is_none());
+            Some(match !one_clock && Rule::OneBootTimeClock.holds() {
                 // The ids of a copied machine are the original's: its processes are not.
                 true => Liveness::Unknown(Unknowable::OtherHost),
                 false => keeper_liveness(keeper, here, lookup),

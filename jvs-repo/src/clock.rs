@@ -137,7 +137,18 @@ impl Reading {
         let boot = i128::from(self.boot.0) - i128::from(earlier.boot.0);
         u64::try_from((wall - boot).abs()).unwrap_or(u64::MAX)
     }
+
+    /// [`Reading::drift_ms`], if it is more than clocks may differ by: then the two are
+    /// not of the same clocks, or a wall clock was set in between.
+    pub fn parted_ms(&self, earlier: &Reading, allowed_ms: u64) -> Option<u64> {
+        let by_ms = self.drift_ms(earlier);
+        (by_ms > allowed_ms.saturating_add(PAIRED_WITHIN_MS)).then_some(by_ms)
+    }
 }
+
+/// How far apart two honest readings of one pair of clocks may be: each is cut to whole
+/// milliseconds and was taken one after the other.
+const PAIRED_WITHIN_MS: u64 = 20;
 
 /// What the kernel says of its own wall clock (`adjtimex`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,6 +189,9 @@ pub trait Clock: Send + Sync {
     fn sleep_ms(&self, ms: u64);
 }
 
+/// How often both clocks are read anew until nothing came in between.
+const PAIRING_TRIES: u32 = 8;
+
 /// The host's own clocks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
@@ -199,7 +213,10 @@ fn boot() -> BootMs {
 
 impl Clock for SystemClock {
     fn now(&self) -> Reading {
-        Reading::taken(boot, wall)
+        // Somebody who was stopped between the two would tell of a clock that was set.
+        let at_once = |reading: &Reading| boot().since(reading.boot) <= 1;
+        let mut tries = (0..PAIRING_TRIES).map(|_| Reading::taken(boot, wall));
+        tries.find(at_once).unwrap_or_else(|| Reading::taken(boot, wall))
     }
 
     fn boot_id(&self) -> BootId {
@@ -228,6 +245,18 @@ impl Clock for SystemClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readings_that_were_taken_in_turn_do_not_tell_of_a_clock_that_was_set() {
+        let then = Reading { wall: WallMs(1_000_000), boot: BootMs(5_000) };
+        let later =
+            |wall_ms: u64| Reading { wall: WallMs(1_000_000 + wall_ms), boot: BootMs(6_000) };
+        assert_eq!(later(1_000).parted_ms(&then, 0), None);
+        assert_eq!(later(1_002).parted_ms(&then, 0), None);
+        assert_eq!(later(1_500).parted_ms(&then, 0), Some(500));
+        assert_eq!(later(500).parted_ms(&then, 400), Some(500));
+        assert_eq!(later(1_500).parted_ms(&then, 500), None);
+    }
 
     #[test]
     fn times_are_printed_in_utc_with_milliseconds_and_read_back() {
