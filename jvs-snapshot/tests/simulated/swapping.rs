@@ -18,8 +18,10 @@ use jvs_snapshot::restore::{Copied, InPlace, RestoreError, Wish, replace};
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{Catalog, SnapshotError, Snapshots, gc};
 
-use crate::actors::told as facts;
+use crate::actors::{collect, told as facts};
 use crate::world::*;
+
+mod power;
 
 fn put(store: &SimStore, dir: &RepoPath, text: &str) -> io::Result<()> {
     if store.stat(dir).is_err() {
@@ -322,12 +324,7 @@ fn thief() -> Process {
 
 fn collector() -> Process {
     Process::new("gc", |ctx: &Ctx| {
-        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-        let trees = SimTrees(ctx.store());
-        let at = Snapshots::new(seams, &trees);
-        let Ok(plan) = gc::plan(&at, keep(100, 0)) else { return };
-        let locks = locks_of(seams, ctx.store(), ctx.clock(), "gc");
-        let _ = gc::run(&at, &locks, &plan, &mut |_, _| {});
+        let _ = collect(ctx, keep(100, 0));
     })
 }
 
@@ -382,15 +379,15 @@ fn world() -> (Explorer<'static>, Two) {
         })
         .time_jumps(1, [LONG_MS])
         .early_wakes(0)
-        .max_calls(2_000)
-        .at_end(nobody_is_lied_to);
+        .max_calls(2_000);
     (explorer, two)
 }
 
 #[test]
 fn a_swap_and_a_thief_at_any_two_points_of_each_other() {
     let (world, two) = world();
-    let report = world.process(restorer(two)).process(thief()).preemptions(2).run();
+    let world = world.process(restorer(two)).process(thief()).at_end(nobody_is_lied_to);
+    let report = world.preemptions(2).run();
     eprintln!("a swap and a thief: {report}");
     report.holds();
 }
@@ -399,7 +396,7 @@ fn a_swap_and_a_thief_at_any_two_points_of_each_other() {
 fn a_swap_a_thief_and_a_collector() {
     let (world, two) = world();
     let world = world.process(restorer(two)).process(thief()).process(collector());
-    let report = world.preemptions(2).run();
+    let report = world.preemptions(2).at_end(nobody_is_lied_to).run();
     eprintln!("a swap, a thief, a collector: {report}");
     report.holds();
 }
