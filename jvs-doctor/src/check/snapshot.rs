@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jvs_lock::Hold;
+use jvs_lock::history::Place;
+use jvs_repo::audit::{Event, Kind};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -280,18 +282,43 @@ fn broken(
     child: SnapshotId,
     report: &mut Report,
 ) {
-    let what = match survey.snapshots.get(&id) {
-        Some(_) => "cannot be read",
-        None => "is neither there nor was it collected",
+    let tombstone = layout::tombstone(id);
+    let (what, advice) = match (survey.snapshots.get(&id), collection_of(survey, id)) {
+        (Some(_), _) => {
+            ("cannot be read".to_owned(), "restore that directory from a backup".into())
+        }
+        (None, None) => (
+            "is neither there nor was it collected".to_owned(),
+            "restore that directory from a backup".into(),
+        ),
+        // A tombstone is the whole descriptor, and an event has the id alone. It names
+        // what was to go, too, whether it went or was put back.
+        (None, Some(place)) => (
+            format!(
+                "is not there and has no tombstone, and a collection was to remove it: {place}"
+            ),
+            format!(
+                "restore {tombstone} or that directory from a backup: the log does not hold the \
+                 descriptor, so the tombstone cannot be written anew"
+            ),
+        ),
     };
+    let message = format!("{id}, the parent of {child}, {what}");
     report
-        .add(
-            Check::LineageBroken,
-            layout::snapshot(id),
-            format!("{id}, the parent of {child}, {what}"),
-        )
+        .add(Check::LineageBroken, layout::snapshot(id), message)
         .of(worktree)
-        .advice("restore that directory from a backup; newer snapshots can still be restored");
+        .advice(format!("{advice}; newer snapshots can still be restored"));
+}
+
+/// Where a log says that a collection was to remove it.
+fn collection_of<'s>(survey: &'s Survey<'_, '_>, id: SnapshotId) -> Option<&'s Place> {
+    let id = id.to_string();
+    let names = |event: &Event| {
+        let ids = event.details.as_ref()?.get("snapshots")?.as_array()?;
+        ids.iter().any(|named| named.as_str() == Some(&id)).then_some(())
+    };
+    let mut collections = survey.logs.events.iter().filter(|logged| logged.event.kind == Kind::Gc);
+    collections.find(|logged| names(&logged.event).is_some()).map(|logged| &logged.place)
 }
 
 /// A snapshot that nobody sees.

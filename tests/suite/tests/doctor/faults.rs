@@ -416,6 +416,13 @@ faults! {
         c.remove(&layout::snapshot(c.first()));
     };
     #[test]
+    fn lineage_tombstone_missing shows LineageBroken: |c: &Clinic| {
+        c.jvs(&["tag", "--delete", "v1"]).ok();
+        let first = c.first();
+        c.jvs(&["gc", "--keep-last", "1", "--keep-within", "0s"]).ok();
+        c.remove(&layout::tombstone(first));
+    };
+    #[test]
     fn lineage_cycle shows LineageCycle: |c: &Clinic| {
         let path = layout::descriptor(&layout::snapshot(c.first()));
         let bytes = std::fs::read(c.at(&path)).expect("read");
