@@ -37,8 +37,6 @@ pub struct Denied {
     #[serde(skip)]
     your_groups: Vec<u32>,
     #[serde(skip)]
-    root: PathBuf,
-    #[serde(skip)]
     verb: &'static str,
     /// Its permissions say otherwise: something else refuses.
     #[serde(skip)]
@@ -56,9 +54,10 @@ impl Denied {
         !self.by_something_else
     }
 
-    /// What would help, as a command to run.
+    /// What would help, as a command to run. About this path alone: what a snapshot
+    /// has keeps its mode, and a command for the whole repository would change that.
     pub fn help(&self) -> String {
-        let (path, root) = (quoted(&self.path), quoted(&self.root));
+        let path = quoted(&self.path);
         let Denied { you, owner, .. } = self;
         if self.by_something_else {
             return format!("see what else protects it: lsattr -d {path}; findmnt -T {path}");
@@ -66,11 +65,11 @@ impl Denied {
         match (owner, self.group) {
             (Some(owner), _) if owner == you => format!("chmod u+rwX {path}"),
             (Some(owner), Some(group)) if self.your_groups.contains(&group) => {
-                format!("have user {owner} or root let your group in: chmod -R g+rwX {root}")
+                format!("have user {owner} or root let your group in: chmod g+rwX {path}")
             }
-            (Some(owner), _) => format!(
-                "have user {owner} or root let you in: setfacl -R -m u:{you}:rwX,d:u:{you}:rwX {root}"
-            ),
+            (Some(owner), _) => {
+                format!("have user {owner} or root let you in: setfacl -m u:{you}:rwX {path}")
+            }
             (None, _) => format!("see who may: ls -ld {path}"),
         }
     }
@@ -134,7 +133,6 @@ pub(super) fn explain(
         mode: stat.as_ref().map(|stat| stat.st_mode & 0o7777),
         you: process::geteuid().as_raw(),
         your_groups,
-        root: std::path::absolute(root_path).unwrap_or_else(|_| root_path.to_owned()),
         verb,
         by_something_else: refused.is_none(),
     };
