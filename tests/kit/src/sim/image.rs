@@ -87,6 +87,11 @@ impl Image {
         self.tracking = tracking;
     }
 
+    /// A number that tells this image from others.
+    pub(crate) fn digest(&self) -> u64 {
+        self.sum as u64
+    }
+
     pub(crate) fn is_tracking(&self) -> bool {
         self.tracking
     }

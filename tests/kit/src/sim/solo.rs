@@ -45,6 +45,9 @@ impl Solo {
     /// A filesystem that begins as `image`, all of it durable.
     pub fn on(mut image: Image) -> Self {
         image.track(true);
+        // Another one on each image, or what is set up in two goes would draw the same
+        // numbers twice; and no process of an explored world has such a number.
+        let entropy = SimEntropy::new(1 << 63 | image.digest());
         let world = Arc::new(SoloWorld {
             inner: Mutex::new(Inner {
                 kernel: Kernel::new(image, Caching::default()),
@@ -61,8 +64,7 @@ impl Solo {
         Solo {
             store: SimStore::new(world.clone()),
             clock: SimClock::new(world.clone()),
-            // No process of an explored world has this number.
-            entropy: SimEntropy::new(u64::MAX / 2),
+            entropy,
             world,
         }
     }

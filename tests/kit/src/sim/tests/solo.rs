@@ -101,3 +101,12 @@ fn a_world_goes_on_from_another_ones_image() {
     assert_eq!(next.image().read(&path("a")), Some(&b"1"[..]));
     assert_eq!(next.image().read(&path("b")), Some(&b"2"[..]));
 }
+
+#[test]
+fn what_is_set_up_in_two_goes_never_draws_the_same_numbers() {
+    let first = Solo::new();
+    create(first.store(), "made", b"first");
+    let second = Solo::on(first.image());
+    assert_eq!(Solo::new().entropy().next(), Solo::new().entropy().next(), "but replays do");
+    assert_ne!(Solo::new().entropy().next(), second.entropy().next());
+}
