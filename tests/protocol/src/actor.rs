@@ -1,27 +1,27 @@
 //! A session's process that works through a script with the real lock.
 
-use std::cell::RefCell;
-use std::ffi::OsString;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use jvs_kit::sim::{Ctx, Process, SimStore, Start, Value};
+use jvs_kit::sim::{Ctx, Process, Start, Value};
 use jvs_lock::decide::FrozenUnder;
 use jvs_lock::judge::Standing;
 use jvs_lock::mutation::{self, Rule};
+use jvs_lock::queue::SleepOnly;
 use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::watching::Silently;
-use jvs_lock::{
-    Belief, Hold, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, Want,
-};
+use jvs_lock::{Hold, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, State, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
-use jvs_repo::clock::Clock;
+use jvs_repo::clock::{BootMs, Clock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::{LockPolicy, ReclaimRules};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::proc::ProcessStat;
+use jvs_repo::store::Store;
+
+use crate::telling::TellingStore;
 
 /// Length of every lease in these worlds.
 pub const LEASE_MS: u64 = 30_000;
@@ -29,6 +29,10 @@ pub const LEASE_MS: u64 = 30_000;
 pub const RENEWAL_MS: u64 = 10_000;
 /// Long enough for any lease to be over, skew and grace included.
 pub const LEASE_AND_MARGIN_MS: u64 = 33_001;
+/// The session that a holder hands over to in these worlds.
+pub const HEIR: &str = "heir";
+/// How long one who waits in line does so in these worlds.
+const IN_LINE_MS: u64 = 50;
 
 /// What an actor does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +61,10 @@ pub enum Step {
     Commit,
     /// Gives the lock back.
     Release,
+    /// Waits in line for a moment. The script ends if that was in vain.
+    Wait,
+    /// Hands the lock to [`HEIR`], if that waits. The script ends if that fails.
+    HandOver,
     /// Freezes the worktree.
     Freeze,
     /// Waits for longer than any lease, then acquires, again and again until it
@@ -200,11 +208,7 @@ fn session_with(id: &str, secret: &Secret, pid: u32, clock: &dyn Clock) -> Sessi
 
 fn perform(ctx: &Ctx, actor: Actor) {
     let Actor { session: id, script, .. } = actor;
-    let store = TellingStore {
-        inner: ctx.store(),
-        told: Told::new(ctx),
-        old_listing: Mutex::new(OldListing { first: None, left: actor.old_listings }),
-    };
+    let store = TellingStore::new(ctx, actor.old_listings);
     let seams = Seams { store: &store, clock: ctx.clock(), entropy: ctx.entropy() };
     let pid = u32::try_from(ctx.index()).expect("few processes");
     let session = match actor.of_its_host {
@@ -236,12 +240,17 @@ fn perform(ctx: &Ctx, actor: Actor) {
                 true
             }
             Step::FreezeOwn => match lease.take() {
-                Some(lease) => lease.freeze(LEASE_MS, "maintenance").is_ok(),
+                Some(lease) => freeze_own(ctx, lease),
                 None => false,
             },
-            Step::Unfreeze => locks.unfreeze(&WorktreeName::main(), "done").is_ok(),
-            Step::Lift => lift(ctx, &locks),
-            Step::Reclaim => reclaim(&locks, &store, &mut lease),
+            Step::Unfreeze => unfreeze(ctx, &locks),
+            Step::Lift => lift(&locks),
+            Step::Reclaim => reclaim(ctx, &locks, &store, &mut lease),
+            Step::Wait => wait(ctx, &locks, &store, &mut lease),
+            Step::HandOver => match lease.take() {
+                Some(lease) => hand_over(ctx, &locks, lease),
+                None => false,
+            },
             Step::AcquireInTheEnd => loop {
                 ctx.clock().sleep_ms(LEASE_AND_MARGIN_MS + 60_000);
                 if acquire(ctx, &locks, &store, LEASE_MS, &mut lease) {
@@ -301,19 +310,70 @@ fn take<'r>(
 ) -> bool {
     ctx.retract("refused");
     match locks.acquire(&WorktreeName::main(), want) {
-        Ok(got) => {
-            ctx.append(
-                "granted",
-                Value::from([got.token().0, u64::from(got.how() == How::Refreshed)]),
-            );
-            store.told.believe(&got);
-            *lease = Some(got);
-            true
-        }
+        Ok(got) => granted(ctx, store, got, lease),
         Err(error) => {
             ctx.say(format!("acquire: {}: {error}", error.code()));
             if is_certain(&error) {
                 ctx.claim("refused", "acquire");
+            }
+            false
+        }
+    }
+}
+
+fn granted<'r>(
+    ctx: &Ctx,
+    store: &'r TellingStore<'_>,
+    got: Lease<'r>,
+    lease: &mut Option<Lease<'r>>,
+) -> bool {
+    let refreshed = u64::from(got.how() == How::Refreshed);
+    ctx.append("granted", Value::from([got.token().0, refreshed]));
+    store.told.believe(&got);
+    *lease = Some(got);
+    true
+}
+
+/// In these worlds nobody can tell of a process that it is gone.
+fn all_are_there(_pid: u32) -> Option<ProcessStat> {
+    Some(ProcessStat { start_ticks: 1, session_leader: 1, zombie: false })
+}
+
+/// Waits as the command does. In vain is no promise: it may be handed the lock even
+/// while it leaves.
+fn wait<'r>(
+    ctx: &Ctx,
+    locks: &Locks<'r>,
+    store: &'r TellingStore<'_>,
+    lease: &mut Option<Lease<'r>>,
+) -> bool {
+    let mut bell = SleepOnly(ctx.clock());
+    let want = Want::lease(LEASE_MS);
+    match locks.wait(&WorktreeName::main(), want, IN_LINE_MS, &all_are_there, &mut bell) {
+        Ok(Some(got)) => granted(ctx, store, got, lease),
+        Ok(None) => false,
+        Err(error) => {
+            ctx.say(format!("wait: {}: {error}", error.code()));
+            false
+        }
+    }
+}
+
+/// Hands over as the command does.
+fn hand_over(ctx: &Ctx, locks: &Locks<'_>, lease: Lease<'_>) -> bool {
+    let (main, heir) = (WorktreeName::main(), HEIR.parse().expect("a plain word"));
+    let Ok(waiter) = locks.waiter(&main, &heir, &all_are_there) else { return false };
+    let next = lease.token().next();
+    match lease.transfer(&waiter, LEASE_MS, "a test") {
+        Ok(state) => {
+            ctx.claim("handed_over", state.token.0);
+            locks.wake(&main, &waiter);
+            true
+        }
+        Err(failed) => {
+            ctx.say(format!("transfer: {}: {failed}", failed.code()));
+            if is_certain(&failed.error) {
+                ctx.claim("not_handed_over", next.0);
             }
             false
         }
@@ -390,10 +450,20 @@ fn release(ctx: &Ctx, lease: Lease<'_>) -> bool {
 
 fn freeze(ctx: &Ctx, locks: &Locks<'_>) -> bool {
     let began = ctx.clock().now().boot;
-    match locks.freeze(&WorktreeName::main(), LEASE_MS, "maintenance", false) {
+    let frozen = locks.freeze(&WorktreeName::main(), LEASE_MS, "maintenance", false);
+    told_of_freeze(ctx, began, frozen)
+}
+
+fn freeze_own(ctx: &Ctx, lease: Lease<'_>) -> bool {
+    let began = ctx.clock().now().boot;
+    let frozen = lease.freeze(LEASE_MS, "maintenance");
+    told_of_freeze(ctx, began, frozen.map_err(|failed| failed.error))
+}
+
+fn told_of_freeze(ctx: &Ctx, began: BootMs, frozen: Result<State, LockError>) -> bool {
+    match frozen {
         Ok(state) => {
             ctx.claim("frozen", state.token.0);
-            ctx.claim("froze", state.token.0);
             ctx.claim("frozen_until", began.plus(LEASE_MS).0);
             true
         }
@@ -407,20 +477,25 @@ fn freeze(ctx: &Ctx, locks: &Locks<'_>) -> bool {
     }
 }
 
+fn unfreeze(ctx: &Ctx, locks: &Locks<'_>) -> bool {
+    ctx.claim("unfreezes", 1u64);
+    let lifted = locks.unfreeze(&WorktreeName::main(), "done");
+    ctx.retract("unfreezes");
+    lifted.is_ok()
+}
+
 /// As a repair does: it looks, and later lifts what it saw to be over.
-fn lift(ctx: &Ctx, locks: &Locks<'_>) -> bool {
+fn lift(locks: &Locks<'_>) -> bool {
     let Ok(view) = locks.inspect(&WorktreeName::main()) else { return false };
     let over = view.judgement.as_ref().is_some_and(|judged| judged.standing == Standing::Stealable);
     if !over || !matches!(view.state.hold, Hold::Frozen(_)) {
         return true;
     }
-    ctx.claim("lifts", view.state.token.0);
-    let lifted = locks.lift(&WorktreeName::main(), FrozenUnder::of(&view.state), "it was over");
-    ctx.retract("lifts");
-    lifted.is_ok()
+    locks.lift(&WorktreeName::main(), FrozenUnder::of(&view.state), "it was over").is_ok()
 }
 
 fn reclaim<'r>(
+    ctx: &Ctx,
     locks: &Locks<'r>,
     store: &'r TellingStore<'_>,
     lease: &mut Option<Lease<'r>>,
@@ -428,106 +503,14 @@ fn reclaim<'r>(
     let rules = ReclaimRules { same_user: true, ..ReclaimRules::default() };
     let nobody = |_: u32| None;
     let want = Want { reason: Some("a test"), ..Want::lease(LEASE_MS) };
-    match locks.reclaim(&WorktreeName::main(), want, &rules, false, &nobody) {
-        Ok(got) => {
-            store.told.believe(&got);
-            *lease = Some(got);
-            true
-        }
-        Err(_) => false,
-    }
-}
-
-/// Publishes what the process believes, before each of its calls: that is how
-/// a belief that outlives its lock comes to light.
-struct Told<'c> {
-    ctx: &'c Ctx,
-    belief: Mutex<RefCell<(Option<Belief>, Option<u64>)>>,
-}
-
-impl<'c> Told<'c> {
-    fn new(ctx: &'c Ctx) -> Self {
-        Told { ctx, belief: Mutex::new(RefCell::new((None, None))) }
-    }
-
-    fn believe(&self, lease: &Lease<'_>) {
-        self.belief.lock().expect("one thread").borrow_mut().0 = Some(lease.belief());
-        self.ctx.claim("believes_in", lease.token().0);
-        self.tell_belief();
-    }
-
-    fn tell_belief(&self) {
-        let guard = self.belief.lock().expect("one thread");
-        let (belief, last) = &mut *guard.borrow_mut();
-        let until = belief.as_ref().and_then(Belief::until).map(|until| until.0);
-        if until != *last {
-            *last = until;
-            match until {
-                Some(until) => self.ctx.claim("believes_until", until),
-                None => self.ctx.retract("believes_until"),
-            }
+    ctx.claim("overrules", 1u64);
+    let taken = locks.reclaim(&WorktreeName::main(), want, &rules, false, &nobody);
+    ctx.retract("overrules");
+    match taken {
+        Ok(got) => granted(ctx, store, got, lease),
+        Err(error) => {
+            ctx.say(format!("reclaim: {}: {error}", error.code()));
+            false
         }
     }
-}
-
-struct TellingStore<'c> {
-    inner: &'c SimStore,
-    told: Told<'c>,
-    old_listing: Mutex<OldListing>,
-}
-
-/// A cache that answers with what it saw first, so many times.
-struct OldListing {
-    first: Option<Vec<OsString>>,
-    left: u32,
-}
-
-impl TellingStore<'_> {
-    fn old_listing(&self) -> Option<Vec<OsString>> {
-        let mut old = self.old_listing.lock().expect("one thread");
-        let shown = old.left > 0 && old.first.is_some() && self.told.ctx.pick(2) == 1;
-        if !shown {
-            return None;
-        }
-        old.left -= 1;
-        self.told.ctx.say("an old listing is shown");
-        old.first.clone()
-    }
-}
-
-macro_rules! telling {
-    ($($name:ident($($arg:ident: $kind:ty),*) -> $out:ty;)*) => {
-        impl Store for TellingStore<'_> {
-            fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<OsString>> {
-                self.told.tell_belief();
-                if let Some(old) = self.old_listing() {
-                    return Ok(old);
-                }
-                let names = self.inner.first_batch(dir)?;
-                let mut old = self.old_listing.lock().expect("one thread");
-                old.first.get_or_insert_with(|| names.clone());
-                Ok(names)
-            }
-
-            $(fn $name(&self, $($arg: $kind),*) -> $out {
-                self.told.tell_belief();
-                self.inner.$name($($arg),*)
-            })*
-        }
-    };
-}
-
-telling! {
-    list(dir: &RepoPath) -> io::Result<Vec<DirEntry>>;
-    stat(path: &RepoPath) -> io::Result<Stat>;
-    open(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
-    open_writable(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
-    create_new(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
-    rename(from: &RepoPath, to: &RepoPath) -> io::Result<()>;
-    rename_new(from: &RepoPath, to: &RepoPath) -> io::Result<()>;
-    exchange(a: &RepoPath, b: &RepoPath) -> io::Result<()>;
-    unlink(path: &RepoPath) -> io::Result<()>;
-    make_dir(path: &RepoPath) -> io::Result<()>;
-    remove_dir(path: &RepoPath) -> io::Result<()>;
-    sync_dir(dir: &RepoPath) -> io::Result<()>;
 }

@@ -8,6 +8,8 @@ use jvs_lock::{Hold, State};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
+use crate::actor::HEIR;
+
 /// The register of `main` as it is in this world.
 pub fn register(view: &View<'_>) -> Result<State, String> {
     let entries = view.live().list(&layout::register(&WorktreeName::main()));
@@ -73,18 +75,62 @@ pub fn belief_is_true(view: &View<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Whoever was told *frozen* finds that very freeze until it ends by the clock of
-/// whoever made it, unless somebody lifts it by hand.
-pub fn freezes_stand(view: &View<'_>) -> Result<(), String> {
+/// Only whoever overrules by policy takes a lock from one who believes. Clocks must be
+/// within the policy's skew.
+pub fn only_policy_overrules(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    let (old, new) = (register(before)?, register(after)?);
+    if (old.token, old.holder()) == (new.token, new.holder()) {
+        return Ok(());
+    }
+    let taker = new.holder().map(|holder| holder.to_string());
+    let by_policy = before.processes().any(|process| {
+        process.number("overrules").is_some() && process.text("nonce") == taker.as_deref()
+    });
+    match believers(before).find(|(_, token)| *token == old.token.0) {
+        Some((robbed, token)) if !by_policy => {
+            Err(format!("{} believes in token {token}, which was taken: {new}", robbed.name()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A freeze that somebody was told of stands until it is over by the clock of
+/// whoever made it, or until an operator lifts it. Clocks must be within the policy's
+/// skew: nobody renews a freeze, so it is judged by them alone.
+pub fn freezes_stand(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    let (old, new) = (register(before)?, register(after)?);
+    if !matches!(old.hold, Hold::Frozen(_)) || (old.token, old.hold) == (new.token, new.hold) {
+        return Ok(());
+    }
+    let lifted = (new.token, new.hold) == (old.token, Hold::Free)
+        && before.processes().any(|process| process.number("unfreezes").is_some());
+    for process in before.processes().filter(|p| p.number("frozen") == Some(old.token.0)) {
+        let over = process.number("frozen_until").is_none_or(|until| process.boot_ms() >= until);
+        if !over && !lifted {
+            return Err(format!("{} was told that it froze it: {new}", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever was told that it handed the lock over finds it with the heir, until
+/// somebody takes it from that; whoever was told that it did not, did not.
+pub fn what_is_handed_over_arrives(view: &View<'_>) -> Result<(), String> {
     let state = register(view)?;
+    let holder = state.holder().map(|holder| holder.to_string());
+    let Some(heir) = view.processes().find(|p| p.text("session") == Some(HEIR)) else {
+        return Ok(());
+    };
+    let arrived = holder.is_some() && holder.as_deref() == heir.text("nonce");
+    let grants = heir.get("granted").map(Value::parts).unwrap_or_default();
+    let found = |token: u64| grants.iter().any(|grant| grant.numbers() == [token, 1]);
     for process in view.processes() {
-        let (Some(token), Some(until)) = (process.number("froze"), process.number("frozen_until"))
-        else {
-            continue;
-        };
-        let stands = state.token.0 == token && matches!(state.hold, Hold::Frozen(_));
-        if process.boot_ms() < until && !stands {
-            return Err(format!("{} was told that it froze it: {state}", process.name()));
+        let told = process.number("handed_over");
+        if told.is_some_and(|token| state.token.0 < token || state.token.0 == token && !arrived) {
+            return Err(format!("{} was told that it handed it over: {state}", process.name()));
+        }
+        if process.number("not_handed_over").is_some_and(found) {
+            return Err(format!("{} was told that it handed nothing over", process.name()));
         }
     }
     Ok(())

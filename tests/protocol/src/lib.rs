@@ -16,6 +16,7 @@ pub mod actor;
 pub mod invariant;
 pub mod necessity;
 pub mod stage;
+mod telling;
 
 pub use actor::{Actor, Step};
 pub use stage::Stage;

@@ -61,6 +61,7 @@ impl Stage {
             .processes(actors.iter().map(|actor| actor.process(off)))
             .each_step(invariant::register_moves_by_the_rules)
             .each_step(invariant::commits_are_fenced)
+            .each_step(invariant::freezes_stand)
             .always(invariant::belief_is_true)
             .always(invariant::everybody_was_told_the_truth)
     }
