@@ -71,6 +71,8 @@ pub enum Rule {
     RenameTakenBack,
     /// What was made is durable before anyone is told.
     MadeDurably,
+    /// What a removal took away is looked at again before it is anybody's to delete.
+    TakenThenLooked,
     /// What looks abandoned by another host's clock is watched before it is taken.
     WatchedBeforeSteal,
     /// Boot-time readings are compared only if they are of one clock.
@@ -125,6 +127,7 @@ impl Rule {
         Rule::RetiredByItself,
         Rule::RenameTakenBack,
         Rule::MadeDurably,
+        Rule::TakenThenLooked,
         Rule::WatchedBeforeSteal,
         Rule::OneBootTimeClock,
         Rule::OneTakeOver,

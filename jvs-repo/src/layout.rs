@@ -298,6 +298,24 @@ pub fn removed_payload(
     staging().plain_child(&format!("removed-{name}-{epoch}-{token}-{op}"))
 }
 
+/// The same while it is not decided whether they were the removed worktree's: nobody
+/// collects this name.
+pub fn removing_payload(
+    name: &WorktreeName,
+    epoch: Epoch,
+    token: FencingToken,
+    op: OpNonce,
+) -> RepoPath {
+    staging().plain_child(&format!("{REMOVING}{name}-{epoch}-{token}-{op}"))
+}
+
+/// Is a directory of that name in [`staging`] one of [`removing_payload`]?
+pub fn is_removing(file: &str) -> bool {
+    file.starts_with(REMOVING)
+}
+
+const REMOVING: &str = "removing-";
+
 /// Whose files a directory of that name in [`staging`] is, and by which operation
 /// they were removed in which life of its register.
 pub fn removed_of(file: &str) -> Option<(WorktreeName, Epoch, OpNonce)> {

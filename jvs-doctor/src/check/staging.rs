@@ -130,6 +130,10 @@ fn unknown(survey: &Survey<'_, '_>, name: &str, shown: String, report: &mut Repo
             .of(&worktree)
             .advice("look what is in it: nothing tells that its worktree was removed")
             .maybe(remedy);
+    } else if layout::is_removing(name) {
+        report
+            .add(Check::RemovedFiles, shown, "files that a removal took away without deciding")
+            .advice("look what is in it: its worktree may have been brought back without them");
     } else {
         report
             .add(Check::StagedUnknown, shown, "its name says nothing about whose it is")

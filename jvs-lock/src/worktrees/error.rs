@@ -41,6 +41,13 @@ pub enum WorktreeError {
     },
     /// The first worktree can be neither renamed nor removed.
     IsMain,
+    /// Somebody brought it back while it was being removed.
+    BroughtBack {
+        /// The name.
+        name: WorktreeName,
+        /// Where its files are, if they could not be put back.
+        files: Option<RepoPath>,
+    },
     /// It is being renamed or removed, or that was interrupted.
     Underway {
         /// The name.
@@ -84,6 +91,13 @@ impl fmt::Display for WorktreeError {
             }
             WorktreeError::IsMain => {
                 write!(f, "worktree 'main' is the repository's own and stays where it is")
+            }
+            WorktreeError::BroughtBack { name, files } => {
+                write!(f, "worktree '{name}' was brought back while it was being removed")?;
+                match files {
+                    Some(files) => write!(f, "; its files are in {files}"),
+                    None => Ok(()),
+                }
             }
             WorktreeError::Underway { name, doing: Doing::Renaming { to } } => {
                 write!(f, "worktree '{name}' is being renamed to '{to}'")
@@ -132,6 +146,7 @@ impl Coded for WorktreeError {
             WorktreeError::Underway { doing: Doing::Changing, .. } => Code::LockConflict,
             WorktreeError::NotFound { .. } | WorktreeError::Underway { .. } => Code::NotFound,
             WorktreeError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
+            WorktreeError::BroughtBack { .. } => Code::FencingMismatch,
             WorktreeError::IsMain => Code::Usage,
             WorktreeError::Io { source, .. } => code_of_io(source),
         }
@@ -146,6 +161,9 @@ impl Coded for WorktreeError {
                 "choose another name; see which there are: jvs worktree list".into()
             }
             WorktreeError::NotFound { .. } => "see which there are: jvs worktree list".into(),
+            WorktreeError::BroughtBack { .. } => {
+                "see who has it now, and whether it is to go all the same: jvs worktree list".into()
+            }
             WorktreeError::NotEmpty { name } => {
                 format!("to delete them for good: jvs worktree remove {name} --force")
             }

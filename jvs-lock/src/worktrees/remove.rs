@@ -18,6 +18,7 @@ use crate::decide::{self, Own};
 use crate::drive::{Applied, Verdict};
 use crate::error::LockError;
 use crate::locks::Locks;
+use crate::mutation::Rule;
 use crate::register::ReadError;
 use crate::state::{Hold, State};
 
@@ -108,6 +109,11 @@ fn give_up_half_made(locks: &Locks<'_>, name: &WorktreeName) -> Result<Removed, 
 
 /// Takes the files of a retired worktree out of the way: with `force` whatever
 /// there is, otherwise only an empty directory.
+///
+/// Whoever is paused before this may take what is somebody else's: its removal was
+/// ended and the worktree brought back. So what was taken is put back unless the
+/// register, READ after it, is at this removal still; and until then it has a name
+/// that nobody collects.
 fn clear(
     locks: &Locks<'_>,
     name: &WorktreeName,
@@ -115,21 +121,105 @@ fn clear(
     last: &State,
     force: bool,
 ) -> Result<Option<RepoPath>, WorktreeError> {
+    let (store, aside) = (locks.seams.store, undecided(name, last));
     if !force {
-        return match locks.seams.store.remove_dir(payload) {
-            Ok(()) => Ok(None),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        let was_there = match store.remove_dir(payload) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                Err(WorktreeError::NotEmpty { name: name.clone() })
+                return Err(WorktreeError::NotEmpty { name: name.clone() });
             }
-            Err(error) => Err(io_at(payload)(error)),
+            Err(error) => return Err(io_at(payload)(error)),
         };
+        return still_removed(locks, name, last).map(|()| None).inspect_err(|_| {
+            if was_there {
+                let _ = store.make_dir(payload);
+            }
+        });
     }
-    let aside = layout::removed_payload(name, last.epoch, last.token, last.op);
     match note::move_new(locks.seams, payload, &aside) {
-        Ok(()) => Ok(Some(aside)),
-        Err(Stuck::Gone) => Ok(None),
-        Err(stuck) => Err(stuck.at(name, payload)),
+        Ok(()) => {}
+        Err(Stuck::Gone) => return still_removed(locks, name, last).map(|()| None),
+        Err(stuck) => return Err(stuck.at(name, payload)),
+    }
+    if let Err(error) = still_removed(locks, name, last) {
+        return Err(match note::move_new(locks.seams, &aside, payload) {
+            // Somebody else put them back.
+            Ok(()) | Err(Stuck::Gone) => error,
+            Err(_) => WorktreeError::BroughtBack { name: name.clone(), files: Some(aside) },
+        });
+    }
+    decided(locks, name, last).map(Some)
+}
+
+/// Is the register at this removal, exactly?
+fn still_removed(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    last: &State,
+) -> Result<(), WorktreeError> {
+    if locks.register(name).read()? == *last || !Rule::TakenThenLooked.holds() {
+        return Ok(());
+    }
+    Err(WorktreeError::BroughtBack { name: name.clone(), files: None })
+}
+
+fn undecided(name: &WorktreeName, last: &State) -> RepoPath {
+    layout::removing_payload(name, last.epoch, last.token, last.op)
+}
+
+/// Gives files that were taken away their last name. This decides between the removal
+/// and whoever brings the worktree back: only one of them moves the files.
+fn decided(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    last: &State,
+) -> Result<RepoPath, WorktreeError> {
+    let (aside, removed) =
+        (undecided(name, last), layout::removed_payload(name, last.epoch, last.token, last.op));
+    match note::move_new(locks.seams, &aside, &removed) {
+        Ok(()) => Ok(removed),
+        // Deleted by whoever ended this, or back where they were.
+        Err(Stuck::Gone) if locks.register(name).read()? == *last => Ok(removed),
+        Err(Stuck::Gone) => Err(WorktreeError::BroughtBack { name: name.clone(), files: None }),
+        Err(stuck) => Err(stuck.at(name, &aside)),
+    }
+}
+
+/// Ends a removal that was interrupted, whose last state is `last`.
+pub(super) fn end(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    last: &State,
+) -> Result<(), WorktreeError> {
+    let (store, payload) = (locks.seams.store, layout::payload(name));
+    // As long as its files are there, nothing is lost by having it back.
+    if store.stat(&payload).is_err() {
+        // Looked at before the register: what is taken later may be another's.
+        if store.stat(&undecided(name, last)).is_ok() {
+            match still_removed(locks, name, last) {
+                Ok(()) => drop(decided(locks, name, last)?),
+                // Whoever took them puts them back.
+                Err(WorktreeError::BroughtBack { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+        return forget(locks, name, last);
+    }
+    let Some(next) = bring_back(locks, name, last, "its removal was interrupted")? else {
+        return Ok(());
+    };
+    if store.stat(&payload).is_ok() {
+        return Ok(());
+    }
+    // They were taken away meanwhile, by whoever is at it still.
+    match note::move_new(locks.seams, &undecided(name, last), &payload) {
+        Err(Stuck::Gone) if store.stat(&payload).is_err() => {
+            let last = reserve::retire_exactly(locks, name, &next, "it was removed meanwhile")?;
+            forget(locks, name, &last)
+        }
+        Ok(()) | Err(Stuck::Gone | Stuck::Exists) => Ok(()),
+        Err(stuck) => Err(stuck.at(name, &payload)),
     }
 }
 
@@ -176,18 +266,19 @@ fn goes_on_in(state: &State, reserved: &State) -> bool {
 }
 
 /// Gives a worktree that was retired its next life: its removal or renaming did not
-/// take place. Nobody holds it.
+/// take place. Nobody holds it. `None`: somebody else was faster.
 pub(super) fn bring_back(
     locks: &Locks<'_>,
     name: &WorktreeName,
     last: &State,
     reason: &str,
-) -> Result<(), WorktreeError> {
+) -> Result<Option<State>, WorktreeError> {
     let origin =
         reserve::Origin { token: last.token, generation: last.generation, head: last.head };
     let register = locks.register(name);
     let next = origin.life_after(locks, Some(last), last.op);
-    reserve::begin_life(locks, &register, last, next, Kind::Rebuild, Some(reason)).map(drop)
+    let begun = reserve::begin_life(locks, &register, last, next, Kind::Rebuild, Some(reason))?;
+    Ok(begun.then_some(next))
 }
 
 /// Takes a retired worktree off the lists. Its register stays, retired.

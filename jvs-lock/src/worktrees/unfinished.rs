@@ -9,7 +9,7 @@ use jvs_repo::store::Store;
 use super::create::make_payload;
 use super::error::WorktreeError;
 use super::note::{self, Discarded, is_recorded};
-use super::remove::{bring_back, forget};
+use super::remove;
 use super::rename::finish;
 use super::reserve;
 use crate::locks::{Locks, Want};
@@ -133,12 +133,7 @@ pub fn end(locks: &Locks<'_>, name: &WorktreeName) -> Result<(), WorktreeError> 
             ended => ended,
         },
         Doing::Removing | Doing::Changing => {
-            // As long as its files are there, nothing is lost by having it back.
-            if seams.store.stat(&layout::payload(name)).is_ok() {
-                bring_back(locks, name, state, "its removal was interrupted")?;
-            } else {
-                forget(locks, name, state)?;
-            }
+            remove::end(locks, name, state)?;
             note::discard(seams.store, name, state.op).map(drop)
         }
         Doing::Making => end_making(locks, name, state),

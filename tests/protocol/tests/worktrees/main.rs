@@ -5,6 +5,7 @@
 mod deaths;
 mod explored;
 mod needed;
+mod removal;
 mod world;
 
 #[path = "../doctor/ward.rs"]

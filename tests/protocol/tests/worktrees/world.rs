@@ -43,7 +43,7 @@ pub(crate) fn kept(of: &str) -> RepoPath {
     layout::payload(&name(of)).child("kept").expect("plain")
 }
 
-fn locks_of<'c>(ctx: &'c Ctx) -> Locks<'c> {
+pub(crate) fn locks_of<'c>(ctx: &'c Ctx) -> Locks<'c> {
     let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
     let log = Log::new(ctx.store(), &Alone, WriterId::derive(ctx.name().as_bytes(), 0));
     let pid = 10 + u32::try_from(ctx.index()).expect("few processes");
@@ -125,7 +125,7 @@ pub(crate) fn world(tasks: &[Task], off: Option<Rule>) -> Explorer<'static> {
         })
 }
 
-fn is_audit(path: &RepoPath) -> bool {
+pub(crate) fn is_audit(path: &RepoPath) -> bool {
     path.as_str().starts_with(layout::audit().as_str())
 }
 
