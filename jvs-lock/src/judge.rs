@@ -279,6 +279,10 @@ fn evidence(facts: &Facts<'_>, record: Option<&Record>) -> Vec<Evidence> {
     found
 }
 
+/// A renewal's time is read before its rename is asked for, and a mount may take its
+/// time: so much earlier than a look that it followed proves nothing.
+const ISSUED_WITHIN_MS: u64 = 1_000;
+
 /// What a waiter learns by looking at the register again and again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
@@ -329,7 +333,7 @@ impl Watch {
                 && claim.expires > old.expires
             {
                 let renewed = WallMs(claim.expires.0.saturating_sub(claim.lease_ms));
-                let early = self.last_look.wall.since(renewed);
+                let early = self.last_look.wall.since(renewed).saturating_sub(ISSUED_WITHIN_MS);
                 let late = renewed.since(after.wall);
                 self.outside_bracket_ms = self.outside_bracket_ms.max(early).max(late);
             }

@@ -246,6 +246,23 @@ fn a_renewal_seen_outside_our_two_reads_proves_skew() {
 }
 
 #[test]
+fn a_renewal_whose_rename_took_its_time_proves_nothing() {
+    let case = Case::new();
+    let read = |wall, boot| Reading { wall: WallMs(wall), boot: BootMs(boot) };
+    let seen_late_by = |ms| {
+        let looked = read(T0 + 10_000 + ms, 10_000 + ms);
+        let mut watch = Watch::start(case.state, looked, looked);
+        let renewed = case.state.extended(LEASE, WallMs(T0 + 10_000), OpNonce([2; 8]));
+        let after = read(T0 + 10_020 + ms, 10_020 + ms);
+        watch.look(renewed, after, after);
+        let seen = Case { state: renewed, ..Case::new() };
+        seen.judge("boot-b", T0 + 10_020 + ms, 10_020 + ms, Some(&watch)).evidence
+    };
+    assert_eq!(seen_late_by(11), []);
+    assert_eq!(seen_late_by(40_000), [Evidence::OutsideBracket { by_ms: 39_000 }]);
+}
+
+#[test]
 fn an_unchanged_name_for_a_lease_and_grace_needs_no_wall_clock() {
     let case = Case::new();
     let read = |boot| Reading { wall: WallMs(0), boot: BootMs(boot) };
