@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jvs_repo::store::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::store::{DirEntry, Kind, Listing, RepoPath, Stat, Store, StoredFile};
 use jvs_snapshot::chosen::Chosen;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::trees::Trees;
@@ -426,6 +426,15 @@ fn not_a_file(path: &RepoPath) -> io::Error {
 impl Trees for Rehearsal<'_> {
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
         self.remove_entry(&mut self.stage(), tree).map(drop)
+    }
+
+    /// Nothing is removed in truth, so nothing need be remembered.
+    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
+        self.stat(tree).map(|_| Listing::default())
+    }
+
+    fn remove_listed(&self, tree: &RepoPath, _: &Listing) -> io::Result<()> {
+        Trees::remove(self, tree)
     }
 
     fn strays(

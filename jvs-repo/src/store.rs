@@ -13,7 +13,7 @@ use std::fmt;
 use std::io;
 
 pub(crate) use posix::NoFlaggedRename;
-pub use posix::{Denied, PosixStore, Space};
+pub use posix::{Denied, Listing, PosixStore, Space};
 
 /// A path below the repository's root: relative, normal, UTF-8. Made by the
 /// layout module only, so no other code spells where things are.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use jvs_repo::store::{PosixStore, RepoPath};
+use jvs_repo::store::{Listing, PosixStore, RepoPath};
 
 use crate::chosen::Chosen;
 use crate::compare::{Difference, Trust};
@@ -43,6 +43,13 @@ pub struct Seen {
 pub trait Trees: Send + Sync {
     /// Removes a tree and everything in it. May be interrupted and run again.
     fn remove(&self, tree: &RepoPath) -> io::Result<()>;
+
+    /// What is in a tree that others may still write into.
+    fn listing(&self, tree: &RepoPath) -> io::Result<Listing>;
+
+    /// Removes what is listed of a tree. Ends with `DirectoryNotEmpty` at what is
+    /// not listed, or not as it was then. May be interrupted and run again.
+    fn remove_listed(&self, tree: &RepoPath, listing: &Listing) -> io::Result<()>;
 
     /// The paths of a tree that are in none of `snapshots` as they are here: what
     /// would be lost with it. Only of what is chosen, if something is.
@@ -83,6 +90,14 @@ fn above<'s>(store: &PosixStore, at: Spot<'s>) -> io::Result<(OwnedFd, &'s [u8])
 impl Trees for PosixStore {
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
         self.remove_payload_tree(tree)
+    }
+
+    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
+        self.list_payload_tree(tree)
+    }
+
+    fn remove_listed(&self, tree: &RepoPath, listing: &Listing) -> io::Result<()> {
+        self.remove_listed_tree(tree, listing)
     }
 
     fn strays(

@@ -7,6 +7,7 @@
 //! follows nothing.
 
 mod denied;
+mod listed;
 mod patience;
 mod tree;
 
@@ -24,6 +25,7 @@ use rustix::io::Errno;
 
 pub use self::denied::Denied;
 use self::denied::{Asked, explain};
+pub use self::listed::Listing;
 use super::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
 
 /// Directories are made with this mode, less the umask.
@@ -100,6 +102,19 @@ impl PosixStore {
     pub fn remove_payload_tree(&self, path: &RepoPath) -> io::Result<()> {
         let (parent, name) = self.open_parent(path)?;
         tree::remove(parent.as_fd(), OsStr::new(name))
+    }
+
+    /// What is in a payload now, to be removed by [`Self::remove_listed_tree`].
+    pub fn list_payload_tree(&self, path: &RepoPath) -> io::Result<Listing> {
+        let (parent, name) = self.open_parent(path)?;
+        listed::list(parent.as_fd(), OsStr::new(name))
+    }
+
+    /// Removes what is listed of a payload, as far as it is as it was then; what
+    /// is not, and a name that is not listed, ends it (`DirectoryNotEmpty`).
+    pub fn remove_listed_tree(&self, path: &RepoPath, listing: &Listing) -> io::Result<()> {
+        let (parent, name) = self.open_parent(path)?;
+        listed::remove(parent.as_fd(), OsStr::new(name), listing)
     }
 
     /// Is this directory empty?

@@ -16,7 +16,7 @@ use jvs_repo::quarantine;
 use jvs_repo::store::RepoPath;
 use serde_json::json;
 
-use crate::aside::{doom, move_dir};
+use crate::aside::move_dir;
 use crate::chosen::Chosen;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
@@ -61,6 +61,46 @@ pub(super) fn worth(
     }
 }
 
+/// Removes the tree at `tree`, and `dir` that it is in, if the tree is worth nothing, and says what it is worth. A process that works in it, or has a
+/// file of it open, may write to the end: only what was compared is removed, and if
+/// there is more, it stays where it is.
+pub(super) fn discard(
+    at: &Snapshots<'_>,
+    dir: &RepoPath,
+    tree: &RepoPath,
+    chosen: Option<&Chosen>,
+    known: impl IntoIterator<Item = SnapshotId>,
+) -> io::Result<Worth> {
+    // Before it is compared: what is then as it is listed was so all the while.
+    let listing = match at.trees.listing(tree) {
+        Ok(listing) => Some(listing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Ok(Worth::Unproven(error.to_string())),
+    };
+    match worth(at, tree, chosen, known) {
+        Worth::Nothing => {}
+        something => return Ok(something),
+    }
+    let removed = listing.map_or(Ok(()), |listing| at.trees.remove_listed(tree, &listing));
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return written_to(error),
+        _ => {}
+    }
+    // The copy's own, beside it. Nothing else is, unless somebody put it there.
+    let _ = at.seams.store.unlink(&layout::manifest(dir));
+    match at.seams.store.remove_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => written_to(error),
+        _ => Ok(Worth::Nothing),
+    }
+}
+
+fn written_to(error: io::Error) -> io::Result<Worth> {
+    match error.kind() {
+        io::ErrorKind::DirectoryNotEmpty => Ok(Worth::Unproven(error.to_string())),
+        _ => Err(error),
+    }
+}
+
 /// What is an interrupted swap worth? Of anything else, nothing is known.
 pub fn worth_of(at: &Snapshots<'_>, name: &StagingName) -> Worth {
     let StagingName::Swap { source, kept, .. } = name else {
@@ -98,14 +138,16 @@ pub(crate) fn settle(
         }
         _ => {}
     }
-    let set_aside = match worth(at, &files, None, kept.iter().copied().chain([*source])) {
-        Worth::Nothing => {
-            doom(at.seams, at.trees, &dir).map_err(SnapshotError::io("remove the old files"))?;
+    let known = kept.iter().copied().chain([*source]);
+    let set_aside = match discard(at, &dir, &files, None, known) {
+        Ok(Worth::Nothing) => {
             // Best effort: empty, and under a name that nobody uses again.
             let _ = at.seams.store.remove_dir(&dir.parent());
             None
         }
-        Worth::Something(_) | Worth::Unproven(_) => Some(files),
+        Ok(Worth::Something(_) | Worth::Unproven(_)) | Err(_) => {
+            Some(if at.seams.store.stat(&files).is_ok() { files } else { dir })
+        }
     };
     let where_to = set_aside.as_ref().map(RepoPath::as_str);
     note(Phase::Done, json!({ "set_aside": where_to })).map_err(written())?;

@@ -10,7 +10,7 @@ use jvs_repo::quarantine;
 use jvs_repo::store::RepoPath;
 use serde_json::{Value, json};
 
-use super::leftover::{Worth, worth};
+use super::leftover::{Worth, discard};
 use super::swap::{Stopped, Swap, Swapped};
 use super::{Copied, Half, InPlace, Left, RestoreError, Wish};
 use crate::aside::{doom, move_dir};
@@ -126,21 +126,24 @@ fn left(
     let tree = layout::snapshot_payload(dir);
     let replaced = Chosen::new(swapped.exchanged.iter().cloned());
     let known = wish.kept.map(Ready::id).into_iter().chain([wish.source.id()]);
-    let strays = match (wish.chosen, &replaced) {
-        (Some(_), None) => Worth::Nothing,
-        _ => worth(at, &tree, replaced.as_ref(), known),
-    };
-    let why = match strays {
-        Worth::Nothing => {
-            // What cannot be removed now is known by its name to be garbage.
+    let worth = match (wish.chosen, &replaced) {
+        // Nobody's file was ever in it.
+        (Some(_), None) => {
             let _ = doom(at.seams, at.trees, dir);
             return None;
         }
-        Worth::Something(paths) => Ok(paths),
-        Worth::Unproven(why) => Err(why),
+        _ => discard(at, dir, &tree, replaced.as_ref(), known),
+    };
+    let why = match worth {
+        // What cannot be removed now is compared again by whoever collects garbage.
+        Ok(Worth::Nothing) | Err(_) => return None,
+        Ok(Worth::Something(paths)) => Ok(paths),
+        Ok(Worth::Unproven(why)) => Err(why),
     };
     let aside = quarantine::set_aside(at.seams.store, op, dir).ok();
-    let path = layout::snapshot_payload(aside.as_ref().unwrap_or(dir));
+    let dir = aside.as_ref().unwrap_or(dir);
+    let tree = layout::snapshot_payload(dir);
+    let path = if at.seams.store.stat(&tree).is_ok() { tree } else { dir.clone() };
     Some(Left { path, why })
 }
 

@@ -1,6 +1,8 @@
 //! From a snapshot back to files.
 
+use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jvs_kit::live::loopfs::SmallFs;
@@ -11,15 +13,16 @@ use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::Store;
+use jvs_repo::store::{Listing, PosixStore, RepoPath, Store};
 use jvs_snapshot::chosen::Chosen;
 use jvs_snapshot::compare::Trust;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::progress::{Progress, Silent};
-use jvs_snapshot::restore::Wish;
 use jvs_snapshot::restore::leftover::{self, Worth};
+use jvs_snapshot::restore::{Restore, Wish};
 use jvs_snapshot::staging_name::StagingName;
-use jvs_snapshot::{SnapshotError, diff};
+use jvs_snapshot::trees::Trees;
+use jvs_snapshot::{Ready, SnapshotError, Snapshots, diff};
 
 use crate::world::{World, main, read};
 
@@ -128,6 +131,73 @@ fn old_files_that_somebody_wrote_to_after_they_were_captured_are_not_thrown_away
     assert_eq!(read(&world.store.absolute(&left.path).join("a.txt")), "unsaved");
     assert_eq!(world.names(&layout::staging()), [""; 0], "where no collection looks");
     assert_eq!(read(&world.file("a.txt")), "old");
+}
+
+/// The trees of a store, with somebody who works in the old one: what it does comes
+/// right after the old files were compared.
+struct Meanwhile<'w> {
+    store: &'w PosixStore,
+    does: &'w (dyn Fn(&Path) + Sync),
+}
+
+impl Trees for Meanwhile<'_> {
+    fn remove(&self, tree: &RepoPath) -> io::Result<()> {
+        Trees::remove(self.store, tree)
+    }
+
+    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
+        self.store.listing(tree)
+    }
+
+    fn remove_listed(&self, tree: &RepoPath, listing: &Listing) -> io::Result<()> {
+        self.store.remove_listed(tree, listing)
+    }
+
+    fn strays(
+        &self,
+        tree: &RepoPath,
+        chosen: Option<&Chosen>,
+        snapshots: &[Ready],
+    ) -> Result<Vec<TreePath>, SnapshotError> {
+        let strays = self.store.strays(tree, chosen, snapshots);
+        // Longer than a tick of the clock that files are stamped with.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        (self.does)(&self.store.absolute(tree));
+        strays
+    }
+}
+
+#[test]
+fn what_is_written_into_old_files_after_they_were_compared_is_not_thrown_away() {
+    let put = |path: &Path, text: &str| std::fs::write(path, text).expect("written");
+    let new = |tree: &Path| put(&tree.join("d/new"), "late");
+    let changed = |tree: &Path| put(&tree.join("d/b"), "late");
+    let above = |tree: &Path| put(&tree.join("../out"), "late");
+    type Does<'d> = &'d (dyn Fn(&Path) + Sync);
+    for (does, file, some) in [
+        (&new as Does<'_>, "d/new", None),
+        (&changed, "d/b", None),
+        (&above, "out", None),
+        (&new, "d/new", Some(chosen(&["d"]))),
+        (&changed, "d/b", Some(chosen(&["d"]))),
+    ] {
+        let world = World::new();
+        world.write("a", "old");
+        world.write("d/b", "old");
+        let mut lease = world.lease();
+        let old = world.snapshot(&mut lease);
+        let trees = Meanwhile { store: &world.store, does };
+        let at = Snapshots::new(world.seams(), &trees);
+        let wish = Wish { source: &old, kept: Some(&old), chosen: some.as_ref(), reason: "a test" };
+        let locks = world.locks("s");
+        let restore = Restore { at, ..world.restore() };
+        let done = restore.in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
+        let left = done.left.expect("kept");
+        assert_eq!(read(&world.store.absolute(&left.path).join(file)), "late");
+        assert!(left.why.is_err(), "{:?}", left.why);
+        assert_eq!(world.names(&layout::staging()), [""; 0], "where no collection looks");
+        assert_eq!(read(&world.file("d/b")), "old");
+    }
 }
 
 /// In memory nothing tells of a store into a mapped file but its content.

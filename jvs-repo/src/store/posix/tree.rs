@@ -18,10 +18,10 @@ use rustix::io::Errno;
 /// How often one directory that others write into is swept before giving up.
 const SWEEPS_MAX: usize = 16;
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: u64,
-    inode: u64,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
 }
 
 fn identity(fd: BorrowedFd<'_>) -> rustix::io::Result<Identity> {
@@ -40,10 +40,10 @@ struct Above {
 }
 
 /// A walk through a tree, seen from the directory it has come to.
-struct Descent {
-    here: OwnedFd,
-    identity: Identity,
-    pending: Vec<OsString>,
+pub(super) struct Descent {
+    pub(super) here: OwnedFd,
+    pub(super) identity: Identity,
+    pub(super) pending: Vec<OsString>,
     above: Vec<Above>,
 }
 
@@ -65,13 +65,13 @@ fn open_child(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> 
 }
 
 impl Descent {
-    fn begin(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Self> {
+    pub(super) fn begin(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Self> {
         let here = open_child(dir, name)?;
         let identity = identity(here.as_fd())?;
         Ok(Descent { here, identity, pending: Vec::new(), above: Vec::new() })
     }
 
-    fn enter(&mut self, name: OsString) -> rustix::io::Result<()> {
+    pub(super) fn enter(&mut self, name: OsString) -> rustix::io::Result<()> {
         let child = open_child(self.here.as_fd(), &name)?;
         let identity = identity(child.as_fd())?;
         self.above.push(Above {
@@ -85,7 +85,7 @@ impl Descent {
 
     /// Goes up one directory and tells the name of the one that was left;
     /// `None` at the top.
-    fn leave(&mut self) -> io::Result<Option<OsString>> {
+    pub(super) fn leave(&mut self) -> io::Result<Option<OsString>> {
         let Some(above) = self.above.pop() else { return Ok(None) };
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let up = fs::openat(&self.here, "..", flags, Mode::empty())?;
@@ -104,14 +104,14 @@ impl Descent {
         self.above.iter().map(|above| above.entered.as_os_str()).collect()
     }
 
-    fn path_below(&self, top: &OsStr) -> PathBuf {
+    pub(super) fn path_below(&self, top: &OsStr) -> PathBuf {
         PathBuf::from(top).join(self.path())
     }
 }
 
 /// Calls `each` with every entry of the open directory and whether it is a
 /// directory itself.
-fn for_each_entry(
+pub(super) fn for_each_entry(
     dir: BorrowedFd<'_>,
     mut each: impl FnMut(&OsStr, bool) -> rustix::io::Result<()>,
 ) -> rustix::io::Result<()> {
@@ -138,7 +138,11 @@ fn for_each_entry(
 
 /// Removes an entry of a directory that is itself to be removed, whatever its
 /// mode says.
-fn unlink_inside(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> rustix::io::Result<()> {
+pub(super) fn unlink_inside(
+    dir: BorrowedFd<'_>,
+    name: &OsStr,
+    flags: AtFlags,
+) -> rustix::io::Result<()> {
     match fs::unlinkat(dir, name, flags) {
         Err(Errno::ACCESS) => {
             fs::fchmod(dir, Mode::RWXU)?;
@@ -165,7 +169,7 @@ fn sweep(dir: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     Ok(directories)
 }
 
-fn is_a_mount_point(path: PathBuf) -> io::Error {
+pub(super) fn is_a_mount_point(path: PathBuf) -> io::Error {
     io::Error::new(
         io::ErrorKind::ResourceBusy,
         format!("{} is a mount point; unmount it first", path.display()),

@@ -19,7 +19,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::Filesystem;
 use jvs_repo::record::format::Format;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_repo::store::{Kind, Listing, RepoPath, Store};
 use jvs_snapshot::chosen::Chosen;
 use jvs_snapshot::descriptor::{About, Content, Quiescence};
 use jvs_snapshot::hash::Digest;
@@ -52,6 +52,15 @@ impl Trees for SimTrees<'_> {
             self.remove(&tree.child(name)?)?;
         }
         self.0.remove_dir(tree)
+    }
+
+    /// Nobody writes into a tree here that is out of the way.
+    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
+        self.0.stat(tree).map(|_| Listing::default())
+    }
+
+    fn remove_listed(&self, tree: &RepoPath, _: &Listing) -> io::Result<()> {
+        self.remove(tree)
     }
 
     fn strays(

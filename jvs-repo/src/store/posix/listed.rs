@@ -1,0 +1,258 @@
+//! A payload tree that others may still write into, removed by a list: nothing
+//! goes that was not in it, or is no longer as it was when the list was made.
+//!
+//! Whoever compares a tree and then removes it makes the list first. What is as it
+//! is listed when its name goes was so while it was compared.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use rustix::fs::{self, AtFlags, FileType, StatxFlags};
+use rustix::io::Errno;
+
+use super::tree::{Descent, Identity, for_each_entry, is_a_mount_point, unlink_inside};
+
+/// What a name stood for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fact {
+    kind: FileType,
+    identity: Identity,
+    size: u64,
+    links: u32,
+    modified: (i64, u32),
+    changed: (i64, u32),
+}
+
+impl Fact {
+    /// Asked of whoever has the file, not of the kernel's memory of it.
+    fn of(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Self> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+        let raw = fs::statx(dir, name, flags, StatxFlags::BASIC_STATS)?;
+        #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
+        let device = fs::makedev(raw.stx_dev_major, raw.stx_dev_minor) as u64;
+        Ok(Fact {
+            kind: FileType::from_raw_mode(raw.stx_mode.into()),
+            identity: Identity { device, inode: raw.stx_ino },
+            size: raw.stx_size,
+            links: raw.stx_nlink,
+            modified: (raw.stx_mtime.tv_sec, raw.stx_mtime.tv_nsec),
+            changed: (raw.stx_ctime.tv_sec, raw.stx_ctime.tv_nsec),
+        })
+    }
+
+    /// Is it still so? The kernel notes a change of a file too when another of its
+    /// names goes.
+    fn still_holds(&self, now: &Fact) -> bool {
+        let lost_a_name = now.links < self.links;
+        (now.kind, now.identity, now.size, now.modified)
+            == (self.kind, self.identity, self.size, self.modified)
+            && (now.changed == self.changed || lost_a_name)
+    }
+}
+
+/// What was in a tree.
+#[derive(Debug, Default)]
+pub struct Listing {
+    top: Option<Fact>,
+    directories: HashMap<Identity, Vec<(OsString, Fact)>>,
+}
+
+impl Listing {
+    /// Lists the directory that the walk is in and returns its subdirectories.
+    fn add(&mut self, descent: &Descent) -> rustix::io::Result<Vec<OsString>> {
+        let (dir, mut entries, mut inside) = (descent.here.as_fd(), Vec::new(), Vec::new());
+        for_each_entry(dir, |name, _| {
+            match Fact::of(dir, name) {
+                Ok(fact) => {
+                    if fact.kind == FileType::Directory {
+                        inside.push(name.to_owned());
+                    }
+                    entries.push((name.to_owned(), fact));
+                }
+                Err(Errno::NOENT) => {}
+                Err(error) => return Err(error),
+            }
+            Ok(())
+        })?;
+        self.directories.insert(descent.identity, entries);
+        Ok(inside)
+    }
+
+    /// Removes the files of the directory that the walk is in, as far as they are
+    /// listed, and returns its listed subdirectories.
+    fn sweep(&self, descent: &Descent, top: &OsStr) -> io::Result<Vec<OsString>> {
+        let dir = descent.here.as_fd();
+        let Some(entries) = self.directories.get(&descent.identity) else {
+            return Err(is_not_as_listed(&descent.path_below(top)));
+        };
+        let mut inside = Vec::new();
+        for (name, fact) in entries {
+            if fact.kind == FileType::Directory {
+                inside.push(name.clone());
+                continue;
+            }
+            match Fact::of(dir, name) {
+                Ok(now) if fact.still_holds(&now) => {}
+                Ok(_) => return Err(is_not_as_listed(&descent.path_below(top).join(name))),
+                Err(Errno::NOENT) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            match unlink_inside(dir, name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(inside)
+    }
+}
+
+fn is_not_as_listed(path: &Path) -> io::Error {
+    let problem = format!("somebody wrote to {} meanwhile", path.display());
+    io::Error::new(io::ErrorKind::DirectoryNotEmpty, problem)
+}
+
+/// What is at `name` in `parent`, and all below it; no symlink is followed and no
+/// mount point crossed.
+pub(super) fn list(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Listing> {
+    let top = Fact::of(parent, name)?;
+    let mut listing = Listing { top: Some(top), directories: HashMap::new() };
+    if top.kind != FileType::Directory {
+        return Ok(listing);
+    }
+    let mut descent = Descent::begin(parent, name)?;
+    loop {
+        descent.pending = listing.add(&descent)?;
+        loop {
+            match descent.pending.pop() {
+                Some(child) => match descent.enter(child) {
+                    Ok(()) => break,
+                    // Whoever removes it sees.
+                    Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
+                    Err(error) => return Err(error.into()),
+                },
+                None if descent.leave()?.is_none() => return Ok(listing),
+                None => {}
+            }
+        }
+    }
+}
+
+/// Removes what is listed of `name` in `parent`. Ends at the first name that is not
+/// as it was, and at a directory with a name that is not listed
+/// (`DirectoryNotEmpty`): what is left then is as its writer left it.
+pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr, listing: &Listing) -> io::Result<()> {
+    let now = Fact::of(parent, name)?;
+    let Some(top) = listing.top else { return Err(is_not_as_listed(name.as_ref())) };
+    if top.kind != FileType::Directory {
+        if !top.still_holds(&now) {
+            return Err(is_not_as_listed(name.as_ref()));
+        }
+        return Ok(fs::unlinkat(parent, name, AtFlags::empty())?);
+    }
+    let mut descent = match Descent::begin(parent, name) {
+        Err(Errno::XDEV) => return Err(is_a_mount_point(name.into())),
+        Err(Errno::NOTDIR | Errno::LOOP) => return Err(is_not_as_listed(name.as_ref())),
+        answer => answer?,
+    };
+    descent.pending = listing.sweep(&descent, name)?;
+    loop {
+        if let Some(child) = descent.pending.pop() {
+            match descent.enter(child.clone()) {
+                Ok(()) => descent.pending = listing.sweep(&descent, name)?,
+                Err(Errno::NOENT) => {}
+                Err(Errno::NOTDIR | Errno::LOOP) => {
+                    return Err(is_not_as_listed(&descent.path_below(name).join(child)));
+                }
+                Err(Errno::XDEV) => {
+                    return Err(is_a_mount_point(descent.path_below(name).join(child)));
+                }
+                Err(error) => return Err(error.into()),
+            }
+            continue;
+        }
+        let left = descent.leave()?;
+        let removed = match &left {
+            Some(left) => unlink_inside(descent.here.as_fd(), left, AtFlags::REMOVEDIR),
+            None => fs::unlinkat(parent, name, AtFlags::REMOVEDIR),
+        };
+        match (removed, left) {
+            (Ok(()) | Err(Errno::NOENT), None) => return Ok(()),
+            (Ok(()) | Err(Errno::NOENT), Some(_)) => {}
+            // Never once more: nobody has compared what is in there.
+            (Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR), left) => {
+                let path = descent.path_below(name);
+                return Err(is_not_as_listed(&left.map_or(path.clone(), |left| path.join(left))));
+            }
+            (Err(error), _) => return Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the tests do what any process does")]
+mod tests {
+    use std::fs as real;
+
+    use crate::store::{PosixStore, RepoPath};
+
+    /// A tree, what happens to it after it was listed, and what is left of it.
+    fn after(meanwhile: impl Fn(&std::path::Path)) -> (tempfile::TempDir, Result<(), String>) {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = PosixStore::open(dir.path()).expect("open");
+        let tree = RepoPath::root().child("tree").expect("plain");
+        let top = dir.path().join("tree");
+        real::DirBuilder::new().recursive(true).create(top.join("a/b")).expect("mkdir -p");
+        for file in ["one", "a/two", "a/b/three"] {
+            real::write(top.join(file), file).expect("written");
+        }
+        real::hard_link(top.join("one"), top.join("a/one")).expect("linked");
+        std::os::unix::fs::symlink("nowhere", top.join("a/link")).expect("symlink");
+        let listing = store.list_payload_tree(&tree).expect("listed");
+        // Longer than a tick of the clock that files are stamped with.
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        meanwhile(&top);
+        let told = store.remove_listed_tree(&tree, &listing);
+        (dir, told.map_err(|error| error.to_string()))
+    }
+
+    #[test]
+    fn what_is_as_it_was_listed_is_removed() {
+        let (dir, told) = after(|_| {});
+        assert_eq!(told, Ok(()));
+        assert!(!dir.path().join("tree").exists());
+        let (dir, told) = after(|top| real::remove_file(top.join("a/two")).expect("removed"));
+        assert_eq!(told, Ok(()), "what is gone is gone");
+        assert!(!dir.path().join("tree").exists());
+    }
+
+    #[test]
+    fn what_was_made_after_the_list_is_not_removed() {
+        for new in ["new", "a/new", "a/b/new"] {
+            let (dir, told) = after(|top| real::write(top.join(new), "new").expect("written"));
+            assert!(told.expect_err("not empty").contains("meanwhile"));
+            assert_eq!(real::read(dir.path().join("tree").join(new)).expect("kept"), b"new");
+        }
+        let (dir, told) = after(|top| {
+            real::rename(top.join("a/b"), top.join("a/c")).expect("renamed");
+            real::DirBuilder::new().create(top.join("a/b")).expect("made");
+            real::write(top.join("a/b/three"), "another").expect("written");
+        });
+        assert!(told.is_err());
+        let kept = dir.path().join("tree/a/b/three");
+        assert_eq!(real::read(kept).expect("kept"), b"another");
+    }
+
+    #[test]
+    fn what_was_changed_after_the_list_is_not_removed() {
+        for (file, text) in [("one", "ONE"), ("a/two", "longer than before"), ("a/b/three", "")] {
+            let (dir, told) = after(|top| real::write(top.join(file), text).expect("written"));
+            let told = told.expect_err("changed");
+            assert!(told.contains("meanwhile"), "{told}");
+            let kept = real::read(dir.path().join("tree").join(file)).expect("kept");
+            assert_eq!(kept, text.as_bytes());
+        }
+    }
+}
