@@ -73,6 +73,8 @@ pub enum Rule {
     MadeDurably,
     /// What a removal took away is looked at again before it is anybody's to delete.
     TakenThenLooked,
+    /// What a rename moved is looked at again before it is anybody's.
+    MovedThenLooked,
     /// What looks abandoned by another host's clock is watched before it is taken.
     WatchedBeforeSteal,
     /// Boot-time readings are compared only if they are of one clock.
@@ -128,6 +130,7 @@ impl Rule {
         Rule::RenameTakenBack,
         Rule::MadeDurably,
         Rule::TakenThenLooked,
+        Rule::MovedThenLooked,
         Rule::WatchedBeforeSteal,
         Rule::OneBootTimeClock,
         Rule::OneTakeOver,

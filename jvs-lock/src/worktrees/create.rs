@@ -45,14 +45,12 @@ pub fn create(
     match making.place() {
         Ok(record) => Ok(record),
         Err(error @ WorktreeError::OutcomeUnknown { .. }) => Err(error),
-        Err(error) => {
-            let told = making.withdraw(error);
-            // Of one's own making, in a place that was one's own, and empty.
-            if told.is_err() && (made || !Rule::LoserRemovesNothing.holds()) {
+        // While the name is one's own: once it is given up, the directory may be another's.
+        Err(error) => making.withdraw_with(error, || {
+            if made || !Rule::LoserRemovesNothing.holds() {
                 let _ = locks.seams.store.remove_dir(&payload);
             }
-            told
-        }
+        }),
     }
 }
 

@@ -142,13 +142,43 @@ fn carry_over(
     let (from, to) = (layout::payload(old), layout::payload(new));
     make_one(locks, &to.parent())?;
     match note::move_new(seams, &from, &to) {
-        Ok(()) => {}
+        Ok(()) => still_ours(locks, old, new, op)?,
         // It never had any.
         Err(Stuck::Gone) => drop(make_payload(locks, new, &to)?),
         Err(stuck) => return Err(stuck.at(new, &to)),
     }
     seams.store.sync_dir(&to.parent()).map_err(io_at(&to))?;
     note::place(seams, new, op)
+}
+
+/// Looks again once the files were moved. Whoever was paused before that may have moved
+/// another's: the rename was taken back meanwhile, and nobody looks for files where
+/// they are now. They go back to the worktree that they are of.
+fn still_ours(
+    locks: &Locks<'_>,
+    old: &WorktreeName,
+    new: &WorktreeName,
+    op: OpNonce,
+) -> Result<(), WorktreeError> {
+    let source = locks.register(old).read()?;
+    // As long as the source is retired by this operation, its files are this one's.
+    if source.op == op && source.hold == Hold::Retired || !Rule::MovedThenLooked.holds() {
+        return Ok(());
+    }
+    let made = record::read(locks.seams.store, new)?.is_some_and(|made| made.op == Some(op));
+    if made {
+        return Ok(());
+    }
+    let target = locks.register(new).read()?;
+    let nobodys = target.hold == Hold::Retired || is_ours(&target, op);
+    let (from, to) = (layout::payload(old), layout::payload(new));
+    if source.hold == Hold::Retired || !nobodys {
+        return Err(exists(new, "somebody else took the name"));
+    }
+    match note::move_new(locks.seams, &to, &from) {
+        Ok(()) | Err(Stuck::Gone) => Err(exists(new, "somebody else took the name")),
+        Err(_) => Err(exists(new, &format!("the files of '{old}' are in {to}"))),
+    }
 }
 
 /// Is the target at this operation's reservation, confirmed or not?

@@ -63,7 +63,8 @@ pub(super) fn new_worktree(
     let bar = Bar::new(context, "copying");
     let restored = restore.to_new_worktree(&locks, source, name, isolation, &bar)?;
     drop(bar);
-    let path = shown(&repo.payload(name)?);
+    // It is made: no look at it may say otherwise.
+    let path = shown(&repo.store().absolute(&layout::payload(name)));
     let text = format!(
         "Made {} worktree {} from {} at {path}\n",
         isolation.as_str(),

@@ -1,6 +1,7 @@
 //! `jvs worktree create NAME`.
 
 use jvs_lock::worktrees;
+use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use serde_json::json;
@@ -24,7 +25,8 @@ pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Fail
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
     let record = worktrees::create(&locks, &name, isolation)?;
-    let path = shown(&repo.payload(&name)?);
+    // It is made: no look at it may say otherwise.
+    let path = shown(&repo.store().absolute(&layout::payload(&name)));
     let paint = context.paint();
     let text =
         format!("Made {} worktree {} at {path}\n", isolation.as_str(), paint.bold(name.as_str()));

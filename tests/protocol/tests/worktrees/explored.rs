@@ -1,4 +1,4 @@
-use jvs_kit::sim::{Explorer, PowerCuts};
+use jvs_kit::sim::{Errno, Explorer, PowerCuts};
 
 use crate::world::{Task, heals, world};
 
@@ -40,6 +40,13 @@ fn two_who_make_one_worktree_at_once() {
     let tasks = [Task::Create("new"), Task::Create("new")];
     holds("create, create, as they like", world(&tasks, None));
     holds_whatever_happens("create, create", &tasks);
+}
+
+#[test]
+fn whoever_fails_to_make_a_worktree_clears_up_before_it_gives_the_name_up() {
+    let tasks = [Task::Create("new"), Task::Create("new")];
+    let world = world(&tasks, None).errors(1, &[Errno::ACCESS]).preemptions(2);
+    holds("create, create, and a call fails", world);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 mod deaths;
 mod explored;
 mod needed;
-mod removal;
+mod paused;
 mod world;
 
 #[path = "../doctor/ward.rs"]

@@ -1,4 +1,4 @@
-//! A removal that is paused while others bring its worktree back and work in it.
+//! A removal or a rename that is paused while others end it and go on.
 
 use jvs_kit::sim::{Ctx, Explorer, Process, View};
 use jvs_lock::mutation::{self, Rule};
@@ -6,6 +6,7 @@ use jvs_lock::{Want, worktrees};
 use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::stage::repository;
 use jvs_repo::layout;
+use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{RepoPath, Store};
 
 use crate::world::{is_audit, kept, locks_of, name, with_old};
@@ -37,7 +38,23 @@ fn work(ctx: &Ctx) {
     }
 }
 
-fn world(off: Option<Rule>) -> Explorer<'static> {
+fn rename(ctx: &Ctx) {
+    let _ = worktrees::rename(&locks_of(ctx), &name("old"), &name("new"));
+}
+
+/// Gives what was renamed one more name, and makes another worktree of the first.
+fn begin_anew(ctx: &Ctx) {
+    let locks = locks_of(ctx);
+    if worktrees::rename(&locks, &name("new"), &name("y")).is_ok()
+        && worktrees::create(&locks, &name("old"), Isolation::Exclusive).is_ok()
+        && ctx.store().create_new(&mine()).is_ok()
+    {
+        ctx.claim("wrote", 1);
+    }
+}
+
+/// One who is paused, one who ends what it began, and one who comes next.
+fn world(paused: fn(&Ctx), next: fn(&Ctx), off: Option<Rule>) -> Explorer<'static> {
     let body = move |act: fn(&Ctx)| {
         move |ctx: &Ctx| match off {
             Some(rule) => mutation::without(rule, || act(ctx)),
@@ -47,9 +64,9 @@ fn world(off: Option<Rule>) -> Explorer<'static> {
     Explorer::new()
         .setup(repository)
         .setup(with_old)
-        .process(Process::new("remover", body(remove)))
+        .process(Process::new("paused", body(paused)))
         .process(Process::new("healer", body(heal)))
-        .process(Process::new("worker", body(work)))
+        .process(Process::new("next", body(next)))
         .private(is_audit)
         .forget_private()
         .early_wakes(1)
@@ -61,7 +78,7 @@ fn world(off: Option<Rule>) -> Explorer<'static> {
 fn whoever_wrote_finds_it(view: &View<'_>) -> Result<(), String> {
     let told = |n: usize, what| view.process(n).number(what).is_some();
     if told(2, "wrote") && !view.live().exists(&mine()) {
-        return Err("a file that was written under the lock is lost".to_owned());
+        return Err("a file that was written is lost".to_owned());
     }
     if told(2, "wrote") && told(0, "removed") {
         return Err("what somebody writes to was told removed".to_owned());
@@ -75,14 +92,29 @@ fn whoever_wrote_finds_it(view: &View<'_>) -> Result<(), String> {
 #[test]
 #[allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 fn a_paused_removal_takes_nothing_of_whoever_has_the_worktree_next() {
-    let report = world(None).preemptions(6).run();
+    let report = world(remove, work, None).preemptions(6).run();
     eprintln!("remove, end, work: {report}");
     report.holds();
 }
 
 #[test]
 fn what_a_removal_took_is_looked_at_again_before_it_may_be_deleted() {
-    needed(Rule::TakenThenLooked, "written under the lock is lost", |off| {
-        world(off).preemptions(3)
+    needed(Rule::TakenThenLooked, "was written is lost", |off| {
+        world(remove, work, off).preemptions(3)
+    });
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
+fn a_paused_rename_takes_nothing_of_whoever_has_the_old_name_next() {
+    let report = world(rename, begin_anew, None).preemptions(3).run();
+    eprintln!("rename, end, rename and create: {report}");
+    report.holds();
+}
+
+#[test]
+fn what_a_rename_moved_is_looked_at_again() {
+    needed(Rule::MovedThenLooked, "was written is lost", |off| {
+        world(rename, begin_anew, off).preemptions(3)
     });
 }
