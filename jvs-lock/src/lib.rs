@@ -72,6 +72,7 @@ mod exactly;
 pub mod fence;
 mod hearsay;
 pub mod history;
+pub mod hold;
 pub mod judge;
 pub mod lease;
 pub mod legacy;

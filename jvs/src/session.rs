@@ -18,6 +18,7 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::HolderNonce;
 use jvs_repo::proc;
+use jvs_repo::store::PosixStore;
 
 pub(crate) use named::{Named, Whence, has_terminal, require_lasting};
 pub(crate) use secret::{Turns, leftovers, notes_dir};
@@ -29,6 +30,8 @@ use crate::fail::Failure;
 pub(crate) struct Acting {
     pub(crate) session: Session,
     pub(crate) turns: Turns,
+    /// The private directory.
+    pub(crate) private: PosixStore,
 }
 
 /// The session's id: given, from the environment, or this terminal's.
@@ -51,7 +54,8 @@ pub(crate) fn act(
     let (secret, turns) = secret::of(&id, env, entropy)?;
     let secret = of_this_host(&secret);
     let identity = identity(purpose, env)?;
-    Ok(Acting { session: Session::new(id, &secret, identity), turns })
+    let private = secret::store(env)?;
+    Ok(Acting { session: Session::new(id, &secret, identity), turns, private })
 }
 
 /// The session as it would act, with a made-up secret if it has none. Makes

@@ -262,3 +262,107 @@ pub fn nobody_is_fenced_by_its_own_session(view: &View<'_>) -> Result<(), String
     }
     Ok(())
 }
+
+/// The register of `worktree` is not there, or it has exactly one entry.
+pub fn one_entry_or_none(view: &View<'_>, worktree: &WorktreeName) -> Result<(), String> {
+    let place = layout::register(worktree);
+    match view.live().exists(&place).then(|| view.live().list(&place).len()) {
+        None | Some(1) => Ok(()),
+        Some(entries) => Err(format!("the register has {entries} entries")),
+    }
+}
+
+/// While a run that was not told to share runs, no other command of its session does.
+pub fn a_run_has_its_hold_to_itself(view: &View<'_>) -> Result<(), String> {
+    let runs: Vec<_> = view
+        .processes()
+        .filter(|process| !matches!(process.status(), Status::Crashed | Status::Done))
+        .filter_map(|process| Some((process, process.get("runs")?.numbers())))
+        .collect();
+    let was_alone = |runs: &[u64]| runs.get(1) == Some(&1) && runs.get(2) == Some(&0);
+    for (first, _) in runs.iter().filter(|(_, runs)| was_alone(runs)) {
+        let unasked = runs.iter().filter(|(other, runs)| {
+            other.text("session") == first.text("session") && runs.get(2) == Some(&0)
+        });
+        if unasked.count() > 1 {
+            return Err(format!("two runs of session {} run at once", first.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Nobody begins again for ever because of its own session.
+pub fn nobody_is_sent_away_for_ever(view: &View<'_>) -> Result<(), String> {
+    for process in view.processes() {
+        if process.number("sent_away").is_some() {
+            return Err(format!("{} is sent away by its own session for ever", process.name()));
+        }
+        if process.number("never").is_some() {
+            return Err(format!("{} never gets the lock again", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// A session that held and did not give it back itself does not publish on top of
+/// what another published since, unless somebody said to know.
+pub fn nothing_is_published_over_a_successor(view: &View<'_>) -> Result<(), String> {
+    let all = |key: &'static str| {
+        view.processes().flat_map(move |process| {
+            let session = process.text("session").unwrap_or_default().to_owned();
+            let numbers = process.get(key).map(Value::numbers).unwrap_or_default();
+            numbers.into_iter().map(move |number| (session.clone(), number))
+        })
+    };
+    let commits = tried_commits(view);
+    let theirs = |session: &str, above: u64, below: u64| {
+        all("committed").any(|(other, id)| {
+            let token = commits.get(&id).map_or(0, |(token, _)| *token);
+            other != session && above < token && token < below
+        })
+    };
+    for (session, published) in all("published") {
+        for (_, held) in all("told").filter(|(other, held)| *other == session && *held < published)
+        {
+            // Free when the next one came: then the session gave it back itself.
+            let ended = !all("stolen").any(|(other, token)| other != session && token == held + 1);
+            let knows = all("knows")
+                .any(|(other, token)| other == session && held < token && token <= published);
+            if !ended && !knows && theirs(&session, held, published) {
+                return Err(format!(
+                    "{session} held token {held} and published under {published}, over what \
+                     another had published since, without a word"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Nobody needs it any more, and nobody died: it was given back.
+pub fn the_lock_is_free(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    match state.hold {
+        Hold::Free => Ok(()),
+        _ => Err(format!("all have left, and nobody gave it back: {state}")),
+    }
+}
+
+/// Whoever is told that it holds does so at that moment, for a lease that lasts.
+pub fn told_is_true_when_it_is_told(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    let state = register(after)?;
+    let told = |process: &ProcessView<'_>| process.get("told").map(Value::numbers);
+    for (old, new) in before.processes().zip(after.processes()) {
+        let (old, new_told) = (told(&old).unwrap_or_default(), told(&new).unwrap_or_default());
+        let Some(token) = new_told.get(old.len()) else { continue };
+        let nonce = new.text("nonce");
+        let holder = state.holder().map(|holder| holder.to_string());
+        if state.token.0 != *token || holder.as_deref() != nonce {
+            return Err(format!("{} is told that it holds token {token}: {state}", new.name()));
+        }
+        if new.number("told_until").is_none_or(|until| until <= new.boot_ms()) {
+            return Err(format!("{} is told of a lease that is over", new.name()));
+        }
+    }
+    Ok(())
+}

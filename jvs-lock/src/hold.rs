@@ -1,0 +1,31 @@
+//! One hold, many processes: what the processes of a session agree on.
+//!
+//! A *hold* is (epoch, token) of a worktree in a session on one host. A *stake* is
+//! one reason to go on holding: a terminal, a time, a running command. Stakes are
+//! files in the session's private directory; beside them one empty file whose name
+//! is the hold ([`HoldName`]), moved only by a rename from the name that was looked
+//! at. There is no lock, and nobody waits for another process of the session: it
+//! may be stopped.
+//!
+//! **Must not know.** Where the private directory is, and what a keeper is.
+//! Whoever is told that it holds was told by the register: the names here only say
+//! who must be asked before the lock is given back.
+
+pub mod admit;
+mod end;
+mod enter;
+mod files;
+mod give_back;
+pub mod memory;
+mod name;
+pub mod refusal;
+pub mod rule;
+mod stake;
+
+pub use end::Ending;
+pub use enter::{Ask, Entered};
+pub use files::{Eyes, Holds, Scan};
+pub use give_back::Given;
+pub use name::{HoldName, HoldState, Term};
+pub use refusal::{HoldRefusal, Reliance};
+pub use stake::{Here as Viewpoint, Kind, Over, Stake, Who};
