@@ -525,7 +525,7 @@ impl Hand<'_, '_, '_> {
 fn leave(lease: Lease<'_>) -> Result<(), String> {
     match lease.how() {
         _ if !Rule::HoldIsLeft.holds() => {
-            lease.release().map(drop).map_err(|failed| failed.error.to_string())
+            lease.release().map_err(|failed| failed.error.to_string())
         }
         How::Acquired | How::Stolen | How::Reclaimed => lease.release_if_alone().map_err(text),
         How::Refreshed | How::Resumed => Ok(()),

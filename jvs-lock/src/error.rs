@@ -10,7 +10,6 @@ use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use serde_json::json;
 
-use crate::hold::HoldRefusal;
 use crate::judge::{Evidence, Judgement};
 use crate::legacy::Legacy;
 use crate::register::ReadError;
@@ -144,8 +143,6 @@ pub enum LockError {
         /// What is wrong with it.
         problem: String,
     },
-    /// The session says no to itself.
-    Hold(Box<HoldRefusal>),
     /// A fact that the code relies on was false.
     Internal {
         /// Which.
@@ -168,12 +165,6 @@ impl LockError {
             },
             None => LockError::internal("a lock of another tool was seen"),
         }
-    }
-}
-
-impl From<HoldRefusal> for LockError {
-    fn from(refusal: HoldRefusal) -> Self {
-        LockError::Hold(Box::new(refusal))
     }
 }
 
@@ -300,7 +291,6 @@ impl fmt::Display for LockError {
                 None => write!(f, "worktree '{worktree}' has no head"),
             },
             LockError::Invalid { problem } => f.write_str(problem),
-            LockError::Hold(refusal) => refusal.fmt(f),
             LockError::Internal { what } => write!(f, "a fact that must hold does not: {what}"),
         }
     }
@@ -392,7 +382,6 @@ impl Coded for LockError {
             LockError::Expired { .. } => Code::LockExpired,
             LockError::Retired { .. } | LockError::NoSuchWaiter { .. } => Code::NotFound,
             LockError::Invalid { .. } => Code::Usage,
-            LockError::Hold(refusal) => refusal.code(),
             LockError::Internal { .. } => Code::Internal,
         }
     }
@@ -492,7 +481,6 @@ impl Coded for LockError {
             LockError::Retired { .. } => "see which there are: jvs worktree list".into(),
             LockError::HeadMoved { .. } => "take the snapshot again on top of the new head".into(),
             LockError::Invalid { .. } => "see: jvs lock --help".into(),
-            LockError::Hold(refusal) => return refusal.hint(),
             LockError::Internal { .. } => {
                 "please report this, with the output of: jvs audit --json".into()
             }
@@ -516,7 +504,6 @@ impl Coded for LockError {
                 details["why_not"] = json!(why_not);
                 Some(details)
             }
-            LockError::Hold(refusal) => refusal.details(),
             LockError::Legacy { worktree, legacy, now } => {
                 Some(legacy_details(worktree, legacy, *now))
             }

@@ -256,23 +256,6 @@ impl<'r> Lease<'r> {
     /// over by this host's boot-time clock; if it fails, stop writing.
     pub fn renew(&mut self) -> Result<(), LockError> {
         self.check_belief()?;
-        self.extend(None)
-    }
-
-    /// Has the register confirm this very hold, for a lease of `lease_ms` from now on or
-    /// of the length that it had, by a CAS of this process: whoever is told that it holds
-    /// is told by that. Also of a lease that is over, as long as nobody took it.
-    pub(crate) fn confirm(
-        &mut self,
-        lease_ms: Option<u64>,
-        note: Option<&str>,
-        how: How,
-    ) -> Result<(), LockError> {
-        (self.lease_ms, self.how) = (lease_ms.unwrap_or(self.lease_ms), how);
-        self.extend(note)
-    }
-
-    fn extend(&mut self, note: Option<&str>) -> Result<(), LockError> {
         let op = self.locks.fresh_op();
         let (bound, lease_ms) = (self.bound, self.lease_ms);
         let ended =
@@ -297,7 +280,7 @@ impl<'r> Lease<'r> {
         self.claim = *state.hold.claim().ok_or(LockError::internal("a renewal has a claim"))?;
         self.head = state.head;
         self.belief.extend_to(before.boot.plus(self.claim.lease_ms));
-        self.write_record(&state, before, note);
+        self.write_record(&state, before, None);
         Ok(())
     }
 
@@ -310,18 +293,16 @@ impl<'r> Lease<'r> {
     }
 
     /// Gives the lock back. Belief ends before the release is issued: one that
-    /// lands late must not find a holder that still writes. Answers the register as
-    /// it was then seen: free, or another's by now.
-    pub fn release(mut self) -> Result<State, ReleaseError<'r>> {
+    /// lands late must not find a holder that still writes.
+    pub fn release(mut self) -> Result<(), ReleaseError<'r>> {
         if Rule::BeliefEndsBeforeRelease.holds() {
             self.belief.end();
         }
-        let released = self.issue_release().and_then(|state| {
+        let released = self.issue_release().and_then(|()| {
             self.belief.end();
             self.forget_record();
             // After the record, which goes to disk with it.
-            drive::make_durable(&self.register, "was given back")?;
-            Ok(state)
+            drive::make_durable(&self.register, "was given back")
         });
         released.map_err(|error| ReleaseError { lease: Box::new(self), error })
     }
@@ -410,7 +391,7 @@ impl<'r> Lease<'r> {
         Ok(applied.state)
     }
 
-    fn issue_release(&self) -> Result<State, LockError> {
+    fn issue_release(&self) -> Result<(), LockError> {
         let op = self.locks.fresh_op();
         let bound = self.bound;
         self.locks
@@ -420,7 +401,7 @@ impl<'r> Lease<'r> {
                 Ok(Own::Done) => Ok(Verdict::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             })
-            .map(|applied| applied.state)
+            .map(|_| ())
     }
 
     fn refused(&self, state: &State, refusal: Refusal) -> LockError {
@@ -504,7 +485,7 @@ impl<'r> Lease<'r> {
         // Nobody was told of it, so nobody misses it; a hold that was there before may
         // be relied on by others of this session.
         let mine_alone = self.how != How::Refreshed;
-        let given_back = mine_alone && self.release().map_or_else(|e| e.is_given_back(), |_| true);
+        let given_back = mine_alone && self.release().map_or_else(|e| e.is_given_back(), |()| true);
         let done = if given_back { "was locked and given back" } else { "was locked" };
         Err(LockError::NotDurable { worktree, done, source })
     }

@@ -72,7 +72,6 @@ mod exactly;
 pub mod fence;
 mod hearsay;
 pub mod history;
-pub mod hold;
 pub mod judge;
 pub mod lease;
 pub mod legacy;

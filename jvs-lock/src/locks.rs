@@ -25,14 +25,8 @@ use crate::state::{Hold, LEASE_MAX_MS, State};
 use crate::view::{self, View};
 use crate::watching::{InMemory, Patience, Sightings};
 
-/// Asked between a READ and the CAS that would take the lock from there: may it?
-pub trait Gate {
-    /// `state` was just READ; `holder` is the session that has it, if another does.
-    fn pass(&self, state: &State, holder: Option<String>) -> Result<(), LockError>;
-}
-
 /// What is wanted of a lock.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub struct Want<'w> {
     /// How long the lease lasts without renewal.
     pub lease_ms: u64,
@@ -42,15 +36,12 @@ pub struct Want<'w> {
     pub note: Option<&'w str>,
     /// How often it will be renewed; `None` if nobody will, and it simply lasts.
     pub renewed_every_ms: Option<u64>,
-    /// Take it afresh, with the gate's leave: a term that is this session's already
-    /// is then not refreshed but burnt, for nobody was told that it holds it.
-    pub gate: Option<&'w dyn Gate>,
 }
 
 impl Want<'_> {
     /// A lease of this length, and nothing more to say.
     pub const fn lease(lease_ms: u64) -> Self {
-        Want { lease_ms, reason: None, note: None, renewed_every_ms: None, gate: None }
+        Want { lease_ms, reason: None, note: None, renewed_every_ms: None }
     }
 }
 
@@ -161,38 +152,33 @@ impl<'r> Locks<'r> {
                 unheard = seen.as_ref().and_then(|view| view.unheard.clone());
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
                 let mut grant = |kind, by: Option<reclaim::Decision>| {
-                    if let Some(gate) = want.gate {
-                        let record = seen.as_ref().and_then(View::record);
-                        gate.pass(state, record.map(|record| record.session_id.clone()))?;
-                    }
                     let next = state.granted(me, want.lease_ms, now.wall, op);
                     let details = by
                         .zip(seen.as_ref())
                         .map(|(by, view)| reclaim::details(by, view, &self.session));
                     granted = Some((kind, next.token, by));
-                    Ok(match details {
+                    match details {
                         Some(details) => Verdict::TryOver(kind, next, details),
                         None => Verdict::Try(kind, next),
-                    })
+                    }
                 };
                 let decided = decide::acquire(state, me, op, judged, &self.policy);
                 if matches!(decided, Ok(Acquire::Grant | Acquire::Steal))
                     && let Some(view) = seen.as_ref().filter(|view| view.foreign.is_some())
                 {
                     return match over(view).filter(|by| by.overrules_other_tools()) {
-                        Some(by) => grant(Kind::Reclaim, Some(by)),
+                        Some(by) => Ok(grant(Kind::Reclaim, Some(by))),
                         None => Err(LockError::of_other_tool(view)),
                     };
                 }
                 match decided {
-                    Ok(Acquire::Grant) => grant(Kind::Acquire, None),
+                    Ok(Acquire::Grant) => Ok(grant(Kind::Acquire, None)),
                     Ok(Acquire::Steal) => match seen.as_ref().and_then(over) {
                         Some(by) if by.reason == reclaim::Reason::LockExpired => {
-                            grant(Kind::Reclaim, Some(by))
+                            Ok(grant(Kind::Reclaim, Some(by)))
                         }
-                        _ => grant(Kind::Steal, None),
+                        _ => Ok(grant(Kind::Steal, None)),
                     },
-                    Ok(Acquire::Refresh) if want.gate.is_some() => grant(Kind::Acquire, None),
                     Ok(Acquire::Refresh) => {
                         // Another process of this session made this state: a grant
                         // that was tried before is its, or was refreshed by it, and
@@ -205,7 +191,7 @@ impl<'r> Locks<'r> {
                         let view =
                             seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
                         match over(view) {
-                            Some(by) if by.allowed => grant(Kind::Reclaim, Some(by)),
+                            Some(by) if by.allowed => Ok(grant(Kind::Reclaim, Some(by))),
                             _ => Err(self.refused(&register, state, refusal, seen, None)),
                         }
                     }

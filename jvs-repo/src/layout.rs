@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::id::{Epoch, FencingToken, HolderNonce, OpNonce, SnapshotId, strict_decimal};
+use crate::id::{Epoch, FencingToken, OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
 
@@ -77,43 +77,6 @@ pub fn worktree_of_record_tmp(file: &str) -> Option<WorktreeName> {
 pub fn note_of(file: &str) -> Option<(WorktreeName, OpNonce)> {
     let (name, op) = file.rsplit_once(".tmp-")?;
     Some((name.parse().ok()?, op.parse().ok()?))
-}
-
-/// In a session's private directory, not in the repository: the hold that `holder`
-/// has of a worktree of the repository `repo`.
-pub fn hold(holder: HolderNonce, repo: &str, worktree: &WorktreeName) -> RepoPath {
-    holds_of(holder).plain_child(&format!("{repo}.{worktree}"))
-}
-
-/// All that `holder` has, in a session's private directory.
-pub fn holds_of(holder: HolderNonce) -> RepoPath {
-    RepoPath::root().plain_child("holds").plain_child(&holder.to_string())
-}
-
-/// The directory whose only entry is the hold's name.
-pub fn hold_name(hold: &RepoPath) -> RepoPath {
-    hold.plain_child("name")
-}
-
-/// That directory while it is being made.
-pub fn hold_birth(hold: &RepoPath, op: OpNonce) -> RepoPath {
-    hold.plain_child(&format!("birth-{op}"))
-}
-
-/// What a hold rests on.
-pub fn hold_stakes(hold: &RepoPath) -> RepoPath {
-    hold.plain_child("stakes")
-}
-
-/// The name of the file among the stakes which says that a hold was taken.
-pub fn lost_hold_name(epoch: Epoch, token: FencingToken) -> String {
-    format!("lost.{epoch}.{token}")
-}
-
-/// Which hold a file of that name says was taken.
-pub fn lost_hold(file: &str) -> Option<(Epoch, FencingToken)> {
-    let (epoch, token) = file.strip_prefix("lost.")?.split_once('.')?;
-    Some((epoch.parse().ok()?, FencingToken(strict_decimal(token)?)))
 }
 
 /// Directory of lock records, registers and queues.

@@ -111,22 +111,6 @@ pub fn cgroup() -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned))
 }
 
-/// The words of a process's command, on one line of at most 120 characters; `None`
-/// if there is no such process or it has none.
-pub fn command_words(pid: u32) -> Option<String> {
-    const LONGEST: usize = 120;
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    let words: Vec<&str> = text.split('\0').filter(|word| !word.is_empty()).collect();
-    let line: String = words
-        .join(" ")
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(LONGEST)
-        .collect();
-    (!line.is_empty()).then_some(line)
-}
-
 /// The mounts that this process sees, in the kernel's own format.
 pub fn mountinfo() -> Option<String> {
     let bytes = fs::read("/proc/self/mountinfo").ok()?;

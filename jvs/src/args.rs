@@ -27,7 +27,7 @@ pub(crate) use doctor::{DoctorArgs, Format};
 pub(crate) use init::InitArgs;
 pub(crate) use keeper::{Follow, KeeperArgs, OnLoss};
 pub(crate) use lock::{
-    AcquireArgs, FreezeArgs, KeepArgs, LeaseArgs, LockCommand, ReclaimArgs, ReleaseArgs, StealArgs,
+    AcquireArgs, FreezeArgs, KeepArgs, LeaseArgs, LockCommand, ReclaimArgs, StealArgs,
     TransferArgs, UnfreezeArgs,
 };
 pub(crate) use run::{Contain, GuardArgs, RunArgs, ShellArgs};

@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jvs_lock::hold::{Eyes, Holds};
 use jvs_lock::session::{Purpose, SessionId};
 use jvs_lock::{Locks, Seams, Session};
 use jvs_repo::audit::{Alone, Log, Turn, WriterId};
@@ -17,9 +16,8 @@ use jvs_repo::entropy::{Entropy, SystemEntropy};
 use jvs_repo::id::{Epoch, FencingToken, HolderNonce, strict_decimal};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::proc;
 use jvs_repo::repo::Repo;
-use jvs_repo::store::{RepoPath, Store};
+use jvs_repo::store::Store;
 use serde_json::Value;
 
 use crate::args::Global;
@@ -282,27 +280,6 @@ impl<'a> Context<'a> {
     ) -> Result<Locks<'r>, Failure> {
         let locks = self.locks_of(store, policy, &acting.session, &acting.turns)?;
         Ok(locks.remembering(session::sightings::of(store, self.env)))
-    }
-
-    /// What the processes of this session agree on about the lock of a worktree.
-    pub(crate) fn holds<'r>(
-        &'r self,
-        repo: &Repo,
-        worktree: &WorktreeName,
-        acting: &'r Acting,
-    ) -> Result<Holds<'r>, Failure> {
-        let root = repo.store().stat(&RepoPath::root());
-        let root = root.map_err(|error| Stuck::new("look at the repository", error))?;
-        // A copy of a repository has its id, but neither its locks nor its inode.
-        let which = format!("{}-{}", repo.id(), root.inode);
-        let seams = Seams { store: &acting.private, clock: &self.clock, entropy: &self.entropy };
-        let eyes = Eyes {
-            lookup: &proc::process_stat,
-            words: &proc::command_words,
-            time_namespace: proc::time_namespace(),
-        };
-        let (me, nonce) = (acting.session.identity().clone(), acting.session.nonce());
-        Ok(Holds::new(seams, eyes, me, nonce, &which, worktree.clone()))
     }
 
     /// The same for a rehearsal on `store`, which is no repository: nothing is

@@ -15,7 +15,7 @@ mod voice;
 mod wire;
 
 pub(crate) use heart::run;
-pub(crate) use identity::running;
+pub(crate) use identity::{Identity, running};
 pub(crate) use note::{take as take_note, waiting as notes_waiting};
 pub(crate) use pace::Pace;
 pub(crate) use start::{Attached, Order, Started, follow, stand_down, start};

@@ -18,7 +18,6 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::HolderNonce;
 use jvs_repo::proc;
-use jvs_repo::store::PosixStore;
 
 pub(crate) use named::{Named, Whence, has_terminal, require_lasting};
 pub(crate) use secret::{Turns, leftovers, notes_dir};
@@ -30,8 +29,6 @@ use crate::fail::Failure;
 pub(crate) struct Acting {
     pub(crate) session: Session,
     pub(crate) turns: Turns,
-    /// The private directory.
-    pub(crate) private: PosixStore,
 }
 
 /// The session's id: given, from the environment, or this terminal's.
@@ -54,8 +51,7 @@ pub(crate) fn act(
     let (secret, turns) = secret::of(&id, env, entropy)?;
     let secret = of_this_host(&secret);
     let identity = identity(purpose, env)?;
-    let private = secret::store(env)?;
-    Ok(Acting { session: Session::new(id, &secret, identity), turns, private })
+    Ok(Acting { session: Session::new(id, &secret, identity), turns })
 }
 
 /// The session as it would act, with a made-up secret if it has none. Makes

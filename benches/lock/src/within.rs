@@ -37,10 +37,7 @@ pub(crate) fn acquire_and_release(dir: &Path) {
                 bare.acquire();
                 bare.release();
             }),
-            Lane::new("jvs-lock", || {
-                acquired(&ours).release().expect("released");
-            })
-            .at_most(1.5),
+            Lane::new("jvs-lock", || acquired(&ours).release().expect("released")).at_most(1.5),
         ],
     );
 }

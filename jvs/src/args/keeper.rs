@@ -79,6 +79,10 @@ pub(crate) struct KeeperArgs {
     #[arg(long)]
     pub(crate) purpose: Option<Purpose>,
     #[arg(long)]
+    pub(crate) for_ms: Option<u64>,
+    #[arg(long)]
+    pub(crate) follow: Vec<Follow>,
+    #[arg(long)]
     pub(crate) attached: bool,
     #[arg(long)]
     pub(crate) guest: bool,

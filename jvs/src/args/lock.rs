@@ -10,7 +10,8 @@ pub(crate) enum LockCommand {
     Acquire(AcquireArgs),
     /// Make this session's lease last for its length from now on
     Renew,
-    Release(ReleaseArgs),
+    /// Give this session's lock back
+    Release,
     /// Show how a worktree's lock stands
     Status,
     /// Show how all locks stand
@@ -31,7 +32,7 @@ impl LockCommand {
         match self {
             LockCommand::Acquire(_) => "lock acquire",
             LockCommand::Renew => "lock renew",
-            LockCommand::Release(_) => "lock release",
+            LockCommand::Release => "lock release",
             LockCommand::Status => "lock status",
             LockCommand::List => "lock list",
             LockCommand::Why => "lock why",
@@ -122,14 +123,6 @@ pub(crate) struct AcquireArgs {
 
     #[command(flatten)]
     pub(crate) keep: KeepArgs,
-}
-
-/// Give this session's lock back
-#[derive(Debug, clap::Args)]
-pub(crate) struct ReleaseArgs {
-    /// First end the commands of this session that still need it
-    #[arg(long)]
-    pub(crate) force: bool,
 }
 
 /// Take over a lock whose lease has been over for long enough

@@ -17,10 +17,6 @@ pub(crate) struct GuardArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
 
-    /// Run beside other commands of this session, if it has the lock already
-    #[arg(long)]
-    pub(crate) join: bool,
-
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms]
     #[arg(long, value_name = "DUR")]
     pub(crate) lease: Option<Span>,

@@ -30,6 +30,7 @@ use super::worktree::existing;
 use crate::args::{KeepArgs, LeaseArgs, LockCommand};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
+use crate::keeper;
 use crate::render::Done;
 use crate::session::Acting;
 
@@ -37,7 +38,7 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
     match command {
         LockCommand::Acquire(args) => acquire::run(context, args),
         LockCommand::Renew => renew::run(context),
-        LockCommand::Release(args) => release::run(context, args),
+        LockCommand::Release => release::run(context),
         LockCommand::Status => status::run(context),
         LockCommand::List => list::run(context),
         LockCommand::Why => why::run(context),
@@ -54,6 +55,7 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
 /// short as the policy has it; if not, as long as the repository's table has it
 /// for where and what for.
 fn want<'w>(
+    context: &Context<'_>,
     args: &'w LeaseArgs,
     keep: &KeepArgs,
     config: &Config,
@@ -67,6 +69,8 @@ fn want<'w>(
     let lease_ms = args.lease.map_or_else(usual, |lease| lease.as_ms());
     if !keep.no_keeper {
         keepable(lease_ms)?;
+        // Before anything is taken: for whom would it be kept?
+        keeper::follow(context, keep.while_)?;
     }
     let renewed_every_ms = (!keep.no_keeper).then(|| renew_interval_ms(lease_ms, &config.lock));
     Ok(Want { note: args.note.as_deref(), renewed_every_ms, ..Want::lease(lease_ms) })

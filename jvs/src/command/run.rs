@@ -19,9 +19,8 @@ use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 
 use jvs_kernel::signals::Signals;
-use jvs_lock::Want;
-use jvs_lock::hold::{Ask, Entered, Kind};
 use jvs_lock::record::renew_interval_ms;
+use jvs_lock::{How, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
@@ -30,8 +29,7 @@ use serde_json::{Value, json};
 use self::child::{Ended, Pipe};
 use self::trouble::{CannotRun, LostLease};
 use self::watch::{Outcome, Watch};
-use super::lock::turn::Turn;
-use super::lock::{keepable, lockable};
+use super::lock::{keepable, lockable, turn};
 use super::snapshot;
 use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
@@ -55,20 +53,19 @@ const FORWARDED: [Signal; 7] = [
 const RELEASE_MS: u64 = 15_000;
 
 pub(crate) fn command(context: &Context<'_>, args: &RunArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &args.command, Kind::Run)
+    run(context, &args.guard, &args.command, false)
 }
 
 pub(crate) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &[context.shell()], Kind::Shell)
+    run(context, &args.guard, &[context.shell()], true)
 }
 
 fn run(
     context: &Context<'_>,
     guard: &GuardArgs,
     words: &[OsString],
-    kind: Kind,
+    shell: bool,
 ) -> Result<Done, Failure> {
-    let shell = kind == Kind::Shell;
     contain::check(guard.contain, guard.leave_background)?;
     let here = context.here()?;
     let config = here.repo.config()?;
@@ -87,32 +84,30 @@ fn run(
         ..Want::lease(lease_ms)
     };
     let orders = Pipe::new().map_err(|error| Stuck::new("make a pipe", error))?;
-    let holds = context.holds(&here.repo, &here.worktree, &acting)?;
-    let handed = context.handed_token(&here.worktree)?.map(|(token, _)| token);
-    let ask = Ask { joins: guard.join, handed, ..Ask::plain(kind) };
-    let turn = Turn { context, here: &here, locks: &locks, holds: &holds };
-    let entered = match guard.wait.wait {
-        Some(at_most) => turn.in_line(&ask, want, at_most, &signals)?,
-        None => turn.at_once(&ask, want)?,
+    let lease = match guard.wait.wait {
+        Some(at_most) => turn::in_line(context, &here, &locks, want, at_most, &signals)?,
+        None => turn::at_once(context, &here, &locks, want)?,
     };
-    let Entered { lease, mut stake, joined } = entered;
+    let guest = lease.how() == How::Refreshed;
     let life = orders.write.as_fd();
     let order = Order {
         here: &here,
         session: &acting.session,
         ticket: lease.ticket(),
-        attached: Some(Attached { on_loss: guard.on_loss, life, guest: joined }),
+        for_ms: None,
+        follow: Vec::new(),
+        attached: Some(Attached { on_loss: guard.on_loss, life, guest }),
     };
     let keeper = match keeper::start(context, &order, None) {
         Ok(keeper) => keeper,
         Err(failure) => {
-            // It leaves like any other: the lock is given back if it was the last.
-            let _ = locks.leave(&holds, &stake);
+            if !guest {
+                let _ = lease.release();
+            }
             return Err(failure);
         }
     };
     let token = lease.token();
-    locks.answer(&holds, &ask, &mut stake)?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command.env("JVS_SESSION_ID", acting.session.id().as_str());
@@ -130,7 +125,6 @@ fn run(
     let (mut child, passed_over) = match started {
         Ok(started) => started,
         Err(failure) => {
-            holds.remove(&stake);
             give_back(keeper)?;
             return Err(failure);
         }
@@ -164,7 +158,6 @@ fn run(
     let not_run = child.not_run();
     child.reap();
     if let (Some(error), None) = (not_run, &watch.lost) {
-        holds.remove(&stake);
         if let Some(keeper) = watch.keeper.take() {
             give_back(keeper)?;
         }
@@ -182,15 +175,8 @@ fn run(
         }
         _ => None,
     };
-    // First the stake, then the word to the keeper: it looks at what is left.
-    holds.remove(&stake);
-    let kept = joined && holds.is_needed(&stake)?;
     let released = match watch.keeper.take() {
-        Some(keeper) if watch.lost.is_none() && all_ended => match give_back(keeper)? {
-            // Nobody may be there to do it, or what is there may be stopped.
-            Some(problem) if locks.leave(&holds, &stake).is_err() => Some(Some(problem)),
-            _ => Some(None),
-        },
+        Some(keeper) if watch.lost.is_none() && all_ended => Some(give_back(keeper)?),
         Some(keeper) if watch.lost.is_none() => {
             // It goes on ending them, and gives the lock back when they have.
             keeper.abandon();
@@ -209,7 +195,7 @@ fn run(
     }
     greeting::tell_background(context, guard.leave_background, &swept, &left);
     if shell {
-        greeting::end(context, &here.worktree, kept, &watch.lost, &released);
+        greeting::end(context, &here.worktree, guest, &watch.lost, &released);
     }
     let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
     done.amend(|snapshot| {

@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
     let names = new_tags(&here, &args.tags)?;
     let acting = context.session(None)?;
     let locks = context.locks(here.repo.store(), config.lock, &acting)?;
-    let mut held = hold(context, &locks, &here, &config, &acting)?;
+    let mut held = hold(context, &locks, &here, &config)?;
     let wish = Wish { note: args.note.as_deref(), tags: &names, options: options(args, &config) };
     let taken = taken(context, &here, &locks, &acting, &mut held.as_hold(), &wish);
     let drift = held.give_back();

@@ -1,11 +1,11 @@
 //! What the verbs of snapshots share: finding one, and telling about it.
 
-use jvs_lock::hold::{Ask, Holds, Kind, Stake};
 use jvs_lock::register::{ReadError, Register};
 use jvs_lock::{Lease, LockError, Locks, Shared, Want};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
+use jvs_repo::proc;
 use jvs_repo::record::worktree::Isolation;
 use jvs_snapshot::fidelity::Degraded;
 use jvs_snapshot::renewed_every_ms;
@@ -15,68 +15,60 @@ use jvs_snapshot::take::Hold;
 use jvs_snapshot::{Descriptor, Ready};
 use serde_json::{Value, json};
 
-use super::lock::turn::Turn;
+use super::lock::{or_no_such_worktree, resume};
 use super::worktree::existing;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::session::Acting;
 
 /// What a command does its work under.
 pub(super) enum Held<'r> {
-    /// A stake in the session's hold, taken for just this if there was none.
-    Entered(Box<Work<'r>>),
+    /// A lease taken for just this, given back afterwards.
+    Own(Lease<'r>),
+    /// The session's lease, which stays.
+    Borrowed(Lease<'r>),
     /// Nobody's: the worktree is shared.
-    Shared(Box<Shared<'r>>),
-}
-
-/// A stake, and what is needed to take it back.
-pub(super) struct Work<'r> {
-    pub(super) lease: Lease<'r>,
-    stake: Stake,
-    locks: Locks<'r>,
-    holds: Holds<'r>,
+    Shared(Shared<'r>),
 }
 
 impl<'r> Held<'r> {
     pub(super) fn as_hold(&mut self) -> Hold<'_, 'r> {
         match self {
-            Held::Entered(work) => Hold::Lease(&mut work.lease),
+            Held::Own(lease) | Held::Borrowed(lease) => Hold::Lease(lease),
             Held::Shared(shared) => Hold::Shared(shared),
         }
     }
 
-    /// Takes the stake back, and gives the lock back if nobody else needs it; what
-    /// went wrong with that is told, and does not undo what was done.
+    /// Gives back what was taken for just this; what went wrong with that is
+    /// told, and does not undo what was done.
     pub(super) fn give_back(self) -> Option<String> {
-        let Held::Entered(work) = self else { return None };
-        let error = work.locks.leave(&work.holds, &work.stake).err()?;
+        let Held::Own(lease) = self else { return None };
+        let error = lease.release().err()?.error;
         Some(format!("the lock could not be given back, and will expire: {error}"))
     }
 }
 
-/// A stake in this session's hold if it has one, else the free lock for just this.
+/// This session's lease if it holds one, else the free lock for just this.
 pub(super) fn hold<'r>(
-    context: &'r Context<'_>,
+    context: &Context<'_>,
     locks: &Locks<'r>,
     here: &Here,
     config: &Config,
-    acting: &'r Acting,
 ) -> Result<Held<'r>, Failure> {
     let Here { repo, worktree } = here;
     if existing(repo, worktree)?.isolation == Isolation::Shared {
-        return Ok(Held::Shared(Box::new(locks.share(worktree)?)));
+        return Ok(Held::Shared(locks.share(worktree)?));
     }
-    let holds = context.holds(repo, worktree, acting)?;
-    let turn = Turn { context, here, locks, holds: &holds };
-    let handed = context.handed_token(worktree)?.map(|(token, _)| token);
-    let ask = Ask { handed, ..Ask::plain(Kind::Work) };
+    let handed = context.handed_token(worktree)?.is_some();
+    let me = Some(locks.session().nonce());
+    let mine = || Ok::<_, LockError>(locks.inspect(worktree)?.state.holder() == me);
+    if handed || mine().map_err(|error| or_no_such_worktree(repo, worktree, error))? {
+        return Ok(Held::Borrowed(resume(context, locks, here)?));
+    }
     // Not past those who wait in line for the lock.
     let lease_ms = config.lock.lease_duration_ms;
     let renewed_every_ms = Some(renewed_every_ms(lease_ms));
     let want = Want { renewed_every_ms, ..Want::lease(lease_ms) };
-    let entered = turn.at_once(&ask, want)?;
-    let (lease, stake) = (entered.lease, entered.stake);
-    Ok(Held::Entered(Box::new(Work { lease, stake, locks: locks.clone(), holds })))
+    Ok(Held::Own(locks.acquire_in_turn(worktree, want, &proc::process_stat)?))
 }
 
 /// What restored files have not, one sentence each.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use jvs_kernel::signals::Signals;
-use jvs_lock::hold::Term;
 use jvs_lock::record::{Keeper, renew_interval_ms};
 use jvs_lock::span::Span;
 use jvs_lock::{Belief, Session, Ticket, retry};
@@ -15,7 +14,7 @@ use jvs_repo::code::Code;
 use rustix::event::EventfdFlags;
 use rustix::process::Signal;
 
-use super::hands::{Did, Do, Hands, Horizon};
+use super::hands::{self, Did, Do};
 use super::identity::Identity;
 use super::note;
 use super::pace::Pace;
@@ -60,31 +59,32 @@ struct Heart {
     orders: Sender<Do>,
     answers: Receiver<Did>,
     belief: Belief,
-    /// When one of these ends, a stake may be over.
+    /// Ends with any of these.
     follows: Vec<OwnedFd>,
     /// Whoever reads what is said also speaks, and is gone when it falls silent.
     attached: bool,
     voice: Voice<io::Stdout>,
+    /// The hold is another's, of the same session: it is not given back.
+    guest: bool,
     on_loss: OnLoss,
     tree: Option<Tree>,
     interval_ms: u64,
     pace: Pace,
     /// The last end of belief that was known.
     until: BootMs,
-    /// When a stake is over by its time.
     ends: Option<BootMs>,
-    /// Since when the command that it is attached to has left, or is gone.
-    leaving: Option<BootMs>,
 }
 
 /// How it ends.
 enum End {
-    /// The lock was given back, or somebody else goes on with it.
+    /// Give the lock back.
+    Release,
+    /// Leave the lock as it is: somebody else goes on with it.
     StandDown,
-    /// The lock was given back because the time that was asked for is over.
-    RanOut,
     /// The lock is gone.
     Lost(String),
+    /// Whoever ran the command is gone: the command must not outlive the lease.
+    Orphaned,
 }
 
 fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
@@ -93,6 +93,15 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let _ = rustix::process::setsid();
     let caught = [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1];
     let signals = Signals::catch(&caught).map_err(stuck("catch signals"))?;
+    let mut follows = Vec::new();
+    for process in &args.follow {
+        follows.extend(handle(process.pid, process.start_time));
+    }
+    if follows.len() < args.follow.len() {
+        let gone = io::Error::from(io::ErrorKind::NotFound);
+        return Err(stuck("find the process that the lock is kept for")(gone).into());
+    }
+
     let context = context.for_ever();
     let here: &'static Here = Box::leak(Box::new(context.here()?));
     let acting = Box::leak(Box::new(context.session(args.purpose)?));
@@ -100,13 +109,10 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let locks = context.locks(here.repo.store(), policy, acting)?;
     let ticket = Ticket { worktree: here.worktree.clone(), epoch: args.epoch, token: args.token };
     let mut lease = locks.resume(&here.worktree, Some(&ticket))?;
-    // One that is attached belongs to its command: nobody else may stand it down.
-    let identity = Identity::of(context, here)?.filter(|_| !args.attached);
+    let identity = Identity::of(context, here)?.filter(|_| !args.guest);
     if let Some(identity) = &identity {
         // First: nobody may think that a lock is kept whose keeper cannot be found.
         identity.write(&acting.session)?;
-    }
-    if !args.guest {
         // Best effort, as all that is in the record.
         let _ = lease.set_keeper(Some(Keeper::of(&acting.session, context.clock())));
     }
@@ -116,22 +122,15 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let seams = context.seams(here.repo.store());
     retry::while_transient(seams, || lease.renew())?;
     let belief = lease.belief();
-    let term = Term { epoch: ticket.epoch, token: ticket.token };
     let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| stuck("make a bell")(error.into()))?;
     let bell = Arc::new(bell);
-    let holds = context.holds(&here.repo, &here.worktree, acting)?;
-    // Whoever counts the stakes must not think that a command whose `jvs run` was killed
-    // has ended: it has when this process says so.
-    let guard = if args.attached { holds.guard(term)? } else { None };
-    let hands = Hands { lease, locks, holds, term, guard };
-    let horizon = hands.horizon();
     let (orders, receiver) = mpsc::channel();
     let (sender, answers) = mpsc::channel();
     let for_hands = Arc::clone(&bell);
     std::thread::Builder::new()
         .stack_size(256 * 1024)
-        .spawn(move || hands.work(&receiver, &sender, &for_hands))
+        .spawn(move || hands::work(lease, &receiver, &sender, &for_hands, seams))
         .map_err(stuck("start a thread"))?;
     let now = SystemClock.now().boot;
     let mut voice = Voice::new(io::stdout());
@@ -146,22 +145,17 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
         orders,
         answers,
         belief,
-        follows: follows(&horizon),
+        follows,
         attached: args.attached,
         voice,
+        guest: args.guest,
         on_loss: args.on_loss,
         tree: None,
         interval_ms,
         pace: Pace::of(lease_ms),
         until: now,
-        ends: horizon.at,
-        leaving: None,
+        ends: args.for_ms.map(|ms| now.plus(ms)),
     })
-}
-
-/// Handles on the processes that stakes end with.
-fn follows(horizon: &Horizon) -> Vec<OwnedFd> {
-    horizon.with.iter().filter_map(|who| handle(who.pid, who.start)).collect()
 }
 
 impl Heart {
@@ -170,7 +164,8 @@ impl Heart {
         let (identity, session) = (self.identity.take(), self.session);
         match end {
             End::StandDown => self.settle(),
-            End::RanOut => self.ran_out()?,
+            End::Release => self.give_back(),
+            End::Orphaned => self.orphaned()?,
             End::Lost(why) => self.lost(&why)?,
         }
         if let Some(identity) = identity {
@@ -196,21 +191,14 @@ impl Heart {
             if now >= last_moment {
                 return Ok(End::Lost(ran_out(now, until, &trouble)));
             }
-            if self.leaving.is_some_and(|since| now.since(since) >= RELEASE_MS) {
-                let why = "the filesystem does not answer; the lease will run out";
-                self.last_word(Said::Failed(why.to_owned()));
-                return Ok(End::StandDown);
-            }
             if self.ends.is_some_and(|ends| now >= ends) {
-                self.ends = None;
-                renew_at = now;
+                return Ok(End::Release);
             }
             if now >= renew_at && !busy {
-                busy = self.orders.send(Do::Keep).is_ok();
+                busy = self.orders.send(Do::Renew).is_ok();
                 renew_at = now.plus(self.interval_ms);
             }
-            let patience = self.leaving.map(|since| since.plus(RELEASE_MS));
-            let next = [Some(last_moment), self.ends, (!busy).then_some(renew_at), patience];
+            let next = [Some(last_moment), self.ends, (!busy).then_some(renew_at)];
             let next = next.into_iter().flatten().min();
             let (woke, room) = self
                 .alarm
@@ -233,15 +221,12 @@ impl Heart {
             while let Some(signal) = self.signals.next() {
                 match signal {
                     Signal::USR1 => return Ok(End::StandDown),
-                    Signal::TERM => {
-                        let _ = self.orders.send(Do::Release);
-                    }
+                    Signal::TERM => return Ok(End::Release),
                     _ => {}
                 }
             }
             if first_gone || second_gone {
-                self.follows.clear();
-                renew_at = now;
+                return Ok(End::Release);
             }
             if rung {
                 let mut count = [0; 8];
@@ -249,18 +234,10 @@ impl Heart {
                 while let Ok(did) = self.answers.try_recv() {
                     busy = false;
                     match did {
-                        Did::Kept(horizon) => {
+                        Did::Renewed => {
                             trouble.clear();
-                            (self.follows, self.ends) = (follows(&horizon), horizon.at);
                             let until = self.belief.until().unwrap_or(now);
                             self.report(Said::Renewed(until));
-                        }
-                        Did::Left(horizon) => {
-                            self.leaving = None;
-                            (self.follows, self.ends) = (follows(&horizon), horizon.at);
-                            if self.others_keep_it()? {
-                                return Ok(End::StandDown);
-                            }
                         }
                         Did::Stumbled(why) => {
                             trouble = why;
@@ -268,13 +245,7 @@ impl Heart {
                             renew_at = SystemClock.now().boot.plus(pause);
                         }
                         Did::Lost(why) => return Ok(End::Lost(why)),
-                        Did::Released => {
-                            self.last_word(Said::Released);
-                            return Ok(End::StandDown);
-                        }
-                        Did::RanOut => return Ok(End::RanOut),
-                        // Commands still need it.
-                        Did::NotReleased(why) => trouble = why,
+                        Did::Released | Did::NotReleased(_) => return Ok(End::StandDown),
                     }
                 }
             }
@@ -284,20 +255,13 @@ impl Heart {
                     match line.parse() {
                         Ok(Tell::Tree(tree)) => self.tree = Some(tree),
                         Ok(Tell::Told) => {}
-                        Ok(Tell::Release) => {
-                            self.tree = None;
-                            self.leave(now);
-                        }
+                        Ok(Tell::Release) => return Ok(End::Release),
                         Ok(Tell::StandDown) => return Ok(End::StandDown),
                         Err(()) => {}
                     }
                 }
                 if gone {
-                    self.attached = false;
-                    if !self.orphaned()? {
-                        return Ok(End::StandDown);
-                    }
-                    self.leave(now);
+                    return Ok(End::Orphaned);
                 }
             }
         }
@@ -321,25 +285,19 @@ impl Heart {
         }
     }
 
-    /// `jvs run` is gone. Its command ends; then, and only then, may the lock be given
-    /// back. False if somebody could not be ended: then it runs out by itself.
-    fn orphaned(&mut self) -> Result<bool, Failure> {
+    /// `jvs run` is gone. Its command ends; then, and only then, the lock is free.
+    fn orphaned(mut self) -> Result<(), Failure> {
         let now = SystemClock.now().boot;
         let limit = self.belief.until().unwrap_or(now).min(now.plus(self.pace.grace_ms));
-        let left = self.end_tree(limit);
-        if left.is_empty() {
-            return Ok(true);
+        match &self.end_tree(limit)[..] {
+            [] => self.give_back(),
+            left => {
+                let left = listed(left);
+                let why = format!("was not given back, because {left} could not be ended");
+                self.leave_note(&why)?;
+            }
         }
-        let why = format!("was not given back, because {} could not be ended", listed(&left));
-        self.leave_note(&why)?;
-        Ok(false)
-    }
-
-    /// The command that it is attached to needs the hold no more.
-    fn leave(&mut self, now: BootMs) {
-        if self.leaving.is_none() && self.orders.send(Do::Leave).is_ok() {
-            self.leaving = Some(now);
-        }
+        Ok(())
     }
 
     fn report(&mut self, said: Said) {
@@ -361,29 +319,26 @@ impl Heart {
         while self.answers.recv_timeout(patience).is_ok() {}
     }
 
-    /// The command that it was attached to has left, and others still need the hold.
-    /// Does another keeper go on with it? If not, this one does.
-    fn others_keep_it(&mut self) -> Result<bool, Failure> {
-        self.last_word(Said::Released);
-        self.attached = false;
-        let here = self.context.here()?;
-        let identity = Identity::of(self.context, &here)?;
-        if identity.as_ref().is_some_and(|identity| identity.process().is_some()) {
-            return Ok(true);
+    fn give_back(mut self) {
+        if self.guest {
+            self.last_word(Said::Released);
+            return self.settle();
         }
-        if let Some(identity) = &identity {
-            identity.write(self.session)?;
+        let patience = std::time::Duration::from_millis(RELEASE_MS);
+        if self.orders.send(Do::Release).is_err() {
+            return;
         }
-        self.identity = identity;
-        Ok(false)
-    }
-
-    /// The time that somebody asked for is over: told by the session's next command.
-    fn ran_out(mut self) -> Result<(), Failure> {
-        self.last_word(Said::Released);
-        self.leave_note("was given back: the time that it was locked for is over")?;
-        self.settle();
-        Ok(())
+        loop {
+            match self.answers.recv_timeout(patience) {
+                Ok(Did::Released) => return self.last_word(Said::Released),
+                Ok(Did::NotReleased(why)) => return self.last_word(Said::Failed(why)),
+                Ok(_) => {}
+                Err(_) => {
+                    let why = "the filesystem does not answer; the lease will run out";
+                    return self.last_word(Said::Failed(why.to_owned()));
+                }
+            }
+        }
     }
 
     /// The lease is gone: tells whoever is there and ends what it protected.

@@ -30,6 +30,10 @@ pub(crate) struct Order<'o> {
     pub(crate) here: &'o Here,
     pub(crate) session: &'o Session,
     pub(crate) ticket: Ticket,
+    /// For how long; `None` for as long as it is asked to.
+    pub(crate) for_ms: Option<u64>,
+    /// It ends when any of these processes does.
+    pub(crate) follow: Vec<Follow>,
     /// It keeps a lease for a child of this process.
     pub(crate) attached: Option<Attached<'o>>,
 }
@@ -207,6 +211,12 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
     command.args(["--session", session.id().as_str()]);
     command.args(["--purpose", session.identity().purpose.as_str()]);
     command.arg(format!("--epoch={}", ticket.epoch)).arg(format!("--token={}", ticket.token));
+    if let Some(ms) = order.for_ms {
+        command.arg(format!("--for-ms={ms}"));
+    }
+    for process in &order.follow {
+        command.arg(format!("--follow={process}"));
+    }
     match order.attached {
         Some(Attached { on_loss, guest, life }) => {
             command.stdin(Stdio::piped()).arg("--attached");
@@ -227,7 +237,7 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
 /// Whom a keeper follows to their end: the process that was named, else the
 /// leader of this terminal session. A session without a terminal that was given
 /// its own name follows nobody: its next command may come from anywhere.
-pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Option<Follow>, Failure> {
+pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Follow>, Failure> {
     let pid = match named.map_or_else(|| context.keep_while(), |pid| Ok(Some(pid)))? {
         Some(pid) => pid,
         None => {
@@ -236,14 +246,14 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Option
             let leader = me.map(|stat| stat.session_leader).filter(|pid| *pid > 0);
             match leader.filter(|_| has_terminal()) {
                 Some(leader) => leader,
-                None => return Ok(None),
+                None => return Ok(Vec::new()),
             }
         }
     };
     match proc::process_stat(pid).filter(|stat| !stat.zombie) {
-        Some(stat) => Ok(Some(Follow { pid, start_time: stat.start_ticks })),
+        Some(stat) => Ok(vec![Follow { pid, start_time: stat.start_ticks }]),
         // Its own leader is visible whenever its name could be told.
-        None if named.is_none() && context.keep_while()?.is_none() => Ok(None),
+        None if named.is_none() && context.keep_while()?.is_none() => Ok(Vec::new()),
         None => {
             let gone = io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
             Err(Stuck::new("keep the lock for as long as that process runs", gone).into())

@@ -17,7 +17,6 @@ use jvs_repo::audit::{Turn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{OpNonce, hex};
-use jvs_repo::store::PosixStore;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
@@ -26,7 +25,6 @@ use crate::context::Env;
 use crate::fail::{Failure, Stuck};
 
 const DIR: &str = "jvs";
-const HOLDS: &str = "holds";
 const LENGTH: usize = 32;
 
 /// The secret of session `id`, made if this is its first process.
@@ -75,20 +73,6 @@ pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failu
         Some(dir) => SecretFile::new(dir, place, id).read(),
         None => Ok(None),
     }
-}
-
-/// The private directory as a filesystem of its own, for what the processes of a
-/// session agree on. What is below its `holds` only this user can see.
-pub(super) fn store(env: Env<'_>) -> Result<PosixStore, Failure> {
-    let place = base(env)?.join(DIR);
-    let holds = place.join(HOLDS);
-    if open_private_dir(&holds)?.is_none() {
-        match rustix::fs::mkdir(&holds, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(not_usable(&holds, error.into())),
-        }
-    }
-    PosixStore::open(&place).map_err(|error| not_usable(&place, error))
 }
 
 /// Candidates that their makers left when they died, of secrets that are there:

@@ -329,9 +329,6 @@ fn granted<'r>(
 ) -> bool {
     let refreshed = u64::from(got.how() == How::Refreshed);
     ctx.append("granted", Value::from([got.token().0, refreshed]));
-    if got.how() == How::Stolen {
-        ctx.append("stolen", got.token().0);
-    }
     store.told.believe(&got);
     *lease = Some(got);
     true
@@ -437,7 +434,7 @@ fn commit(ctx: &Ctx, lease: &mut Lease<'_>, number: usize) -> bool {
 fn release(ctx: &Ctx, lease: Lease<'_>) -> bool {
     let token = lease.token().0;
     match lease.release() {
-        Ok(_) => {
+        Ok(()) => {
             ctx.claim("released", token);
             true
         }

@@ -2,7 +2,7 @@
 
 use jvs_kit::sim::{Explorer, PowerCuts, Solo};
 use jvs_lock::mutation::Rule;
-use jvs_lock::{Locks, Seams, hold, worktrees};
+use jvs_lock::{Locks, Seams, worktrees};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
@@ -11,7 +11,6 @@ use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{RepoPath, Store};
 
 use crate::actor::{self, Actor};
-use crate::holder::{self, Holder};
 use crate::invariant;
 
 /// A repository with worktree `main`, and the actors that meet in it.
@@ -43,31 +42,6 @@ impl Stage {
             .each_step(invariant::register_moves_by_the_rules)
             .each_step(invariant::commits_are_fenced)
             .always(invariant::everybody_was_told_the_truth)
-    }
-
-    /// Processes of session `a` that share a hold, and its rivals. Nobody comes
-    /// between two calls on the lock record.
-    pub fn holding(
-        holders: &[Holder],
-        rivals: &[Actor],
-        off: Option<hold::rule::Rule>,
-    ) -> Explorer<'static> {
-        let processes = holders.iter().map(|holder| holder.process(off));
-        Explorer::new()
-            .setup(|solo| {
-                repository(solo);
-                holder::prepare(solo, "a");
-            })
-            .processes(processes.chain(rivals.iter().map(|rival| rival.process(None))))
-            .private(|path| is_audit(path) || is_record(path))
-            .forget_private()
-            .each_step(invariant::register_moves_by_the_rules)
-            .each_step(invariant::commits_are_fenced)
-            .each_step(invariant::told_is_true_when_it_is_told)
-            .always(invariant::belief_is_true)
-            .always(invariant::a_run_has_its_hold_to_itself)
-            .always(invariant::nobody_is_sent_away_for_ever)
-            .always(invariant::nothing_is_published_over_a_successor)
     }
 
     /// A world whose power may go: what was not synced may be gone, so the

@@ -1,93 +1,75 @@
-//! What happens to a lock that a command has just taken: a stake is left in the
-//! hold, and a keeper renews it for as long as there is one; or it simply lasts.
+//! What happens to a lease that a command has just taken: a keeper goes on with
+//! it, or it simply lasts.
 
-use jvs_lock::Want;
-use jvs_lock::hold::{Ask, Entered, Kind, Over, Who};
+use jvs_lock::{How, Lease};
 use jvs_repo::config::Config;
 use serde_json::json;
 
-use super::turn::Turn;
 use super::{look, report};
 use crate::args::KeepArgs;
-use crate::context::Context;
+use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::keeper::{self, Order};
+use crate::keeper::{self, Identity, Order};
 use crate::render::Done;
 use crate::session::Acting;
 
-/// For whom a lock is asked for, and until when.
-pub(super) struct Kept {
-    pub(super) ask: Ask,
-    /// For how long it is kept renewed, if it is.
-    for_ms: Option<u64>,
-}
-
-/// What the user said about that, before anything is taken.
-pub(super) fn wish(
+/// Leaves the lease to a keeper and answers for the command.
+pub(super) fn leave(
     context: &Context<'_>,
+    here: &Here,
     config: &Config,
     acting: &Acting,
-    wanted: &Want<'_>,
+    mut lease: Lease<'_>,
     args: &KeepArgs,
-) -> Result<Kept, Failure> {
-    let identity = acting.session.identity();
-    let (with, for_ms) = if args.no_keeper {
-        (None, None)
-    } else {
-        let usual = || config.ttl.get(identity.environment, identity.purpose);
-        let follow = keeper::follow(context, args.while_)?;
-        let who = follow.map(|process| Who { pid: process.pid, start: process.start_time });
-        (who, Some(args.for_.unwrap_or_else(usual).as_ms()))
-    };
-    let ends = context.clock().now().boot.plus(for_ms.unwrap_or(wanted.lease_ms));
-    let over = Over { with, at: Some(ends) };
-    Ok(Kept { ask: Ask { over, knows: true, ..Ask::plain(Kind::Acquire) }, for_ms })
-}
-
-/// Leaves the stake there, with a keeper if it is to be kept, and answers for the
-/// command.
-pub(super) fn leave(
-    turn: &Turn<'_, '_>,
-    acting: &Acting,
-    entered: Entered<'_>,
-    Kept { ask, for_ms }: &Kept,
 ) -> Result<Done, Failure> {
-    let Turn { context, here, locks, holds } = turn;
-    let Entered { mut lease, mut stake, .. } = entered;
     let how = lease.how();
     let handed = context.handed_token(&here.worktree)?;
-    if handed.is_some_and(|(token, _)| token == lease.token()) {
-        // The command that handed it down keeps it, and gives it back.
-        holds.remove(&stake);
+    let inside_run = handed.is_some_and(|(token, _)| token == lease.token());
+    if inside_run && is_kept(context, here)? {
+        // `jvs run` keeps it and will give it back.
         return Ok(report::held(context, &lease, how));
     }
-    // One that was started for another stake would look at the stakes only in time;
-    // this one looks at once.
     keeper::stand_down(context, here)?;
-    let Some(for_ms) = *for_ms else {
+    if args.no_keeper {
         if lease.record().is_some_and(|record| record.keeper.is_some()) {
             let _ = lease.set_keeper(None);
         }
-        locks.answer(holds, ask, &mut stake)?;
         return Ok(report::held(context, &lease, how));
-    };
-    let order = Order { here, session: &acting.session, ticket: lease.ticket(), attached: None };
-    let started = match keeper::start(context, &order, None) {
+    }
+    let identity = acting.session.identity();
+    let for_ms =
+        args.for_.unwrap_or_else(|| config.ttl.get(identity.environment, identity.purpose));
+    let started = keeper::follow(context, args.while_).and_then(|follow| {
+        keeper::start(
+            context,
+            &Order {
+                here,
+                session: &acting.session,
+                ticket: lease.ticket(),
+                for_ms: Some(for_ms.as_ms()),
+                follow,
+                attached: None,
+            },
+            None,
+        )
+    });
+    let started = match started {
         Ok(started) => started,
         Err(failure) => {
-            // It leaves like any other: the lock is given back if it was the last.
-            let _ = locks.leave(holds, &stake);
+            if how != How::Refreshed {
+                // Best effort: otherwise it runs out by itself.
+                let _ = lease.release();
+            }
             return Err(failure);
         }
     };
-    locks.answer(holds, ask, &mut stake)?;
-    let mut done = report::held_as(context, &lease, how, Some(for_ms));
+    let mut done = report::held_as(context, &lease, how, Some(for_ms.as_ms()));
     if !context.output().is_json() {
         return Ok(done);
     }
     // The keeper has renewed it and speaks for the session now.
     let view = look(context, here)?;
-    let kept_until = context.clock().now().wall.plus(for_ms);
+    let kept_until = context.clock().now().wall.plus(for_ms.as_ms());
     done.amend(|data| {
         data["record"] = report::seen(&view)["record"].take();
         data["remaining_ms"] = json!(view.remaining_ms());
@@ -95,4 +77,12 @@ pub(super) fn leave(
         data["kept_until"] = json!(kept_until.rfc3339());
     });
     Ok(done)
+}
+
+/// Does a process of this session keep the lock, as far as can be told? Inside a
+/// PID namespace of its own a command cannot see the keeper that it runs under.
+fn is_kept(context: &Context<'_>, here: &Here) -> Result<bool, Failure> {
+    let identity = Identity::of(context, here)?;
+    let keeper = identity.and_then(|identity| identity.read());
+    Ok(keeper.is_some_and(|keeper| keeper::running(&keeper) != Some(false)))
 }

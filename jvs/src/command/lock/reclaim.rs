@@ -4,8 +4,7 @@ use jvs_lock::Want;
 use jvs_lock::session::Purpose;
 use jvs_repo::proc;
 
-use super::turn::Turn;
-use super::{keep, lockable, reasoned, want, warned_of_writeback};
+use super::{keep, lockable, or_no_such_worktree, reasoned, want, warned_of_writeback};
 use crate::args::ReclaimArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -21,14 +20,11 @@ pub(super) fn run(context: &Context<'_>, args: &ReclaimArgs) -> Result<Done, Fai
     let purpose = args.lease.purpose.or(emergency.then_some(Purpose::Emergency));
     let acting = context.session(purpose)?;
     let locks = args.watch.apply(context.locks(repo.store(), config.lock, &acting)?);
-    let wanted = want(&args.lease, &args.keep, &config, &acting)?;
+    let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
     let wanted = Want { reason: Some(&args.reason), ..wanted };
-    let holds = context.holds(repo, worktree, &acting)?;
-    let turn = Turn { context, here: &here, locks: &locks, holds: &holds };
-    let kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
-    let entered = turn.with(&kept.ask, wanted, &mut |want| {
-        locks.reclaim(worktree, want, &config.reclaim, emergency, &proc::process_stat)
-    })?;
-    let done = keep::leave(&turn, &acting, entered, &kept)?;
+    let lease = locks
+        .reclaim(worktree, wanted, &config.reclaim, emergency, &proc::process_stat)
+        .map_err(|error| or_no_such_worktree(repo, worktree, error))?;
+    let done = keep::leave(context, &here, &config, &acting, lease, &args.keep)?;
     Ok(warned_of_writeback(&here, done))
 }

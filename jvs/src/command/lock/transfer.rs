@@ -18,13 +18,13 @@ pub(super) fn run(context: &Context<'_>, args: &TransferArgs) -> Result<Done, Fa
     let acting = context.session(None)?;
     let policy = repo.config()?.lock;
     let locks = context.locks(repo.store(), policy, &acting)?;
-    drop(resume(context, &locks, &here)?);
+    let lease = resume(context, &locks, &here)?;
     // Found before anything is given up.
     let waiter = locks.waiter(worktree, &to, &proc::process_stat)?;
-    let holds = context.holds(repo, worktree, &acting)?;
-    let lease_ms = waiter.lease_ms.unwrap_or(policy.lease_duration_ms);
-    let state = locks.transfer_as_told(&holds, &waiter, lease_ms, &args.reason)?;
     keeper::stand_down(context, &here)?;
+    let state = lease
+        .transfer(&waiter, waiter.lease_ms.unwrap_or(policy.lease_duration_ms), &args.reason)
+        .map_err(|failed| failed.error)?;
     locks.wake(worktree, &waiter);
     let data = json!({
         "worktree": worktree,

@@ -15,8 +15,6 @@ pub(super) fn run(context: &Context<'_>, args: &RemoveArgs) -> Result<Done, Fail
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
     let removed = worktrees::remove(&locks, &name, args.force)?;
-    // One that is made under this name later is another: nothing was taken.
-    context.holds(&repo, &name, &acting)?.forget()?;
     if let Some(files) = removed.files {
         // The worktree is gone; what may fail from here on is only tidying up.
         match repo.store().remove_payload_tree(&files) {

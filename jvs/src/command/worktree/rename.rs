@@ -16,8 +16,6 @@ pub(super) fn run(context: &Context<'_>, args: &RenameArgs) -> Result<Done, Fail
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
     worktrees::rename(&locks, &old, &new)?;
-    // One that is made under the old name later is another: nothing was taken.
-    context.holds(&repo, &old, &acting)?.forget()?;
     let path = shown(&repo.payload(&new)?);
     let text = format!("Renamed worktree {old} to {new}, now at {path}\n");
     Ok(Done::new(json!({ "old": old, "name": new, "path": path })).with_text(text))

@@ -16,7 +16,7 @@ use super::choice::{Choice, Way};
 use super::fault::carry_out;
 use super::image::Image;
 use super::kernel::{Caller, Kernel};
-use super::process::{Process, RUNNING, Start};
+use super::process::{Process, Start};
 use super::program::{Clocks, History, IsPrivate, Pool, Program};
 
 /// Wall time when a world begins: 2025-01-01T00:00:00Z.
@@ -617,11 +617,6 @@ impl State {
     }
 
     fn seen(&self, process: usize, key: &str) -> Answer {
-        if key == RUNNING {
-            let runs = |p: &&Proc| matches!(p.status, Status::Waiting | Status::Running);
-            let running = self.processes.get(process).filter(runs);
-            return Answer::Seen(running.map(|_| Value::from(1_u64)));
-        }
         Answer::Seen(self.processes.get(process).and_then(|p| p.board.get(key)).cloned())
     }
 

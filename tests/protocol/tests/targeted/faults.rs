@@ -201,7 +201,7 @@ fn release(world: &World, told: Told<'_>) {
                 failed.error
             })
         });
-        if !told(result.map(drop)) {
+        if !told(result) {
             return;
         }
     }

@@ -5,7 +5,6 @@
 #![allow(clippy::disallowed_methods, reason = "plays the user: real files and real programs")]
 
 mod escapes;
-mod holds;
 mod keeper;
 mod permission;
 mod run;
