@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 
 use jvs_kernel::signals::Signals;
 use jvs_lock::record::renew_interval_ms;
-use jvs_lock::{How, Want};
+use jvs_lock::{How, LockError, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
@@ -175,6 +175,13 @@ fn run(
         }
         _ => None,
     };
+    // Whoever was overruled between two renewals must not pass for one who held.
+    let overruled = match locks.resume(&here.worktree, Some(&order.ticket)) {
+        Err(error @ (LockError::Fenced { .. } | LockError::Retired { .. })) => {
+            Some(error.to_string()).filter(|_| watch.lost.is_none())
+        }
+        _ => None,
+    };
     let released = match watch.keeper.take() {
         Some(keeper) if watch.lost.is_none() && all_ended => Some(give_back(keeper)?),
         Some(keeper) if watch.lost.is_none() => {
@@ -189,13 +196,15 @@ fn run(
         None => None,
     };
     let exit = ended.exit();
-    if let (Some(why), OnLoss::Stop) = (&watch.lost, guard.on_loss) {
+    let stopped = watch.lost.is_some();
+    let lost = watch.lost.clone().or(overruled);
+    if let (Some(why), OnLoss::Stop) = (&lost, guard.on_loss) {
         let (worktree, why) = (here.worktree, why.clone());
-        return Err(LostLease { worktree, why, exit, left }.into());
+        return Err(LostLease { worktree, why, exit, stopped, left }.into());
     }
     greeting::tell_background(context, guard.leave_background, &swept, &left);
     if shell {
-        greeting::end(context, &here.worktree, guest, &watch.lost, &released);
+        greeting::end(context, &here.worktree, guest, &lost, &released);
     }
     let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
     done.amend(|snapshot| {
@@ -204,13 +213,16 @@ fn run(
             "fencing_token": token,
             "exit": exit,
             "signal": ended.signal(),
-            "lost": watch.lost,
+            "lost": lost,
             "contained": contained,
             "background_ended": swept,
             "background_left": left,
             "snapshot": snapshot.take(),
         });
     });
+    if let (Some(why), false) = (&lost, stopped) {
+        done = done.with_warning(format!("the lock was lost: {why}"));
+    }
     Ok(match released.flatten() {
         Some(problem) => done.with_warning(format!("the lock was not given back: {problem}")),
         None => done,

@@ -37,6 +37,8 @@ pub struct Denied {
     #[serde(skip)]
     your_groups: Vec<u32>,
     #[serde(skip)]
+    root: PathBuf,
+    #[serde(skip)]
     verb: &'static str,
     /// Its permissions say otherwise: something else refuses.
     #[serde(skip)]
@@ -54,10 +56,12 @@ impl Denied {
         !self.by_something_else
     }
 
-    /// What would help, as a command to run. About this path alone: what a snapshot
-    /// has keeps its mode, and a command for the whole repository would change that.
+    /// What would help, as a command to run. The files of snapshots are left out: their
+    /// modes are part of what was published.
     pub fn help(&self) -> String {
         let path = quoted(&self.path);
+        let control = quoted(&self.root.join(crate::layout::CONTROL_DIR));
+        let all_but_files = format!("find {control} -name payload -prune -o -exec");
         let Denied { you, owner, .. } = self;
         if self.by_something_else {
             return format!("see what else protects it: lsattr -d {path}; findmnt -T {path}");
@@ -65,7 +69,9 @@ impl Denied {
         match (owner, self.group) {
             (Some(owner), _) if owner == you => format!("chmod u+rwX {path}"),
             (Some(owner), Some(group)) if self.your_groups.contains(&group) => {
-                format!("have user {owner} or root let your group in: chmod g+rwX {path}")
+                format!(
+                    "have user {owner} or root let your group in: {all_but_files} chmod g+rwX {{}} +"
+                )
             }
             (Some(owner), _) => {
                 format!("have user {owner} or root let you in: setfacl -m u:{you}:rwX {path}")
@@ -133,6 +139,7 @@ pub(super) fn explain(
         mode: stat.as_ref().map(|stat| stat.st_mode & 0o7777),
         you: process::geteuid().as_raw(),
         your_groups,
+        root: std::path::absolute(root_path).unwrap_or_else(|_| root_path.to_owned()),
         verb,
         by_something_else: refused.is_none(),
     };

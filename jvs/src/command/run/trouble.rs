@@ -44,21 +44,24 @@ impl Coded for CannotRun {
     }
 }
 
-/// A command was stopped because its lease was lost.
+/// A command's lease was lost.
 #[derive(Debug)]
 pub(super) struct LostLease {
     pub(super) worktree: WorktreeName,
     pub(super) why: String,
     pub(super) exit: u8,
+    /// Was it noticed in time to stop it, or only once it had ended by itself?
+    pub(super) stopped: bool,
     /// Who could not be ended.
     pub(super) left: Vec<Member>,
 }
 
 impl std::fmt::Display for LostLease {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let LostLease { worktree, why, left, .. } = self;
+        let LostLease { worktree, why, left, stopped, .. } = self;
         write!(f, "the lock of worktree '{worktree}' was lost, ")?;
         match &left[..] {
+            [] if !stopped => write!(f, "noticed when the command had ended: {why}"),
             [] => write!(f, "so the command was stopped: {why}"),
             left => write!(f, "and {} could not be ended: {why}", listed(left)),
         }
@@ -95,7 +98,11 @@ mod tests {
     fn only_what_is_gone_is_said_to_be_stopped() {
         let me = proc::process(std::process::id()).expect("it runs");
         let worktree = WorktreeName::main();
-        let lost = |left| LostLease { worktree: worktree.clone(), why: "w".into(), exit: 1, left };
+        let (why, exit) = ("w".to_owned(), 1);
+        let lost = |left| {
+            let (worktree, why) = (worktree.clone(), why.clone());
+            LostLease { worktree, why, exit, stopped: true, left }
+        };
         assert!(lost(Vec::new()).to_string().contains("so the command was stopped"));
         let told = lost(vec![Member::from(&me)]).to_string();
         assert!(!told.contains("was stopped"), "{told}");

@@ -53,6 +53,28 @@ fn every_signal_is_passed_on_and_the_second_one_too() {
 }
 
 #[test]
+fn a_command_that_was_overruled_and_ended_before_that_was_noticed_exits_5() {
+    let world = World::new();
+    let (begun, go) = (world.outside("begun"), world.outside("go"));
+    let script = format!(
+        "touch {}; while [ ! -e {} ]; do sleep 0.02; done; echo survived",
+        begun.display(),
+        go.display()
+    );
+    let running = world.run("ci", "run", &script).start();
+    eventually("the command runs", PATIENCE, || begun.exists());
+    world.ok("admin", "lock freeze --force --for 1h --reason overruled");
+    std::fs::write(&go, "").expect("written");
+    let outcome = running.wait(PATIENCE).exits(5);
+    assert_eq!(outcome.stdout(), "survived\n");
+    assert!(
+        outcome.stderr().contains("noticed when the command had ended"),
+        "{}",
+        outcome.stderr()
+    );
+}
+
+#[test]
 fn a_lost_lease_stops_the_whole_group_and_exits_5() {
     let world = World::new();
     world.ok("ann", "config set reclaim.emergency_override true");
