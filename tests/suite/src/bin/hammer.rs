@@ -92,7 +92,12 @@ fn hold_once(locks: &Locks<'_>) -> Result<String, LockError> {
         let mut fence = lease.fence()?;
         let parent = fence.read()?.head;
         let head = SnapshotId::fresh(SystemClock.now().wall.0, &SystemEntropy);
-        fence.commit(parent, head, &|| Ok(false))?;
+        if let Err(error) = fence.commit(parent, head, &|| Ok(false)) {
+            // Nobody shows a head here, so whoever was stopped right after its commit
+            // cannot be told whether it stands; that the lock was lost is enough.
+            lease.renew()?;
+            return Err(error);
+        }
     }
     let until = lease.belief().until().map_or(0, |until| until.0.min(boot_ms()));
     // Now and then it is forgotten, and simply expires.
