@@ -191,6 +191,7 @@ fn no_rule_is_left_out() {
         include_str!("history.rs"),
         include_str!("targeted/confirmed.rs"),
         include_str!("worktrees/needed.rs"),
+        include_str!("worktrees/paused.rs"),
     ];
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("without(Rule::{rule:?}")];
