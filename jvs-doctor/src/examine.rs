@@ -6,8 +6,8 @@ use jvs_repo::clock::Discipline;
 use jvs_repo::record::format::{Format, FormatError};
 use serde::Serialize;
 
-use crate::check;
-use crate::finding::{Check, Depth, Finding, Report, Severity};
+use crate::check::{self, Check, Depth, Family, Severity};
+use crate::finding::{Finding, Report};
 use crate::patient::Patient;
 use crate::survey::Survey;
 
@@ -44,11 +44,11 @@ pub struct Vitals {
 /// How old a lock is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockVital {
-    /// Whose.
+    /// The worktree that it locks.
     pub worktree: String,
-    /// Since it was taken.
+    /// Time since it was taken.
     pub age_ms: Option<u64>,
-    /// Until its lease ends.
+    /// Time until its lease ends.
     pub remaining_ms: u64,
 }
 
@@ -61,16 +61,16 @@ pub struct Examination {
     pub cleaned: Vec<Finding>,
     /// Every remedy that was applied, in that order.
     pub applied: Vec<Finding>,
-    /// The clocks.
+    /// What the clocks were found to be.
     pub clocks: Clocks,
-    /// Numbers.
+    /// Numbers about the repository.
     pub vitals: Vitals,
     /// How long it took.
     pub took_ms: u64,
 }
 
 impl Examination {
-    /// Is nothing wrong that was not mended?
+    /// Is nothing wrong that was not repaired?
     pub fn is_healthy(&self) -> bool {
         !self.findings.iter().any(Finding::counts)
     }
@@ -104,17 +104,22 @@ fn look(patient: &Patient<'_>, depth: Depth) -> Examination {
     if let Err(FormatError::Unsupported { .. }) = &format {
         // Whatever else is there has another shape: nothing is believed.
         check::control::format(&format, None, &mut report);
-        return Examination { findings: report.findings, ..Examination::default() };
+        return Examination { findings: report.told(), ..Examination::default() };
     }
     let survey = Survey::take(patient, depth, &mut report);
     check::control::format(&format, Some(&survey), &mut report);
-    for check in check::FAMILIES.iter().filter(|family| family.depth <= depth) {
-        (check.run)(&survey, &mut report);
+    for look in Family::ALL.iter().flat_map(|family| family.quick()) {
+        look(&survey, &mut report);
+    }
+    if depth == Depth::Full {
+        for look in Family::ALL.iter().flat_map(|family| family.full()) {
+            look(&survey, &mut report);
+        }
     }
     Examination {
         clocks: clocks(&survey),
         vitals: vitals(&survey),
-        findings: report.findings,
+        findings: report.told(),
         ..Examination::default()
     }
 }
@@ -158,7 +163,7 @@ fn vitals(survey: &Survey<'_, '_>) -> Vitals {
     }
 }
 
-/// What was found elsewhere, told in the same words.
+/// A finding of a check that is made outside this crate.
 pub fn finding(check: Check, path: String, message: String, advice: String) -> Finding {
     Finding {
         check,

@@ -6,6 +6,10 @@
 //! **Must not know.** How a lock is decided or a snapshot captured; it asks the
 //! crates that do. The terminal, the environment.
 //!
+//! # Words
+//! The crate has one metaphor: doctor looks at a [`Patient`], a repository and what is
+//! around it, in an [`Examination`], and [`treat()`]s it.
+//!
 //! # How it is used
 //! [`examine()`] looks and changes nothing; [`treat()`] applies remedies in a safe
 //! order, one at a time, each with its event in the audit log, and looks again
@@ -17,22 +21,24 @@
 //! for. Only processes of this boot and PID namespace can be known to have
 //! ended. What a later version of JVS wrote is reported and left alone.
 
-mod check;
+pub mod check;
 pub mod examine;
 pub mod finding;
 pub mod mutation;
 pub mod patient;
 pub mod proof;
+mod read;
 mod rebuild;
 mod rehearsal;
 pub mod remedy;
 mod survey;
 mod treat;
 
+pub use check::{Check, Depth, Family, Severity};
 pub use examine::{Clocks, Examination, Vitals, examine};
-pub use finding::{Check, Depth, Finding, Outcome, Severity};
+pub use finding::{Finding, Outcome};
 pub use patient::{Chosen, Patient, Payloads, Surroundings};
 pub use rebuild::Rebuild;
 pub use rehearsal::Rehearsal;
-pub use remedy::Remedy;
-pub use treat::{Care, treat};
+pub use remedy::{Remedy, Tense};
+pub use treat::{Care, HoldsOf, RepairError, treat, treat_as};

@@ -13,8 +13,10 @@ pub enum Rule {
     UnseenIsNotGone,
     /// A repair in the session that holds the lock leaves it holding.
     HoldIsLeft,
-    /// The lives of a worktree that has a record are not over, whatever was buried.
+    /// The epochs of a worktree that has a record are not over, whatever was buried.
     RecordedIsNotRemoved,
+    /// READY is written anew only where its draft is not there to become it.
+    DraftOfReadyIsUsed,
 }
 
 jvs_repo::switchable!(Rule);

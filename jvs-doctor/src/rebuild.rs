@@ -1,7 +1,8 @@
-//! The next life of a register that was lost, doubled or rolled back: which
-//! epoch, token and head it gets, from everything that remembers.
+//! The next epoch of a register that was lost, doubled or rolled back: which
+//! token and head it begins with, from everything that remembers.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
@@ -10,27 +11,28 @@ use jvs_repo::audit::Phase;
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
-use jvs_repo::name::WorktreeName;
+use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::staging_name::StagingName;
 
 use crate::mutation::Rule;
-use crate::survey::{Fault, Survey, is_absent, is_symlink};
+use crate::read::Fault;
+use crate::survey::{Staged, Survey, is_absent, is_symlink};
 
-/// What stands where the register should be.
+/// What is where the register should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ruin {
     /// Nothing, or an empty directory.
     Nothing,
-    /// Entries that are no states: set aside first.
+    /// Entries that are not states: set aside first.
     Garbled(Vec<String>),
-    /// States: the next life follows the first, the others are removed.
+    /// States: the next epoch follows the first, the others are removed.
     States(Vec<State>),
     /// A file or a symlink: set aside first.
     NotADirectory,
 }
 
-/// A register's next life.
+/// A register's next epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rebuild {
     pub(crate) worktree: WorktreeName,
@@ -68,11 +70,7 @@ impl Rebuild {
 impl fmt::Display for Rebuild {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = self.head.map_or("none".to_owned(), |head| head.to_string());
-        write!(
-            f,
-            "rebuilds it: life {}, token {}, head {head}, free",
-            self.epoch_counter, self.token
-        )
+        write!(f, "epoch {}, token {}, head {head}, free", self.epoch_counter, self.token)
     }
 }
 
@@ -81,7 +79,7 @@ impl fmt::Display for Rebuild {
 struct Memory {
     counter: u32,
     token: u64,
-    /// Heads by (life, number of commits): the largest is the newest.
+    /// Heads by (epoch, number of commits): the largest is the newest.
     heads: BTreeSet<((u32, u64), Option<SnapshotId>)>,
 }
 
@@ -105,55 +103,89 @@ impl Memory {
         }
     }
 
-    /// All that remembers `worktree`, but what its register itself shows. None if
+    /// Everything that remembers `worktree`, except its register. An error if
     /// something that may remember more was not shown: a head or a token that is
     /// too low would cost what was committed, or let a dead session publish.
     fn of(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<Self, String> {
         if let Some(unseen) = survey.unseen.first().filter(|_| Rule::UnseenIsNotGone.holds()) {
-            return Err(unanswered(unseen));
+            return Err(unanswered(&unseen.to_string()));
         }
         let mut memory = Memory::default();
-        // Lives that ended with the removal of a worktree of that name. One that has
-        // a record was not removed: whatever buried its register, its visible
-        // snapshots are all that knows its head. A later life that anything else
-        // remembers counts before them.
+        let over = memory.buried(survey, worktree);
+        memory.snapshots(survey, worktree, over);
+        memory.staging(survey, worktree);
+        memory.record(survey, worktree)?;
+        if let Some(last) = memory.logged(survey, worktree).filter(|last| last.epoch.counter > over)
+        {
+            memory.state(survey, &last);
+        }
+        let aside =
+            quarantined(survey, worktree).map_err(|error| unanswered(&error.to_string()))?;
+        for state in aside {
+            memory.token(state.epoch, state.token);
+        }
+        if memory.heads.is_empty() {
+            memory.base(survey, worktree);
+        }
+        Ok(memory)
+    }
+
+    /// What removed worktrees of that name remember. Answers the last epoch that
+    /// ended with a removal: what was committed before it is of another worktree.
+    fn buried(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> u32 {
+        // A worktree that has a record was not removed: whatever buried its register,
+        // its visible snapshots are all that knows its head. A later epoch that
+        // anything else remembers counts before them.
         let mut over = 0;
         let removed = !survey.is_recorded(worktree) || !Rule::RecordedIsNotRemoved.holds();
         for (epoch, state) in survey.buried.get(worktree).into_iter().flatten() {
-            memory.counter = memory.counter.max(epoch.counter);
+            self.counter = self.counter.max(epoch.counter);
             if removed {
                 over = over.max(epoch.counter);
             }
-            memory.token = memory.token.max(state.map_or(0, |state| state.token.0));
+            self.token = self.token.max(state.as_ref().map_or(0, |read| read.token.0));
         }
+        over
+    }
+
+    /// What the snapshots that there are, and those that were collected, remember.
+    fn snapshots(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName, over: u32) {
         let described = survey.snapshots.values().filter_map(|snap| snap.described());
         let collected = survey.tombstones.values().filter_map(|read| read.as_ref().ok());
         for descriptor in described.chain(collected).filter(|d| d.worktree_id == *worktree) {
-            memory.token(descriptor.epoch, descriptor.fencing_token);
+            self.token(descriptor.epoch, descriptor.fencing_token);
             let ready = survey.snapshots.get(&descriptor.snapshot_id).is_some_and(|s| s.ready);
             let counted = descriptor.commit_seq < Generation::END;
             if ready && counted && descriptor.epoch.counter > over {
                 let key = (descriptor.epoch.counter, descriptor.commit_seq.0);
-                memory.heads.insert((key, Some(descriptor.snapshot_id)));
+                self.heads.insert((key, Some(descriptor.snapshot_id)));
             }
         }
-        for name in &survey.staging {
-            match name.to_str().and_then(|name| name.parse().ok()) {
-                Some(StagingName::Snapshot(bound)) if bound.worktree == *worktree => {
-                    memory.token(bound.epoch, bound.token);
+    }
+
+    /// What work in progress remembers.
+    fn staging(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) {
+        for name in survey.staging.iter().filter_map(Staged::parsed) {
+            match name {
+                StagingName::Snapshot(bound) if bound.worktree == *worktree => {
+                    self.token(bound.term.epoch, bound.term.token);
                 }
-                Some(
-                    StagingName::Restore { worktree: of, epoch, token, .. }
-                    | StagingName::Swap { worktree: of, epoch, token, .. },
-                ) if of == *worktree => {
-                    memory.token(epoch, token);
+                StagingName::Restore { worktree: of, term, .. }
+                | StagingName::Swap { worktree: of, term, .. }
+                    if of == worktree =>
+                {
+                    self.token(term.epoch, term.token);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// What the lock record remembers.
+    fn record(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<(), String> {
         match jvs_lock::record::read(survey.store(), worktree) {
             Ok(jvs_lock::record::Found::Record(record)) => {
-                memory.token(record.epoch, record.fencing_token);
+                self.token(record.epoch, record.fencing_token);
             }
             Ok(jvs_lock::record::Found::Refused(why)) => return Err(unanswered(&why)),
             Err(error) if !is_absent(&error) && !is_symlink(&error) => {
@@ -161,6 +193,12 @@ impl Memory {
             }
             _ => {}
         }
+        Ok(())
+    }
+
+    /// What the audit logs remember. Answers the last state that they show to have
+    /// been reached.
+    fn logged(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Option<State> {
         let mut last: Option<State> = None;
         for logged in &survey.logs.events {
             let event = &logged.event;
@@ -170,7 +208,7 @@ impl Memory {
             let parse = |text: &Option<String>| text.as_deref()?.parse::<State>().ok();
             let (from, to) = (parse(&event.from), parse(&event.to));
             for state in [from, to].into_iter().flatten() {
-                memory.token(state.epoch, state.token);
+                self.token(state.epoch, state.token);
             }
             // What was the state before another, and what was said to be done.
             let reached = to.filter(|_| event.phase == Phase::Done);
@@ -183,27 +221,20 @@ impl Memory {
                 }
             }
         }
-        if let Some(last) = last.filter(|last| last.epoch.counter > over) {
-            memory.state(survey, &last);
+        last
+    }
+
+    /// A worktree that never committed anything has the head that it was made from.
+    fn base(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) {
+        let base = survey
+            .worktrees
+            .worktrees
+            .iter()
+            .find(|(name, _)| name == worktree)
+            .and_then(|(_, record)| record.as_ref().ok()?.base);
+        if let Some((base, descriptor)) = base.and_then(|id| Some((id, survey.descriptor(id)?))) {
+            self.heads.insert(((0, descriptor.commit_seq.0), Some(base)));
         }
-        let aside =
-            quarantined(survey, worktree).map_err(|error| unanswered(&error.to_string()))?;
-        for state in aside {
-            memory.token(state.epoch, state.token);
-        }
-        if memory.heads.is_empty() {
-            let base = survey
-                .worktrees
-                .worktrees
-                .iter()
-                .find(|(name, _)| name == worktree)
-                .and_then(|(_, record)| record.as_ref().ok()?.base);
-            if let Some((base, descriptor)) = base.and_then(|id| Some((id, survey.descriptor(id)?)))
-            {
-                memory.heads.insert(((0, descriptor.commit_seq.0), Some(base)));
-            }
-        }
-        Ok(memory)
     }
 
     fn next(
@@ -246,6 +277,16 @@ fn unanswered(what: &str) -> String {
     format!("first make the filesystem answer: {what}")
 }
 
+/// How many names a person is asked to type at once.
+const MOST_TYPED: usize = 3;
+
+fn below(dir: &RepoPath, name: &OsString) -> OsString {
+    let mut path = OsString::from(dir.as_str());
+    path.push("/");
+    path.push(name);
+    path
+}
+
 /// How to rebuild the register of `worktree`, or what a person must decide.
 pub(crate) fn plan(
     survey: &Survey<'_, '_>,
@@ -256,6 +297,12 @@ pub(crate) fn plan(
     let ruin = match fault {
         Fault::Missing | Fault::Empty => Ruin::Nothing,
         Fault::Unparsable(entries) => Ruin::Garbled(entries.clone()),
+        Fault::NotUtf8(names) => {
+            let dir = layout::register(worktree);
+            let typed = |name: &OsString| Shown::new(&below(&dir, name)).typed();
+            let words: Vec<String> = names.iter().take(MOST_TYPED).map(typed).collect();
+            return Err(format!("take it away by hand: rm {}", words.join(" ")));
+        }
         Fault::NotADirectory(_) => Ruin::NotADirectory,
         Fault::Several(states) => return of_several(survey, worktree, memory, states),
         Fault::Newer(_) => return Err("use the version of jvs that wrote it".into()),
@@ -283,7 +330,7 @@ pub(crate) fn plan(
     }
 }
 
-/// The next life of a register that is older than what was committed through it.
+/// The next epoch of a register that is older than what was committed through it.
 pub(crate) fn plan_regressed(
     survey: &Survey<'_, '_>,
     worktree: &WorktreeName,
@@ -298,7 +345,7 @@ pub(crate) fn plan_regressed(
     Ok(rebuild)
 }
 
-/// The next life of a register whose head is lost for good: the head that a person
+/// The next epoch of a register whose head is lost for good: the head that a person
 /// chose, if it is a visible snapshot of that worktree, or none.
 pub(crate) fn plan_chosen(
     survey: &Survey<'_, '_>,
@@ -319,7 +366,7 @@ pub(crate) fn plan_chosen(
     Some(memory.next(worktree, Ruin::States(vec![*state]), head, commits))
 }
 
-/// Highest life, then most commits, then a visible head, else ask.
+/// Latest epoch, then most commits, then a visible head, else ask.
 fn of_several(
     survey: &Survey<'_, '_>,
     worktree: &WorktreeName,
@@ -343,7 +390,7 @@ fn of_several(
         }
     }
     let Some(keep) = kept.into_iter().max_by_key(|state| state.seq) else {
-        return Err("it has no entry that is a state".into());
+        return Err("none of its entries is a state".into());
     };
     let rest = states.iter().filter(|state| *state != keep);
     let ruin = Ruin::States(std::iter::once(keep).chain(rest).copied().collect());
@@ -355,7 +402,7 @@ fn ask(heads: impl Iterator<Item = Option<SnapshotId>>) -> String {
     let heads: Vec<String> =
         heads.map(|head| head.map_or("none".to_owned(), |head| head.to_string())).collect();
     format!(
-        "the evidence does not tell which of {} is the head; stop all writers, choose one and run \
+        "the evidence does not show which of {} is the head; stop all writers, choose one and run \
          `jvs doctor --strict --repair --head ID`",
         heads.join(" and ")
     )

@@ -8,7 +8,10 @@
 //! A directory whose content was changed here is as it was when the first change
 //! was made: what others do to it meanwhile is not seen. What the filesystem would
 //! refuse (no permission, no room) is not foreseen, and what it refuses to show
-//! until a mode is mended stays unseen.
+//! until a mode is repaired stays unseen.
+
+mod answers;
+mod content;
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -16,14 +19,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jvs_repo::store::{DirEntry, Kind, Listing, RepoPath, Stat, Store, StoredFile};
-use jvs_snapshot::chosen::Chosen;
-use jvs_snapshot::manifest::TreePath;
-use jvs_snapshot::trees::Trees;
-use jvs_snapshot::{Ready, SnapshotError};
+use jvs_repo::store::{Kind, RepoPath, Stat, Store};
 use rustix::io::Errno;
 
 use crate::patient::Payloads;
+use content::Content;
 
 const ROOT: usize = 0;
 /// Inodes from here on were made in a rehearsal; no filesystem counts so far.
@@ -55,14 +55,6 @@ enum What {
     File(Arc<Mutex<Content>>),
     /// Something with a name that no control file has: it can only be listed.
     Unspeakable,
-}
-
-/// A file's bytes: those on disk, and what was written over them.
-struct Content {
-    real: Option<Box<dyn StoredFile>>,
-    inode: u64,
-    links: u64,
-    writes: Vec<(u64, Vec<u8>)>,
 }
 
 /// What a path leads to.
@@ -299,249 +291,6 @@ fn is_inside(path: &RepoPath, dir: &RepoPath) -> bool {
 
 fn components(path: &RepoPath) -> impl Iterator<Item = &str> {
     path.as_str().split('/').filter(|name| !name.is_empty())
-}
-
-impl Store for Rehearsal<'_> {
-    fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<OsString>> {
-        let stage = self.stage();
-        match self.on_disk(&stage, dir)? {
-            Ok(real) => self.store.first_batch(&real),
-            Err(at) => match &stage.nodes[at].what {
-                What::Directory { entries, .. } => Ok(entries.keys().cloned().collect()),
-                _ => Err(Errno::NOTDIR.into()),
-            },
-        }
-    }
-
-    fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>> {
-        let stage = self.stage();
-        match self.on_disk(&stage, dir)? {
-            Ok(real) => self.store.list(&real),
-            Err(at) => match &stage.nodes[at].what {
-                What::Directory { entries, .. } => {
-                    Ok(entries.keys().map(|name| DirEntry { name: name.clone() }).collect())
-                }
-                _ => Err(Errno::NOTDIR.into()),
-            },
-        }
-    }
-
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
-        let stage = self.stage();
-        match self.find(&stage, path)? {
-            Place::Disk(real) => self.store.stat(&real),
-            Place::Node(at) => self.stat_of(&stage, at),
-        }
-    }
-
-    fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
-        let stage = self.stage();
-        match self.on_disk(&stage, path)? {
-            Ok(real) => self.store.open(&real),
-            Err(at) => match &stage.nodes[at].what {
-                What::File(content) => Ok(Box::new(Opened(content.clone()))),
-                _ => Err(not_a_file(path)),
-            },
-        }
-    }
-
-    fn open_writable(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
-        let mut stage = self.stage();
-        let at = self.node(&mut stage, path)?;
-        Ok(Box::new(Opened(self.written(&mut stage, at)?)))
-    }
-
-    fn create_new(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
-        let mut stage = self.stage();
-        let inode = FIRST_INODE + stage.nodes.len() as u64;
-        let content = Content { real: None, inode, links: 1, writes: Vec::new() };
-        let content = Arc::new(Mutex::new(content));
-        self.add_entry(&mut stage, path, What::File(content.clone()))?;
-        Ok(Box::new(Opened(content)))
-    }
-
-    fn rename(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
-        self.rename_to(from, to, true)
-    }
-
-    fn rename_new(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
-        self.rename_to(from, to, false)
-    }
-
-    fn exchange(&self, a: &RepoPath, b: &RepoPath) -> io::Result<()> {
-        let mut stage = self.stage();
-        self.open_up(&mut stage, &a.parent())?;
-        self.open_up(&mut stage, &b.parent())?;
-        let (first, second) = (self.node(&mut stage, a)?, self.node(&mut stage, b)?);
-        if is_inside(a, b) || is_inside(b, a) {
-            return Err(Errno::INVAL.into());
-        }
-        for (path, node) in [(a, second), (b, first)] {
-            let (dir, name) = path.split();
-            self.open_up(&mut stage, &dir)?.insert(name.into(), node);
-        }
-        Ok(())
-    }
-
-    fn unlink(&self, path: &RepoPath) -> io::Result<()> {
-        let mut stage = self.stage();
-        let at = self.node(&mut stage, path)?;
-        if self.stat_of(&stage, at)?.kind == Kind::Directory {
-            return Err(Errno::ISDIR.into());
-        }
-        stage.unlinked(at);
-        self.remove_entry(&mut stage, path).map(drop)
-    }
-
-    fn make_dir(&self, path: &RepoPath) -> io::Result<()> {
-        let what = What::Directory { real: None, entries: BTreeMap::new() };
-        self.add_entry(&mut self.stage(), path, what)
-    }
-
-    fn remove_dir(&self, path: &RepoPath) -> io::Result<()> {
-        let mut stage = self.stage();
-        let at = self.node(&mut stage, path)?;
-        if self.stat_of(&stage, at)?.kind != Kind::Directory {
-            return Err(Errno::NOTDIR.into());
-        }
-        if !self.is_empty(&stage, at)? {
-            return Err(Errno::NOTEMPTY.into());
-        }
-        self.remove_entry(&mut stage, path).map(drop)
-    }
-
-    fn sync_dir(&self, dir: &RepoPath) -> io::Result<()> {
-        match self.stat(dir)?.kind {
-            Kind::Directory => Ok(()),
-            Kind::Symlink => Err(Errno::LOOP.into()),
-            Kind::File | Kind::Other => Err(Errno::NOTDIR.into()),
-        }
-    }
-}
-
-fn not_a_file(path: &RepoPath) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, format!("{path} is not a regular file"))
-}
-
-impl Trees for Rehearsal<'_> {
-    fn remove(&self, tree: &RepoPath) -> io::Result<()> {
-        self.remove_entry(&mut self.stage(), tree).map(drop)
-    }
-
-    /// Nothing is removed in truth, so nothing need be remembered.
-    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
-        self.stat(tree).map(|_| Listing::default())
-    }
-
-    fn remove_listed(&self, tree: &RepoPath, _: &Listing) -> io::Result<()> {
-        Trees::remove(self, tree)
-    }
-
-    fn strays(
-        &self,
-        tree: &RepoPath,
-        chosen: Option<&Chosen>,
-        snapshots: &[Ready],
-    ) -> Result<Vec<TreePath>, SnapshotError> {
-        let real = self.on_disk(&self.stage(), tree);
-        let changed = || io::Error::other("it was changed in this rehearsal");
-        match real.and_then(|real| real.map_err(|_| changed())) {
-            Ok(real) => self.payloads.strays(&real, chosen, snapshots),
-            Err(source) => Err(SnapshotError::Io { doing: format!("compare {tree}"), source }),
-        }
-    }
-}
-
-impl Payloads for Rehearsal<'_> {
-    fn find_directory(&self, dir: &RepoPath, name: &str) -> io::Result<Option<PathBuf>> {
-        let stage = self.stage();
-        match self.find(&stage, dir)? {
-            Place::Disk(real) => self.payloads.find_directory(&real, name),
-            Place::Node(at) => self.find_below(&stage, at, name),
-        }
-    }
-
-    fn set_mode(&self, path: &RepoPath, mode: u32) -> io::Result<()> {
-        let mut stage = self.stage();
-        let at = self.node(&mut stage, path)?;
-        if self.stat_of(&stage, at)?.kind == Kind::Symlink {
-            return Err(Errno::LOOP.into());
-        }
-        stage.nodes[at].mode = Some(mode);
-        Ok(())
-    }
-
-    fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
-        // Whatever is made here belongs to the owner of the root.
-        self.set_mode(to, self.stat(from)?.mode)
-    }
-}
-
-impl Content {
-    fn size(&self) -> io::Result<u64> {
-        let real = self.real.as_ref().map_or(Ok(0), |real| real.size())?;
-        let ends = self.writes.iter().map(|(offset, bytes)| offset + bytes.len() as u64);
-        Ok(ends.fold(real, u64::max))
-    }
-
-    fn read(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let mut bytes = match &self.real {
-            Some(real) => real.read_range(offset, length)?,
-            None => Vec::new(),
-        };
-        let whole = usize::try_from(self.size()?.saturating_sub(offset)).unwrap_or(usize::MAX);
-        bytes.resize(length.min(whole), 0);
-        let end = offset + bytes.len() as u64;
-        for (at, written) in &self.writes {
-            let (from, to) = (offset.max(*at), end.min(at + written.len() as u64));
-            if from < to {
-                let index = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
-                bytes[index(from - offset)..index(to - offset)]
-                    .copy_from_slice(&written[index(from - at)..index(to - at)]);
-            }
-        }
-        Ok(bytes)
-    }
-}
-
-/// A file that was written to, held open.
-struct Opened(Arc<Mutex<Content>>);
-
-impl Opened {
-    fn content(&self) -> MutexGuard<'_, Content> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl StoredFile for Opened {
-    fn inode(&self) -> io::Result<u64> {
-        Ok(self.content().inode)
-    }
-
-    fn read_up_to(&self, limit: usize) -> io::Result<Vec<u8>> {
-        self.content().read(0, limit.saturating_add(1))
-    }
-
-    fn read_range(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        self.content().read(offset, length)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.content().size()
-    }
-
-    fn links(&self) -> io::Result<u64> {
-        Ok(self.content().links)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.content().writes.push((offset, bytes.to_vec()));
-        Ok(())
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

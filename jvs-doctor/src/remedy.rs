@@ -3,33 +3,32 @@
 
 use std::fmt;
 
-use jvs_lock::State;
-use jvs_lock::decide::FrozenUnder;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
+use jvs_repo::term::Term;
 use jvs_snapshot::gc::Dead;
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::tags::Told;
 
-use crate::proof::Proof;
+use crate::proof::{Birth, File, LockRecord, Proof, Takeover, Uncollected};
 use crate::rebuild::Rebuild;
 
-/// One repair. Printed, it completes the sentence “jvs doctor …”.
+/// One repair.
 #[derive(Debug, Clone)]
 pub enum Remedy {
     /// Makes a control directory that is missing.
     MakeDirectory(RepoPath),
     /// Writes the format anew, under a new id.
     RewriteFormat {
-        /// What is there is no format.
+        /// Is there a file to set aside first?
         replace: bool,
     },
-    /// Gives a register a new life.
+    /// Gives a register a new epoch.
     Rebuild(Box<Rebuild>),
     /// Takes what has no place out of the way. Nothing is deleted.
     Quarantine {
-        /// What.
+        /// What has no place there.
         path: RepoPath,
     },
     /// Turns a lock of another tool into one of ours, or removes it if it is over.
@@ -38,41 +37,43 @@ pub enum Remedy {
     Free(WorktreeName),
     /// Lifts a freeze that is over: the one that was surveyed and no other.
     Unfreeze {
-        /// Whose.
+        /// The frozen worktree.
         worktree: WorktreeName,
-        /// Which.
-        meant: FrozenUnder,
+        /// The freeze that was surveyed.
+        meant: Term,
     },
     /// Removes a lock record.
-    RemoveRecord {
-        /// Whose.
-        worktree: WorktreeName,
-        /// Why it is over.
-        proof: Proof,
-    },
+    RemoveRecord(Proof<LockRecord>),
     /// Makes a committed head visible, through the lock.
     Show {
-        /// Whose head.
+        /// The worktree whose head it is.
         worktree: WorktreeName,
-        /// Which.
+        /// The snapshot to show.
         id: SnapshotId,
         /// Does its READY have to be written first?
         write: bool,
+    },
+    /// Makes a committed snapshot visible whose worktree has no lock any more.
+    ShowCommitted {
+        /// The worktree that it was committed to.
+        worktree: WorktreeName,
+        /// The snapshot to show.
+        id: SnapshotId,
     },
     /// Writes READY anew for an ancestor of a head, which was committed.
     RestoreReady(SnapshotId),
     /// Writes metadata for a worktree that lost it.
     WriteWorktreeRecord {
-        /// Whose.
+        /// The worktree that lost it.
         worktree: WorktreeName,
         /// What is there cannot be read.
         replace: bool,
     },
-    /// Ends what was begun with a worktree: finishes it, or leaves all as it was.
+    /// Ends an interrupted operation on a worktree: finishes it, or undoes it.
     EndUnfinished(WorktreeName),
     /// Puts a file in the place of one that is not as it was written.
     Replace {
-        /// Which.
+        /// The file to replace.
         path: RepoPath,
         /// What it says now.
         seen: Vec<u8>,
@@ -83,47 +84,25 @@ pub enum Remedy {
     },
     /// Writes a tag anew that the audit log remembers.
     RestoreTag(Told),
-    /// Puts an empty file in the place of a register's entry that is none.
+    /// Puts an empty file in the place of a register's entry that is something else.
     ReplaceEntry(RepoPath),
     /// Gives a control file the permissions that it should have.
     SetMode {
-        /// Which.
+        /// The file or directory.
         path: RepoPath,
         /// Its permissions from now on.
         mode: u32,
     },
     /// Removes a file.
-    Remove {
-        /// Which.
-        path: RepoPath,
-        /// Why nobody needs it.
-        proof: Proof,
-    },
+    Remove(Proof<File>),
     /// Removes what an interrupted takeover by the letter of v6.3 left.
-    RemoveTakeover {
-        /// Whose lock was to be taken over.
-        worktree: WorktreeName,
-        /// What it says.
-        seen: Vec<u8>,
-        /// Why nobody needs it.
-        proof: Proof,
-    },
+    RemoveTakeover(Proof<Takeover>),
     /// Removes the private directory in which a register was to be born.
-    RemoveBirth {
-        /// Which.
-        path: RepoPath,
-        /// Why nobody needs it.
-        proof: Proof,
-    },
+    RemoveBirth(Proof<Birth>),
     /// Removes a snapshot or a restore that was never finished.
-    Collect {
-        /// What.
-        dead: Dead,
-        /// Why it can never be finished.
-        proof: Proof,
-    },
+    Collect(Proof<Dead>),
     /// Finishes what a garbage collection began.
-    FinishGc(StagingName),
+    FinishGc(Proof<Uncollected>),
 }
 
 /// How it is known what a file said.
@@ -131,7 +110,7 @@ pub enum Remedy {
 pub enum How {
     /// One bit was flipped.
     Flipped,
-    /// The audit log tells.
+    /// The audit log says so.
     Remembered,
     /// It is not: what it says now is taken for true.
     Believed,
@@ -143,15 +122,28 @@ impl Remedy {
     pub fn is_cleanup(&self) -> bool {
         matches!(
             self,
-            Remedy::Remove { .. }
-                | Remedy::RemoveTakeover { .. }
-                | Remedy::RemoveBirth { .. }
-                | Remedy::Collect { .. }
+            Remedy::Remove(_)
+                | Remedy::RemoveTakeover(_)
+                | Remedy::RemoveBirth(_)
+                | Remedy::Collect(_)
                 | Remedy::FinishGc(_)
         )
     }
 
-    /// Remedies are applied in this order: first what the others stand on.
+    /// Why nobody can still need what it removes, if it removes something.
+    pub fn proof(&self) -> Option<&dyn fmt::Display> {
+        match self {
+            Remedy::RemoveRecord(proof) => Some(proof),
+            Remedy::Remove(proof) => Some(proof),
+            Remedy::RemoveTakeover(proof) => Some(proof),
+            Remedy::RemoveBirth(proof) => Some(proof),
+            Remedy::Collect(proof) => Some(proof),
+            Remedy::FinishGc(proof) => Some(proof),
+            _ => None,
+        }
+    }
+
+    /// Remedies are applied in this order: first what the others rest on.
     pub(crate) fn rank(&self) -> u8 {
         match self {
             Remedy::MakeDirectory(_) | Remedy::SetMode { .. } => 0,
@@ -160,90 +152,143 @@ impl Remedy {
             Remedy::Rebuild(_) | Remedy::ReplaceEntry(_) => 3,
             Remedy::Migrate(_) | Remedy::EndUnfinished(_) => 4,
             Remedy::Unfreeze { .. } | Remedy::Free(_) => 5,
-            Remedy::RemoveRecord { .. } => 6,
+            Remedy::RemoveRecord(_) => 6,
             Remedy::RestoreReady(_) => 7,
-            Remedy::Show { .. } => 8,
+            Remedy::Show { .. } | Remedy::ShowCommitted { .. } => 8,
             Remedy::WriteWorktreeRecord { .. } | Remedy::Replace { .. } | Remedy::RestoreTag(_) => {
                 9
             }
-            Remedy::Remove { .. } | Remedy::RemoveTakeover { .. } | Remedy::RemoveBirth { .. } => {
-                10
-            }
-            Remedy::Collect { .. } => 11,
+            Remedy::Remove(_) | Remedy::RemoveTakeover(_) | Remedy::RemoveBirth(_) => 10,
+            Remedy::Collect(_) => 11,
             Remedy::FinishGc(_) => 12,
         }
     }
 }
 
-impl fmt::Display for Remedy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// How a remedy is spoken of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tense {
+    /// What it does: “jvs doctor makes …”.
+    Does,
+    /// What it would do: “would make …”.
+    Would,
+    /// What it did: “made …”.
+    Did,
+}
+
+impl Tense {
+    /// A verb, from its infinitive and its past.
+    fn of(self, infinitive: &str, past: &str) -> String {
         match self {
-            Remedy::MakeDirectory(path) => write!(f, "makes {path}"),
-            Remedy::RewriteFormat { replace: false } => {
-                write!(f, "writes it anew, with a new repository id")
+            Tense::Does if infinitive.ends_with("sh") || infinitive.ends_with('o') => {
+                format!("{infinitive}es")
             }
-            Remedy::RewriteFormat { replace: true } => {
-                write!(f, "sets it aside and writes it anew, with a new repository id")
-            }
-            Remedy::Rebuild(rebuild) => rebuild.fmt(f),
-            Remedy::Quarantine { path } => write!(f, "sets {path} aside, in quarantine"),
-            Remedy::Migrate(worktree) => {
-                write!(
-                    f,
-                    "turns it into a freeze of worktree '{worktree}', or removes it once over"
-                )
-            }
-            Remedy::Free(worktree) => {
-                write!(f, "takes the lock of worktree '{worktree}' and releases it")
-            }
-            Remedy::Unfreeze { worktree, .. } => {
-                write!(f, "lifts the freeze of worktree '{worktree}'")
-            }
-            Remedy::RemoveRecord { proof, .. } => write!(f, "removes it: {proof}"),
-            Remedy::Show { id, write: false, .. } => write!(f, "makes {id} visible"),
-            Remedy::Show { id, write: true, .. } => {
-                write!(f, "writes the READY of {id} anew and makes it visible")
-            }
-            Remedy::RestoreReady(id) => write!(f, "writes the READY of {id} anew"),
-            Remedy::WriteWorktreeRecord { worktree, replace } => write!(
-                f,
-                "{}writes metadata for worktree '{worktree}', with exclusive isolation",
-                if *replace { "sets it aside and " } else { "" }
-            ),
-            Remedy::EndUnfinished(worktree) => write!(
-                f,
-                "finishes what was begun with worktree '{worktree}', or leaves all as it was before"
-            ),
-            Remedy::Replace { how: How::Flipped, .. } => {
-                write!(f, "sets it aside and puts the one bit right that was flipped in it")
-            }
-            Remedy::Replace { how: How::Remembered, .. } => {
-                write!(f, "sets it aside and writes it anew from the audit log")
-            }
-            Remedy::Replace { how: How::Believed, .. } => {
-                write!(f, "sets it aside and writes what it says anew, with a checksum")
-            }
-            Remedy::RestoreTag(told) => {
-                write!(f, "writes it anew from the audit log, for {}", told.snapshot_id)
-            }
-            Remedy::ReplaceEntry(_) => write!(f, "puts an empty file of that name in its place"),
-            Remedy::SetMode { path, mode } => write!(f, "gives {path} the mode {mode:04o}"),
-            Remedy::Remove { proof, .. }
-            | Remedy::RemoveTakeover { proof, .. }
-            | Remedy::RemoveBirth { proof, .. }
-            | Remedy::Collect { proof, .. } => write!(f, "removes it: {proof}"),
-            Remedy::FinishGc(StagingName::Condemned { .. }) => {
-                write!(f, "puts it back if somebody needs it, and deletes it if not")
-            }
-            Remedy::FinishGc(_) => write!(f, "deletes the rest of it"),
+            Tense::Does => format!("{infinitive}s"),
+            Tense::Would => infinitive.to_owned(),
+            Tense::Did => past.to_owned(),
         }
     }
 }
 
-/// Is `entry` of a register one that a later version of JVS wrote?
-pub(crate) fn is_later_format(entry: &str) -> bool {
-    let format = entry.split('.').next().unwrap_or_default();
-    entry.parse::<State>().is_err()
-        && format.parse::<u64>().is_ok_and(|number| number > 2)
-        && entry.split('.').count() > 4
+impl Remedy {
+    /// What it does, in a sentence without a subject.
+    pub fn sentence(&self, tense: Tense) -> String {
+        let verb = |infinitive, past| tense.of(infinitive, past);
+        let (write, remove) = (verb("write", "wrote"), verb("remove", "removed"));
+        let set = verb("set", "set");
+        let first = |replace| if replace { format!("{set} it aside and ") } else { String::new() };
+        match self {
+            Remedy::MakeDirectory(path) => format!("{} {path}", verb("make", "made")),
+            Remedy::RewriteFormat { replace } => {
+                format!("{}{write} it anew, with a new repository id", first(*replace))
+            }
+            Remedy::Rebuild(rebuild) => format!("{} it: {rebuild}", verb("rebuild", "rebuilt")),
+            Remedy::Quarantine { path } => format!("{set} {path} aside, in quarantine"),
+            Remedy::Migrate(worktree) => format!(
+                "{} it into a freeze of worktree '{worktree}', or {remove} it as expired",
+                verb("turn", "turned")
+            ),
+            Remedy::Free(worktree) => format!(
+                "{} the lock of worktree '{worktree}' and {} it",
+                verb("take", "took"),
+                verb("release", "released")
+            ),
+            Remedy::Unfreeze { worktree, .. } => {
+                format!("{} the freeze of worktree '{worktree}'", verb("lift", "lifted"))
+            }
+            Remedy::Show { id, write: false, .. } | Remedy::ShowCommitted { id, .. } => {
+                format!("{} {id} visible", verb("make", "made"))
+            }
+            Remedy::Show { id, write: true, .. } => {
+                format!("{write} the READY of {id} anew and {} it visible", verb("make", "made"))
+            }
+            Remedy::RestoreReady(id) => format!("{write} the READY of {id} anew"),
+            Remedy::WriteWorktreeRecord { worktree, replace } => format!(
+                "{}{write} metadata for worktree '{worktree}', with exclusive isolation",
+                first(*replace)
+            ),
+            Remedy::EndUnfinished(worktree) => format!(
+                "{} or {} the interrupted operation on worktree '{worktree}'",
+                verb("finish", "finished"),
+                verb("undo", "undid")
+            ),
+            Remedy::Replace { how: How::Flipped, .. } => {
+                format!(
+                    "{set} it aside and {} the one bit that was flipped",
+                    verb("correct", "corrected")
+                )
+            }
+            Remedy::Replace { how: How::Remembered, .. } => {
+                format!("{set} it aside and {write} it anew from the audit log")
+            }
+            Remedy::Replace { how: How::Believed, .. } => {
+                format!("{set} it aside and {write} its content anew, with a checksum")
+            }
+            Remedy::RestoreTag(told) => {
+                format!("{write} it anew from the audit log, for {}", told.snapshot_id)
+            }
+            Remedy::ReplaceEntry(_) => {
+                format!("{} an empty file of that name in its place", verb("put", "put"))
+            }
+            Remedy::SetMode { path, mode } => {
+                format!("{} {path} the mode {mode:04o}", verb("give", "gave"))
+            }
+            Remedy::FinishGc(proof) => finishes(&proof.thing().0, tense),
+            Remedy::RemoveRecord(_)
+            | Remedy::Remove(_)
+            | Remedy::RemoveTakeover(_)
+            | Remedy::RemoveBirth(_)
+            | Remedy::Collect(_) => {
+                let why = self.proof().map(ToString::to_string).unwrap_or_default();
+                format!("{remove} it: {why}")
+            }
+        }
+    }
+}
+
+/// What a collection that is finished does to what it began to remove.
+fn finishes(name: &StagingName, tense: Tense) -> String {
+    let delete = tense.of("delete", "deleted");
+    match name {
+        StagingName::Condemned { .. } => {
+            let put = tense.of("put", "put");
+            format!("{put} it back if somebody needs it, and otherwise {delete} it")
+        }
+        _ => format!("{delete} the rest of it"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_is_spoken_of_in_three_tenses() {
+        let remedy = Remedy::EndUnfinished(WorktreeName::main());
+        let said = |tense| remedy.sentence(tense);
+        let object = "the interrupted operation on worktree 'main'";
+        assert_eq!(said(Tense::Does), format!("finishes or undoes {object}"));
+        assert_eq!(said(Tense::Would), format!("finish or undo {object}"));
+        assert_eq!(said(Tense::Did), format!("finished or undid {object}"));
+    }
 }

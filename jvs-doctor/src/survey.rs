@@ -3,68 +3,83 @@
 //! Registers are READ first. What is listed after a READ can be judged by it;
 //! the other way round, what is committed in between would look dead.
 
+mod lineage;
+mod snapshots;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
 
 use jvs_lock::history::{self, Logs};
-use jvs_lock::liveness::{Here, Liveness, maker_liveness};
-use jvs_lock::record::Found;
-use jvs_lock::register::{ReadError, Register};
-use jvs_lock::{Hold, State, View, view};
+use jvs_lock::liveness::{Here, Liveness, keeper_liveness, maker_liveness};
+use jvs_lock::queue::{Queue, Waiter};
+use jvs_lock::record::{Found, Keeper};
+use jvs_lock::register::ReadError;
+use jvs_lock::{Hold, View, view};
 use jvs_repo::clock::Reading;
 use jvs_repo::config::{Config, ConfigError};
-use jvs_repo::id::{Epoch, SnapshotId};
+use jvs_repo::id::{Epoch, OpNonce, SnapshotId};
+use jvs_repo::json;
 use jvs_repo::layout;
-use jvs_repo::name::WorktreeName;
-use jvs_repo::record::worktree::{self, Listing, Maker};
-use jvs_repo::store::{Kind, RepoPath, Store};
-use jvs_snapshot::descriptor::{self, Descriptor};
-use jvs_snapshot::hash::Digest;
+use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::record::worktree::{self, Listing, Maker, WorktreeRecord};
+use jvs_repo::store::{RepoPath, Store};
+use jvs_snapshot::Descriptor;
+use jvs_snapshot::staging_name::StagingName;
 
-use crate::finding::{Check, Depth, Report};
+use crate::check::{Check, Depth};
+use crate::finding::Report;
 use crate::patient::Patient;
-use crate::remedy::is_later_format;
+use crate::read::{Fault, Read};
 
-/// What is wrong with a register.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
-    Missing,
-    Empty,
-    /// More than one entry, those that are states.
-    Several(Vec<State>),
-    /// Entries that are no states.
-    Unparsable(Vec<String>),
-    /// An entry that a later version wrote.
-    Newer(String),
-    NotADirectory(Kind),
-    Io(String),
-}
+pub(crate) use lineage::{Lineages, Why as BreakWhy};
+pub(crate) use snapshots::Snap;
 
-/// A directory of a snapshot.
+/// A name in the staging directory, listed after every register was READ.
 #[derive(Debug)]
-pub(crate) struct Snap {
-    pub(crate) ready: bool,
-    pub(crate) staged: bool,
-    pub(crate) payload: bool,
-    pub(crate) descriptor: Result<(Descriptor, Digest), String>,
+pub(crate) struct Staged {
+    name: OsString,
+    parsed: Option<StagingName>,
 }
 
-impl Snap {
-    pub(crate) fn described(&self) -> Option<&Descriptor> {
-        self.descriptor.as_ref().ok().map(|(descriptor, _)| descriptor)
+impl Staged {
+    fn new(name: OsString) -> Self {
+        let parsed = name.to_str().and_then(|name| name.parse().ok());
+        Staged { name, parsed }
+    }
+
+    /// The name as text, if it is text.
+    pub(crate) fn text(&self) -> Option<&str> {
+        self.name.to_str()
+    }
+
+    /// Whose it is, if its name says so.
+    pub(crate) fn parsed(&self) -> Option<&StagingName> {
+        self.parsed.as_ref()
+    }
+
+    /// Its path, also if JVS would not make one like it.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}/{}", layout::staging(), Shown::new(&self.name))
     }
 }
 
-/// What is in the directory of a snapshot.
-struct Parts {
-    ready: bool,
-    staged: bool,
-    payload: bool,
+/// What the filesystem refused to show.
+#[derive(Debug)]
+pub(crate) struct Unseen {
+    pub(crate) path: RepoPath,
+    pub(crate) why: String,
 }
 
-/// Everything that was seen.
+impl fmt::Display for Unseen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.why)
+    }
+}
+
+/// Everything that was seen. Proofs rest on the order in which it was: only
+/// [`Survey::take`] makes one.
 pub(crate) struct Survey<'p, 'r> {
     pub(crate) patient: &'p Patient<'r>,
     pub(crate) depth: Depth,
@@ -74,17 +89,18 @@ pub(crate) struct Survey<'p, 'r> {
     pub(crate) worktrees: Listing,
     /// Names in the directory of locks.
     pub(crate) locks: BTreeSet<String>,
-    pub(crate) registers: BTreeMap<WorktreeName, Result<State, Fault>>,
+    pub(crate) registers: BTreeMap<WorktreeName, Result<Read, Fault>>,
     /// Registers of removed worktrees.
-    pub(crate) buried: BTreeMap<WorktreeName, Vec<(Epoch, Option<State>)>>,
+    pub(crate) buried: BTreeMap<WorktreeName, Vec<(Epoch, Option<Read>)>>,
     pub(crate) views: BTreeMap<WorktreeName, View>,
-    pub(crate) staging: Vec<OsString>,
+    pub(crate) staging: Vec<Staged>,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snap>,
     pub(crate) tombstones: BTreeMap<SnapshotId, Result<Descriptor, String>>,
     pub(crate) snapshot_names: Vec<OsString>,
     pub(crate) logs: Logs,
     /// What the filesystem refused to show: nothing follows from its absence.
-    pub(crate) unseen: Vec<String>,
+    pub(crate) unseen: Vec<Unseen>,
+    _in_order: (),
 }
 
 impl<'p, 'r> Survey<'p, 'r> {
@@ -111,11 +127,13 @@ impl<'p, 'r> Survey<'p, 'r> {
             snapshot_names: Vec::new(),
             logs: Logs::default(),
             unseen: Vec::new(),
+            _in_order: (),
         };
         survey.read_registers(report);
         survey.look_at_locks();
         if depth == Depth::Full {
-            survey.staging = survey.names(&layout::staging(), report);
+            let staging = survey.names(&layout::staging(), report);
+            survey.staging = staging.into_iter().map(Staged::new).collect();
             survey.snapshot_names = survey.names(&layout::snapshots(), report);
             survey.read_snapshots();
             match history::read_logs(store) {
@@ -137,20 +155,22 @@ impl<'p, 'r> Survey<'p, 'r> {
         self.patient.seams.store
     }
 
-    /// The state of a register that can be read.
-    pub(crate) fn state(&self, worktree: &WorktreeName) -> Option<&State> {
+    /// The state of a register that can be READ.
+    pub(crate) fn state(&self, worktree: &WorktreeName) -> Option<&Read> {
         self.registers.get(worktree)?.as_ref().ok()
     }
 
     /// What can be said of work that was begun in `worktree`.
-    pub(crate) fn judging(&self, worktree: &WorktreeName) -> Option<&State> {
+    pub(crate) fn judging(&self, worktree: &WorktreeName) -> Option<&Read> {
         match self.registers.get(worktree) {
             Some(Ok(state)) => Some(state),
             // Nobody knows what a broken register would say.
             Some(Err(_)) => None,
             None => {
                 let graves = self.buried.get(worktree)?;
-                graves.iter().max_by_key(|(epoch, _)| *epoch)?.1.as_ref()
+                // Of two that nobody can order neither tells what is over.
+                let newest = Epoch::newest(graves.iter().map(|(epoch, _)| *epoch))?;
+                graves.iter().find(|(epoch, _)| *epoch == newest)?.1.as_ref()
             }
         }
     }
@@ -160,17 +180,45 @@ impl<'p, 'r> Survey<'p, 'r> {
         worktree.is_main() || self.worktrees.worktrees.iter().any(|(name, _)| name == worktree)
     }
 
-    /// Is a process that was at work on a worktree still there?
-    pub(crate) fn liveness(&self, maker: &Maker) -> Liveness {
+    /// Is the process that was at work on a worktree still there?
+    pub(crate) fn maker_liveness(&self, maker: &Maker) -> Liveness {
+        self.ask(|here| maker_liveness(maker, here, self.patient.surroundings.lookup))
+    }
+
+    /// Is the process that renewed a lease still there?
+    pub(crate) fn keeper_liveness(&self, keeper: &Keeper) -> Liveness {
+        self.ask(|here| keeper_liveness(keeper, here, self.patient.surroundings.lookup))
+    }
+
+    /// Is the process that waited in a queue certainly gone?
+    pub(crate) fn is_gone(&self, waiter: &Waiter) -> bool {
+        self.ask(|here| Queue::is_gone(waiter, here, &self.patient.surroundings.lookup))
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(Here<'_>) -> T) -> T {
         let clock = self.patient.seams.clock.boot_clock();
-        let surroundings = &self.patient.surroundings;
-        let here = Here { clock: &clock, pid_namespace: surroundings.pid_namespace };
-        maker_liveness(maker, here, surroundings.lookup)
+        let pid_namespace = self.patient.surroundings.pid_namespace;
+        question(Here { clock: &clock, pid_namespace })
+    }
+
+    /// What an operation on a worktree noted, if it can be read.
+    pub(crate) fn note(&self, worktree: &WorktreeName, op: OpNonce) -> Option<WorktreeRecord> {
+        json::read(self.store(), &layout::worktree_record_tmp(worktree, op)).ok().flatten()
+    }
+
+    /// Is it not the note of that operation, but a record that a removal took aside and
+    /// did not put back? Of a worktree that exists it is the only one.
+    pub(crate) fn is_only_record(&self, worktree: &WorktreeName, op: OpNonce) -> bool {
+        let of = self.note(worktree, op).and_then(|note| note.op);
+        let exists = self.state(worktree).is_some_and(|state| state.hold != Hold::Retired);
+        of.is_some_and(|of| op != of && op != of.withdrawn())
+            && exists
+            && self.is_missing(&layout::worktree_record(worktree))
     }
 
     /// READs a register once more: what was seen may have been overtaken.
-    pub(crate) fn read_again(&self, worktree: &WorktreeName) -> Result<State, Fault> {
-        read_register(self.patient, worktree)
+    pub(crate) fn read_again(&self, worktree: &WorktreeName) -> Result<Read, Fault> {
+        Read::register(self.patient, worktree)
     }
 
     /// Has nothing happened to the register since it was READ?
@@ -200,7 +248,7 @@ impl<'p, 'r> Survey<'p, 'r> {
         all.extend(self.locks.iter().filter_map(|file| layout::worktree_of_register(file)));
         all.insert(WorktreeName::main());
         for worktree in all {
-            let seen = read_register(self.patient, &worktree);
+            let seen = Read::register(self.patient, &worktree);
             // A worktree that was removed between the two looks is no fault.
             let gone = matches!(seen, Err(Fault::Missing))
                 && !worktree.is_main()
@@ -208,11 +256,11 @@ impl<'p, 'r> Survey<'p, 'r> {
             match seen {
                 _ if gone => {}
                 // The register of a worktree that was removed: only its tokens count.
-                Ok(state)
-                    if state.hold == Hold::Retired
+                Ok(read)
+                    if read.hold == Hold::Retired
                         && self.is_missing(&layout::worktree_record(&worktree)) =>
                 {
-                    self.buried.entry(worktree).or_default().push((state.epoch, Some(state)));
+                    self.buried.entry(worktree).or_default().push((read.epoch, Some(read)));
                 }
                 seen => {
                     self.registers.insert(worktree, seen);
@@ -225,10 +273,9 @@ impl<'p, 'r> Survey<'p, 'r> {
             let state = match self.depth {
                 Depth::Quick => None,
                 Depth::Full => {
-                    let grave = layout::buried_register(&worktree, epoch);
-                    let clock = self.patient.seams.clock;
-                    let read = Register::at(store, clock, worktree.clone(), grave.clone()).read();
+                    let read = Read::buried(self.patient, &worktree, epoch);
                     if let Err(ReadError::Io { source, .. }) = &read {
+                        let grave = layout::buried_register(&worktree, epoch);
                         self.refused(&grave, source, report);
                     }
                     read.ok()
@@ -249,101 +296,38 @@ impl<'p, 'r> Survey<'p, 'r> {
             if state.hold.claim().is_none() && !there(&name) && !there(&theirs) {
                 continue;
             }
-            let view = match view::examine(seams, &self.policy, worktree, *state, None, None) {
+            let view = match view::examine(seams, &self.policy, worktree, **state, None, None) {
                 Ok(view) => view,
                 // A symlink, which is another check's.
                 Err(_) => continue,
             };
             if let Found::Refused(why) = &view.found {
-                refused.push((name, why.clone()));
+                refused.push(Unseen { path: name, why: why.clone() });
             }
             self.views.insert(worktree.clone(), view);
         }
         // Whatever it says may be newer than all else that is known.
-        self.unseen.extend(refused.iter().map(|(name, why)| format!("{name}: {why}")));
-    }
-
-    fn read_snapshots(&mut self) {
-        let store = self.store();
-        let unseen = std::cell::RefCell::new(Vec::new());
-        // What cannot be looked at may be there.
-        let there = |path: RepoPath| match store.stat(&path) {
-            Ok(_) => true,
-            Err(error) if is_absent(&error) => false,
-            Err(error) => {
-                unseen.borrow_mut().push(format!("{path}: {error}"));
-                true
-            }
-        };
-        // From one listing, not by look-ups: a mount may remember that READY was not
-        // there, and what has no READY may be taken for garbage.
-        let parts = |dir: &RepoPath| match store.list(dir) {
-            Ok(entries) => {
-                let has = |path: RepoPath| entries.iter().any(|e| e.name == path.split().1);
-                Parts {
-                    ready: has(layout::ready(dir)),
-                    staged: has(layout::ready_staged(dir)),
-                    payload: has(layout::snapshot_payload(dir)),
-                }
-            }
-            Err(error) => {
-                let absent = is_absent(&error);
-                if !absent {
-                    unseen.borrow_mut().push(format!("{dir}: {error}"));
-                }
-                Parts { ready: !absent, staged: !absent, payload: !absent }
-            }
-        };
-        let describe = |path: RepoPath, id| {
-            describe(store, &path, id).map_err(|why| match why {
-                Why::Refused(why) => {
-                    unseen.borrow_mut().push(format!("{path}: {why}"));
-                    why
-                }
-                Why::Wrong(why) => why,
-            })
-        };
-        for name in &self.snapshot_names {
-            let Some(name) = name.to_str() else { continue };
-            if let Some(id) = layout::id_of_snapshot(name) {
-                let dir = layout::snapshot(id);
-                let Parts { ready, staged, payload } = parts(&dir);
-                let descriptor = describe(layout::descriptor(&dir), id);
-                let snap = Snap { ready, staged, payload, descriptor };
-                // Collected while it was looked at.
-                if snap.descriptor.is_err() && !there(dir) {
-                    continue;
-                }
-                self.snapshots.insert(id, snap);
-            } else if let Some(id) = layout::id_of_tombstone(name) {
-                let read = describe(layout::tombstone(id), id);
-                self.tombstones.insert(id, read.map(|(descriptor, _)| descriptor));
-            }
-        }
-        self.unseen.extend(unseen.into_inner());
+        self.unseen.extend(refused);
     }
 
     /// Did the filesystem refuse to show this?
     pub(crate) fn is_unseen(&self, path: &RepoPath) -> bool {
-        let told = |unseen: &String| {
-            unseen.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with(':'))
-        };
-        self.unseen.iter().any(told)
+        self.unseen.iter().any(|unseen| unseen.path == *path)
     }
 
     /// The filesystem refused to show something.
     fn refused(&mut self, path: &RepoPath, error: &dyn fmt::Display, report: &mut Report) {
-        self.unseen.push(format!("{path}: {error}"));
+        self.unseen.push(Unseen { path: path.clone(), why: error.to_string() });
         report.unreadable(path, error);
     }
 
     /// A log that cannot be read: what only it knows is missing, and nothing else.
     fn log_refused(&mut self, path: &RepoPath, error: &io::Error, report: &mut Report) {
-        self.unseen.push(format!("{path}: {error}"));
+        self.unseen.push(Unseen { path: path.clone(), why: error.to_string() });
         let message = format!("this log cannot be read: {error}");
         report.add(Check::Unreadable, path, message).advice(format!(
             "check the mount and the permissions of {path}; if it is lost for good, move it out \
-             of the repository: what only it told is missing then, and a register is rebuilt \
+             of the repository: what only it knew is missing then, and a register is rebuilt \
              without it"
         ));
     }
@@ -356,7 +340,7 @@ impl<'p, 'r> Survey<'p, 'r> {
                 names.sort();
                 names
             }
-            // Missing, or a symlink or file in its place: the skeleton's check tells.
+            // Missing, or a symlink or file in its place: the check of the control directory reports it.
             Err(error) if is_absent(&error) || is_symlink(&error) => Vec::new(),
             Err(error) => {
                 self.refused(dir, &error, report);
@@ -379,93 +363,6 @@ impl<'p, 'r> Survey<'p, 'r> {
     pub(crate) fn is_missing(&self, path: &RepoPath) -> bool {
         matches!(self.store().stat(path), Err(error) if is_absent(&error))
     }
-}
-
-/// READs a register, and says what is wrong with one that cannot be.
-pub(crate) fn read_register(
-    patient: &Patient<'_>,
-    worktree: &WorktreeName,
-) -> Result<State, Fault> {
-    let seams = patient.seams;
-    match Register::new(seams.store, seams.clock, worktree.clone()).read() {
-        Ok(state) => Ok(state),
-        Err(ReadError::Missing { .. }) => Err(Fault::Missing),
-        Err(ReadError::Corrupt { .. } | ReadError::WentBack { .. }) => {
-            // Exactly one entry by now is one that somebody just mended.
-            match classify(seams.store, &layout::register(worktree)) {
-                Ok(Some(fault)) => Err(fault),
-                Ok(None) => {
-                    let again = Register::new(seams.store, seams.clock, worktree.clone()).read();
-                    again.map_err(|error| Fault::Io(error.to_string()))
-                }
-                Err(error) => Err(Fault::Io(error.to_string())),
-            }
-        }
-        Err(ReadError::Io { source, .. }) => match seams.store.stat(&layout::register(worktree)) {
-            Ok(stat) if stat.kind != Kind::Directory => Err(Fault::NotADirectory(stat.kind)),
-            _ => Err(Fault::Io(source.to_string())),
-        },
-    }
-}
-
-fn classify(store: &dyn Store, dir: &RepoPath) -> io::Result<Option<Fault>> {
-    match store.stat(dir) {
-        Ok(stat) if stat.kind != Kind::Directory => {
-            return Ok(Some(Fault::NotADirectory(stat.kind)));
-        }
-        Ok(_) => {}
-        Err(error) if is_absent(&error) => return Ok(Some(Fault::Missing)),
-        Err(error) => return Err(error),
-    }
-    let mut states = Vec::new();
-    let mut others = Vec::new();
-    for entry in store.list(dir)? {
-        if entry.name.as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        let name = entry.name.to_string_lossy().into_owned();
-        match name.parse::<State>() {
-            Ok(state) => states.push(state),
-            Err(_) => others.push(name),
-        }
-    }
-    others.sort();
-    states.sort_by_key(|state| (state.epoch.counter, state.seq));
-    Ok(match (states.len(), others.as_slice()) {
-        (_, others) if others.iter().any(|name| is_later_format(name)) => {
-            Some(Fault::Newer(others.join(", ")))
-        }
-        (0, []) => Some(Fault::Empty),
-        (1, []) => None,
-        (_, []) => Some(Fault::Several(states)),
-        _ => Some(Fault::Unparsable(others.to_vec())),
-    })
-}
-
-/// Why a descriptor cannot be used.
-enum Why {
-    /// It is not what was written.
-    Wrong(String),
-    /// The filesystem did not show it.
-    Refused(String),
-}
-
-fn describe(
-    store: &dyn Store,
-    path: &RepoPath,
-    id: SnapshotId,
-) -> Result<(Descriptor, Digest), Why> {
-    let bytes = store.read(path, descriptor::LIMITS.size).map_err(|error| match error.kind() {
-        _ if is_absent(&error) => Why::Wrong("it is missing".to_owned()),
-        io::ErrorKind::InvalidData => Why::Wrong(error.to_string()),
-        _ if is_symlink(&error) => Why::Wrong(error.to_string()),
-        _ => Why::Refused(error.to_string()),
-    })?;
-    let read = Descriptor::parse(&bytes).map_err(Why::Wrong)?;
-    if read.0.snapshot_id != id {
-        return Err(Why::Wrong(format!("it describes {}", read.0.snapshot_id)));
-    }
-    Ok(read)
 }
 
 pub(crate) fn is_absent(error: &io::Error) -> bool {

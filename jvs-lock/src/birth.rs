@@ -3,13 +3,11 @@
 use std::io;
 
 use jvs_repo::audit;
-use jvs_repo::id::Epoch;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
-use crate::backoff::Backoff;
-use crate::drive::Journal;
 use crate::error::BirthError;
+use crate::journal::Journal;
 use crate::mutation::Rule;
 use crate::register::{Answer, ReadError, Register};
 use crate::seams::Seams;
@@ -20,7 +18,7 @@ use crate::state::State;
 /// A private directory is filled first and then renamed into place, so the
 /// register has exactly one entry from its first moment. Made the other way
 /// round (directory, then file) two creators leave two entries, and two holders.
-pub fn install(
+pub(crate) fn install(
     seams: Seams<'_>,
     journal: &mut Journal<'_>,
     worktree: &WorktreeName,
@@ -82,57 +80,6 @@ pub fn install(
     seams.store.sync_dir(&layout::locks()).map_err(io)?;
     journal.settle(kind, worktree, None, &state, audit::Phase::Done);
     Ok(state)
-}
-
-/// How often a CAS is tried while the register stays where it was.
-const TRIES: u32 = 4;
-
-/// Begins the next life of a register from exactly `from`, by CAS. False: the
-/// register is elsewhere, and the attempt can never land any more.
-pub(crate) fn begin_again(
-    seams: Seams<'_>,
-    journal: &mut Journal<'_>,
-    register: &Register<'_>,
-    from: &State,
-    next: State,
-    kind: audit::Kind,
-    reason: Option<&str>,
-) -> Result<bool, BirthError> {
-    let worktree = register.worktree();
-    let io = |source| BirthError::Io { worktree: worktree.clone(), source };
-    if from.is_at_an_end() || from.epoch.counter >= Epoch::END {
-        let found = format!("a counter of its entry {from} is at its end");
-        return Err(BirthError::Read(ReadError::Corrupt { worktree: worktree.clone(), found }));
-    }
-    journal.intend(kind, worktree, None, &next, reason).map_err(io)?;
-    let mut backoff = Backoff::new();
-    let mut in_doubt = false;
-    for attempt in 1.. {
-        let error = match register.swap_life(from, &next) {
-            Answer::Applied => break,
-            Answer::Refused(error) if !in_doubt => {
-                journal.settle(kind, worktree, None, &next, audit::Phase::NotApplied);
-                return Err(io(error));
-            }
-            Answer::Refused(error) | Answer::Unknown(error) => error,
-        };
-        in_doubt = true;
-        match register.read() {
-            Ok(seen) if seen == next => break,
-            Ok(seen) if seen != *from => {
-                journal.settle(kind, worktree, None, &next, audit::Phase::Unknown);
-                return Ok(false);
-            }
-            Ok(_) if attempt < TRIES => seams.clock.sleep_ms(backoff.next_ms()),
-            _ => {
-                let worktree = worktree.clone();
-                return Err(BirthError::OutcomeUnknown { worktree, source: error });
-            }
-        }
-    }
-    register.sync().map_err(io)?;
-    journal.settle(kind, worktree, None, &next, audit::Phase::Done);
-    Ok(true)
 }
 
 fn ignore_existing(error: io::Error) -> io::Result<()> {

@@ -2,7 +2,8 @@
 //! session in, decision out. Nothing here reads a clock or a file.
 
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::{Epoch, FencingToken, HolderNonce, OpNonce, SnapshotId};
+use jvs_repo::id::{FencingToken, HolderNonce, OpNonce, SnapshotId};
+use jvs_repo::term::Term;
 
 use crate::judge::{Judgement, Method, Standing};
 use crate::mutation::Rule;
@@ -12,10 +13,8 @@ use crate::state::{Hold, State};
 /// another token of the same session is not the same hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Life of the register.
-    pub epoch: Epoch,
-    /// The token it began under.
-    pub token: FencingToken,
+    /// The term it began under.
+    pub term: Term,
     /// Public nonce of the session.
     pub holder: HolderNonce,
 }
@@ -23,7 +22,7 @@ pub struct Bound {
 impl Bound {
     /// Is `state` this very hold?
     pub fn holds_in(&self, state: &State) -> bool {
-        state.is_held_by(self.epoch, self.token, self.holder)
+        state.is_held_by(self.term, self.holder)
     }
 }
 
@@ -160,9 +159,10 @@ pub fn release(state: &State, bound: Bound, tried: bool) -> Result<Own, Refusal>
 /// May the hold `bound` be handed to `to`? `tried` says whether this operation
 /// has issued a CAS already: then "theirs under the next token" is its success.
 pub fn transfer(state: &State, bound: Bound, to: HolderNonce, tried: bool) -> Result<Own, Refusal> {
+    let next = Term { token: bound.term.token.next(), ..bound.term };
     match still_held(state, bound) {
         Ok(()) => Ok(Own::Try),
-        Err(_) if tried && state.is_held_by(bound.epoch, bound.token.next(), to) => Ok(Own::Done),
+        Err(_) if tried && state.is_held_by(next, to) => Ok(Own::Done),
         Err(refusal) => Err(refusal),
     }
 }
@@ -199,22 +199,13 @@ fn commit_if(
     Ok(Own::Try)
 }
 
-/// What an operation on a worktree that many write to is bound to: nobody holds
-/// it, under this token.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unheld {
-    /// Life of the register.
-    pub epoch: Epoch,
-    /// The token it began under.
-    pub token: FencingToken,
-}
-
-/// Does nobody hold it, under the very token that was seen at the beginning?
+/// Does nobody hold it, in the very term that was seen at the beginning? That is what an
+/// operation on a worktree that many write to is bound to.
 /// Taking and freezing raise the token, so a hold in between shows afterwards.
-pub fn still_unheld(state: &State, bound: Unheld) -> Result<(), Refusal> {
+pub fn still_unheld(state: &State, bound: Term) -> Result<(), Refusal> {
     match state.hold {
         Hold::Retired => Err(Refusal::Retired),
-        Hold::Free if (state.epoch, state.token) == (bound.epoch, bound.token) => Ok(()),
+        Hold::Free if state.term() == bound => Ok(()),
         _ => Err(Refusal::Fenced { current: state.token }),
     }
 }
@@ -222,7 +213,7 @@ pub fn still_unheld(state: &State, bound: Unheld) -> Result<(), Refusal> {
 /// As [`commit`], in a worktree that many write to.
 pub fn commit_unheld(
     state: &State,
-    bound: Unheld,
+    bound: Term,
     parent: Option<SnapshotId>,
     head: SnapshotId,
     committed: bool,
@@ -256,29 +247,10 @@ pub fn freeze_own(state: &State, bound: Bound, op: OpNonce) -> Result<Own, Refus
     still_held(state, bound).map(|()| Own::Try)
 }
 
-/// Which freeze is meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FrozenUnder {
-    /// Life of the register.
-    pub epoch: Epoch,
-    /// The token that freezing raised.
-    pub token: FencingToken,
-}
-
-impl FrozenUnder {
-    /// The freeze that `state` shows, or would.
-    pub fn of(state: &State) -> Self {
-        FrozenUnder { epoch: state.epoch, token: state.token }
-    }
-
-    fn is_in(self, state: &State) -> bool {
-        matches!(state.hold, Hold::Frozen(_)) && FrozenUnder::of(state) == self
-    }
-}
-
-/// May anybody lift a freeze? Only the one that was seen.
-pub fn unfreeze(state: &State, meant: FrozenUnder, tried: bool) -> Result<Own, Refusal> {
-    match meant.is_in(state) {
+/// May anybody lift a freeze? Only the one that was seen: freezing raises the token, so
+/// the term says which it is.
+pub fn unfreeze(state: &State, meant: Term, tried: bool) -> Result<Own, Refusal> {
+    match matches!(state.hold, Hold::Frozen(_)) && state.term() == meant {
         true => Ok(Own::Try),
         false if tried => Ok(Own::Done),
         false => Err(Refusal::NotHeld),
@@ -289,7 +261,7 @@ pub fn unfreeze(state: &State, meant: FrozenUnder, tried: bool) -> Result<Own, R
 /// it is over still.
 pub fn lift(
     state: &State,
-    meant: FrozenUnder,
+    meant: Term,
     tried: bool,
     judgement: Option<&Judgement>,
     policy: &LockPolicy,
@@ -321,11 +293,12 @@ fn still_held(state: &State, bound: Bound) -> Result<(), Refusal> {
     if bound.holds_in(state) {
         return Ok(());
     }
-    let moved_on = state.epoch > bound.epoch || state.token > bound.token;
-    Err(if moved_on || !Rule::BoundToToken.holds() {
-        Refusal::Fenced { current: state.token }
-    } else {
+    // "Nobody took it" is said only where the order of terms shows it. Of another life
+    // with the same counter nobody knows whether it came before: the hold counts as taken.
+    Err(if state.term() <= bound.term && Rule::BoundToToken.holds() {
         Refusal::NotHeld
+    } else {
+        Refusal::Fenced { current: state.token }
     })
 }
 

@@ -1,172 +1,29 @@
 //! Takes one operation to a *certain* outcome: READ, decide, log, CAS, and the
 //! resolution of answers that say neither yes nor no.
 //!
-//! The one place that issues a CAS. What an operation wants is its caller's
+//! The one place that issues a CAS: here for operations within a life of the register,
+//! in [`life`] from one life to the next. What an operation wants is its caller's
 //! business, handed in as a function of the state just read.
+
+mod life;
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jvs_repo::audit::{self, Event, Kind, Log, Phase};
-use jvs_repo::clock::{Clock, Reading};
+use jvs_repo::audit::{Kind, Phase, room};
+use jvs_repo::clock::Reading;
 use jvs_repo::id::OpNonce;
-use jvs_repo::name::WorktreeName;
 
 use crate::backoff::Backoff;
 use crate::error::LockError;
+use crate::journal::Journal;
 use crate::mutation::Rule;
 use crate::register::{Answer, ReadError, Register};
 use crate::seams::Seams;
-use crate::session::Session;
 use crate::state::State;
 
 /// How often a CAS is tried while the register stays where it was.
 const TRIES_AT_ONE_STATE: u32 = 4;
-
-/// How many renewals wait to be written down while another process of the session
-/// is at its log. More than any that is not stuck for good takes.
-const PENDING_MAX: usize = 64;
-
-/// This session's voice in the audit log.
-pub struct Journal<'r> {
-    log: Log<'r>,
-    /// Renewals that happened and are not written down yet, oldest first.
-    pending: Vec<Event>,
-    clock: &'r dyn Clock,
-    session_id: String,
-    holder_id: String,
-}
-
-impl<'r> Journal<'r> {
-    /// Writes to `log` in the name of `session`.
-    pub fn new(log: Log<'r>, clock: &'r dyn Clock, session: &Session) -> Self {
-        Journal {
-            log,
-            pending: Vec::new(),
-            clock,
-            session_id: session.id().as_str().to_owned(),
-            holder_id: session.holder_id(),
-        }
-    }
-
-    /// Closes the log until there is more to say.
-    pub(crate) fn rest(&mut self) {
-        self.log.rest();
-    }
-
-    /// Says what is about to be tried, durably: a transition without its event
-    /// is impossible, because the CAS is issued only after this.
-    pub fn intend(
-        &mut self,
-        kind: Kind,
-        worktree: &WorktreeName,
-        from: Option<&State>,
-        to: &State,
-        reason: Option<&str>,
-    ) -> io::Result<()> {
-        self.intend_with(kind, worktree, from, to, reason, None)
-    }
-
-    /// As [`Journal::intend`], with more that is worth keeping.
-    pub(crate) fn intend_with(
-        &mut self,
-        kind: Kind,
-        worktree: &WorktreeName,
-        from: Option<&State>,
-        to: &State,
-        reason: Option<&str>,
-        details: Option<serde_json::Value>,
-    ) -> io::Result<()> {
-        self.flush()?;
-        let event = self.event(kind, Phase::Intent, worktree, from, to, reason);
-        self.log.append_durably(&Event { details, ..event })
-    }
-
-    /// Says what came of it. Best effort: the register itself tells what was
-    /// applied, so a lost outcome hides nothing. A renewal does not wait for its
-    /// turn at the log: whoever is stuck there must not cost a lease.
-    pub fn settle(
-        &mut self,
-        kind: Kind,
-        worktree: &WorktreeName,
-        from: Option<&State>,
-        to: &State,
-        phase: Phase,
-    ) {
-        let event = self.event(kind, phase, worktree, from, to, None);
-        if kind != Kind::Renew || !Rule::RenewalsDoNotWait.holds() {
-            let _ = self.flush().and_then(|()| self.log.append(&event));
-            return;
-        }
-        self.pending.push(event);
-        while let Some(next) = self.pending.first() {
-            match self.log.append_now(next) {
-                Ok(false) if self.pending.len() < PENDING_MAX => return,
-                // Written, or never will be: no renewal has an event for certain.
-                _ => drop(self.pending.remove(0)),
-            }
-        }
-    }
-
-    /// Writes down what waits, before what comes after it.
-    fn flush(&mut self) -> io::Result<()> {
-        for event in std::mem::take(&mut self.pending) {
-            self.log.append(&event)?;
-        }
-        Ok(())
-    }
-
-    /// Records something that is not a transition of a register.
-    pub fn note(
-        &mut self,
-        kind: Kind,
-        phase: Phase,
-        op: OpNonce,
-        worktree: Option<&WorktreeName>,
-        reason: Option<&str>,
-        details: Option<serde_json::Value>,
-    ) -> io::Result<()> {
-        let event = Event {
-            kind,
-            phase,
-            at: self.clock.now().wall.rfc3339(),
-            op,
-            worktree: worktree.cloned(),
-            session_id: self.session_id.clone(),
-            holder_id: self.holder_id.clone(),
-            from: None,
-            to: None,
-            reason: reason.map(str::to_owned),
-            details,
-        };
-        self.flush()?;
-        self.log.append_durably(&event)
-    }
-
-    fn event(
-        &self,
-        kind: Kind,
-        phase: Phase,
-        worktree: &WorktreeName,
-        from: Option<&State>,
-        to: &State,
-        reason: Option<&str>,
-    ) -> audit::Event {
-        Event {
-            kind,
-            phase,
-            at: self.clock.now().wall.rfc3339(),
-            op: to.op,
-            worktree: Some(worktree.clone()),
-            session_id: self.session_id.clone(),
-            holder_id: self.holder_id.clone(),
-            from: from.map(State::to_string),
-            to: Some(to.to_string()),
-            reason: reason.map(str::to_owned),
-            details: None,
-        }
-    }
-}
 
 /// A CAS whose answer was neither yes nor no.
 #[derive(Debug, Clone, Copy)]
@@ -261,22 +118,8 @@ impl<'r> Driver<'_, 'r> {
                 let found = format!("a counter of its entry {state} is at its end");
                 return Err(ReadError::Corrupt { worktree, found }.into());
             }
-            let attempt = Attempt { kind, from: state, to: next, before };
-            if kind != Kind::Renew {
-                let stolen = (kind == Kind::Steal).then_some("the former holder's lease was over");
-                let intent = self.journal().intend_with(
-                    kind,
-                    self.register.worktree(),
-                    Some(&state),
-                    &next,
-                    self.reason.or(stolen),
-                    details,
-                );
-                match intent {
-                    Ok(()) => {}
-                    Err(error) => return Err(self.io("cannot write the audit log", error)),
-                }
-            }
+            let attempt =
+                self.announced(Attempt { kind, from: state, to: next, before }, details)?;
             if self.try_until_it_moves(&attempt)? {
                 self.settle(&attempt, Phase::Done);
                 let before = if Rule::BeliefFromBefore.holds() {
@@ -284,7 +127,7 @@ impl<'r> Driver<'_, 'r> {
                 } else {
                     self.seams.clock.now()
                 };
-                return Ok(Applied { state: next, before });
+                return Ok(Applied { state: attempt.to, before });
             }
             if !Rule::LostToSelfIsRetried.holds() {
                 let (token, worktree) = (attempt.from.token, self.register.worktree().clone());
@@ -307,6 +150,50 @@ impl<'r> Driver<'_, 'r> {
         Ok(applied)
     }
 
+    /// Writes down what is about to be tried, and answers it. A release is tried also if
+    /// there is no room for that: whoever could make room may wait for it. It is then
+    /// told afterwards, and if there is no room even then by the register alone.
+    fn announced(
+        &self,
+        attempt: Attempt,
+        details: Option<serde_json::Value>,
+    ) -> Result<Attempt, LockError> {
+        let Attempt { kind, from, to, .. } = attempt;
+        if kind == Kind::Renew {
+            return Ok(attempt);
+        }
+        let stolen = (kind == Kind::Steal).then_some("the former holder's lease was over");
+        let reason = self.reason.or(stolen);
+        let worktree = self.register.worktree();
+        match self.journal().intend_with(kind, worktree, Some(&from), &to, reason, details) {
+            Ok(()) => Ok(attempt),
+            Err(error)
+                if kind == Kind::Release
+                    && room::is_full(&error)
+                    && Rule::ReleasedWhenFull.holds() =>
+            {
+                Ok(Attempt { to: from.released_untold(), ..attempt })
+            }
+            Err(error) => Err(self.io("cannot write the audit log", error)),
+        }
+    }
+
+    /// CAS: moves the register from `old` to `new`, the next state of the same life, if
+    /// it is at `old`.
+    fn swap(&self, old: &State, new: &State) -> Answer {
+        debug_assert!(new.follows(old) || !Rule::ReleaseKeepsToken.holds(), "{old} -> {new}");
+        self.move_entry(old, new)
+    }
+
+    fn move_entry(&self, old: &State, new: &State) -> Answer {
+        let (from, to) = (self.register.entry(old), self.register.entry(new));
+        let answer = Answer::of(self.seams.store.rename(&from, &to));
+        if matches!(answer, Answer::Applied) {
+            self.register.was_moved_to(new);
+        }
+        answer
+    }
+
     /// Issues one CAS, again and again while its answer is unknown and the old
     /// name is still there. True: applied. False: the register is elsewhere now.
     fn try_until_it_moves(&self, attempt: &Attempt) -> Result<bool, LockError> {
@@ -317,7 +204,7 @@ impl<'r> Driver<'_, 'r> {
         let mut to = attempt.to;
         loop {
             tries += 1;
-            let error = match self.register.swap(&attempt.from, &to) {
+            let error = match self.swap(&attempt.from, &to) {
                 Answer::Applied => return Ok(true),
                 Answer::Refused(error) if !in_doubt => {
                     self.settle(attempt, Phase::NotApplied);
@@ -367,7 +254,7 @@ impl<'r> Driver<'_, 'r> {
         {
             return Err(self.unknown(error));
         }
-        match self.register.swap(&attempt.from, &on) {
+        match self.swap(&attempt.from, &on) {
             Answer::Applied => {
                 self.journal().settle(
                     Kind::Advance,

@@ -10,10 +10,14 @@ use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use serde_json::json;
 
-use crate::judge::{Evidence, Judgement};
+use crate::hold::HoldRefusal;
+use crate::judge::{Evidence, Judgement, Method, Standing};
 use crate::legacy::Legacy;
+use crate::queue::Step;
+use crate::record::Found;
 use crate::register::ReadError;
 use crate::span::Span;
+use crate::state::Hold;
 use crate::view::{View, Word};
 
 /// Why an operation on a lock failed.
@@ -67,6 +71,17 @@ pub enum LockError {
         waited_ms: Option<u64>,
         /// What was seen.
         view: Box<View>,
+    },
+    /// Those who hold what is waited for wait for this session, and nobody of them would
+    /// ever get on. Of them all this wait is the newest.
+    Deadlock {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// How long was waited.
+        waited_ms: u64,
+        /// Who waits for whom, beginning and ending with this session. Empty if it is a
+        /// command of this very session that waits for this one.
+        steps: Vec<Step>,
     },
     /// A live holder, and no rule that allows to overrule it.
     ReclaimDenied {
@@ -126,6 +141,11 @@ pub enum LockError {
         /// How long ago, on this host's boot-time clock.
         since_ms: u64,
     },
+    /// Its name is reserved, and it is not made yet.
+    NotMade {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
     /// The worktree was removed.
     Retired {
         /// The worktree.
@@ -143,6 +163,8 @@ pub enum LockError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The session says no to itself.
+    Hold(Box<HoldRefusal>),
     /// A fact that the code relies on was false.
     Internal {
         /// Which.
@@ -155,6 +177,12 @@ impl LockError {
         LockError::Internal { what }
     }
 
+    /// A grant that could not be made durable, so that nobody is told of it.
+    pub(crate) fn not_durable(worktree: WorktreeName, given_back: bool, source: io::Error) -> Self {
+        let done = if given_back { "was locked and given back" } else { "was locked" };
+        LockError::NotDurable { worktree, done, source }
+    }
+
     /// The refusal because of a lock of another tool, which `view` has seen.
     pub(crate) fn of_other_tool(view: &View) -> Self {
         match &view.foreign {
@@ -165,6 +193,12 @@ impl LockError {
             },
             None => LockError::internal("a lock of another tool was seen"),
         }
+    }
+}
+
+impl From<HoldRefusal> for LockError {
+    fn from(refusal: HoldRefusal) -> Self {
+        LockError::Hold(Box::new(refusal))
     }
 }
 
@@ -231,6 +265,24 @@ impl fmt::Display for LockError {
                     _ => conflict_sentence(f, view),
                 }
             }
+            LockError::Deadlock { worktree, steps, .. } => {
+                write!(f, "waiting for worktree '{worktree}' would never end")?;
+                if steps.is_empty() {
+                    write!(f, ": the run of this session that has it to itself started this one")?;
+                }
+                for (at, step) in steps.iter().enumerate() {
+                    let (mark, what) = if at == 0 { (":", "it") } else { (";", "that") };
+                    match (step.mine, steps.get(at + 1)) {
+                        (false, Some(next)) => write!(
+                            f,
+                            "{mark} session {} holds {what} and waits for worktree '{}'",
+                            step.held_by, next.worktree
+                        )?,
+                        _ => write!(f, ", which this session holds")?,
+                    }
+                }
+                Ok(())
+            }
             LockError::Unproven(view) => unproven_sentence(f, view),
             LockError::Frozen(view) => {
                 write!(f, "worktree '{}' is frozen", view.worktree)?;
@@ -242,9 +294,15 @@ impl fmt::Display for LockError {
                         Span(view.remaining_ms())
                     )?;
                 }
-                match view.record().and_then(|record| record.note.as_deref()) {
-                    Some(note) => write!(f, ": {note}"),
-                    None => Ok(()),
+                if let Some(note) = view.record().and_then(|record| record.note.as_deref()) {
+                    write!(f, ": {note}")?;
+                }
+                match is_over_by_a_doubtful_clock(view) {
+                    true => write!(
+                        f,
+                        "; this host's clock says that this is over, and nothing steers that clock"
+                    ),
+                    false => Ok(()),
                 }
             }
             LockError::ClockSkew { view, max_clock_skew_ms } => {
@@ -264,12 +322,10 @@ impl fmt::Display for LockError {
                 write!(f, "this session does not hold the lock of worktree '{}': ", view.worktree)?;
                 match (view.word(), view.record()) {
                     (Word::Free, _) => write!(f, "it is free"),
-                    (Word::Frozen, Some(record)) => {
-                        write!(f, "session {} froze it ({})", record.session_id, record.holder_id)
+                    (Word::Frozen, Some(_)) => {
+                        write!(f, "it was frozen by {}", view.holder().who())
                     }
-                    (_, Some(record)) => {
-                        write!(f, "session {} does ({})", record.session_id, record.holder_id)
-                    }
+                    (_, Some(_)) => write!(f, "it is held by {}", view.holder().who()),
                     (word, None) => write!(f, "it is {}", word.as_str()),
                 }
             }
@@ -283,6 +339,9 @@ impl fmt::Display for LockError {
                 "the lease of worktree '{worktree}' (token {token}) ran out {} ago",
                 Span(*since_ms)
             ),
+            LockError::NotMade { worktree } => {
+                write!(f, "worktree '{worktree}' is not made yet")
+            }
             LockError::Retired { worktree } => {
                 write!(f, "worktree '{worktree}' was removed")
             }
@@ -291,6 +350,7 @@ impl fmt::Display for LockError {
                 None => write!(f, "worktree '{worktree}' has no head"),
             },
             LockError::Invalid { problem } => f.write_str(problem),
+            LockError::Hold(refusal) => refusal.fmt(f),
             LockError::Internal { what } => write!(f, "a fact that must hold does not: {what}"),
         }
     }
@@ -305,8 +365,8 @@ fn unproven_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     let judged = view.judgement.as_ref();
     let over = view.expires().map_or(0, |expires| view.at.wall.since(expires));
     write!(f, "worktree '{}' looks abandoned", view.worktree)?;
-    if let Some(record) = view.record() {
-        write!(f, " by session {} ({})", record.session_id, record.holder_id)?;
+    if view.record().is_some() {
+        write!(f, " by {}", view.holder().who())?;
     }
     write!(
         f,
@@ -322,26 +382,26 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     if let Some(legacy) = view.held_by_other_tool() {
         return f.write_str(&legacy.sentence(&view.worktree, view.at.wall));
     }
-    write!(f, "worktree '{}' is locked", view.worktree)?;
-    if let Some(record) = view.record() {
-        write!(
-            f,
-            " by session {} ({}) since {}",
-            record.session_id, record.holder_id, record.created_at
-        )?;
-        if let Some(created) = record.created() {
-            write!(f, ", for {}", Span(view.at.wall.since(created)))?;
+    write!(f, "worktree '{}' is locked by ", view.worktree)?;
+    let holder = view.holder();
+    match (view.record(), view.state.hold.claim()) {
+        (None, Some(claim)) if matches!(view.found, Found::Nothing | Found::Record(_)) => {
+            write!(f, "holder {}", claim.holder)?;
         }
-    } else if let Some(claim) = view.state.hold.claim() {
-        write!(f, " by holder {}", claim.holder)?;
+        _ => f.write_str(&holder.who())?,
+    }
+    if let Some((record, ms)) = view.record().zip(holder.held_ms()) {
+        write!(f, " since {}, for {}", record.created_at, Span(ms))?;
     }
     match (view.word(), &view.judgement) {
         (Word::Expired, Some(judged)) => {
             write!(f, "; its lease is over and it can be taken in {}", Span(judged.stealable_in_ms))
         }
-        (_, Some(judged)) => write!(f, "; its lease ends in {}", Span(judged.remaining_ms)),
-        _ => Ok(()),
+        _ => write!(f, ", {}", holder.until()),
     }?;
+    if let Some(note) = holder.note() {
+        write!(f, ": \"{note}\"")?;
+    }
     // Whoever is kept out by a clock that is wrong is told which, and how far.
     let doubt = view.judgement.as_ref().and_then(widest);
     match doubt.filter(|evidence| evidence.lower_bound_ms() > WORTH_TELLING_MS) {
@@ -352,6 +412,16 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
 
 /// A disagreement of clocks that is worth a word to one who is refused anyway.
 const WORTH_TELLING_MS: u64 = 2_000;
+
+/// Is it a freeze whose time is over by a wall clock that nobody vouches for?
+fn is_over_by_a_doubtful_clock(view: &View) -> bool {
+    let over = |judged: &Judgement| {
+        judged.method == Method::WallClock
+            && judged.standing == Standing::Expired
+            && judged.evidence.contains(&Evidence::Unsynchronised)
+    };
+    matches!(view.state.hold, Hold::Frozen(_)) && view.judgement.as_ref().is_some_and(over)
+}
 
 impl std::error::Error for LockError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
@@ -375,13 +445,17 @@ impl Coded for LockError {
             | LockError::InLine { .. }
             | LockError::ReclaimDenied { .. }
             | LockError::Legacy { .. } => Code::LockConflict,
+            LockError::Deadlock { .. } => Code::Deadlock,
             LockError::Frozen(_) => Code::LockFrozen,
             LockError::ClockSkew { .. } => Code::ClockSkewExceeded,
             LockError::NotHeld { .. } | LockError::NotFrozen { .. } => Code::LockNotHeld,
             LockError::Fenced { .. } | LockError::HeadMoved { .. } => Code::FencingMismatch,
             LockError::Expired { .. } => Code::LockExpired,
-            LockError::Retired { .. } | LockError::NoSuchWaiter { .. } => Code::NotFound,
+            LockError::NotMade { .. }
+            | LockError::Retired { .. }
+            | LockError::NoSuchWaiter { .. } => Code::NotFound,
             LockError::Invalid { .. } => Code::Usage,
+            LockError::Hold(refusal) => refusal.code(),
             LockError::Internal { .. } => Code::Internal,
         }
     }
@@ -422,16 +496,14 @@ impl Coded for LockError {
                 Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms)),
                 view.worktree
             ),
-            LockError::Conflict(view) => format!(
-                "wait in line for it: jvs lock acquire --wait -w {0}, or see who holds it and why: \
-                 jvs lock why -w {0}",
-                view.worktree
-            ),
-            LockError::ReclaimDenied { view, .. } => format!(
-                "wait in line for it: jvs lock acquire --wait -w {0}, or see who holds it and why: \
-                 jvs lock why -w {0}",
-                view.worktree
-            ),
+            LockError::Conflict(view) | LockError::ReclaimDenied { view, .. } => {
+                let see = format!(
+                    "wait in line for it: jvs lock acquire --wait -w {0}, or see who holds it and \
+                     why: jvs lock why -w {0}",
+                    view.worktree
+                );
+                view.holder().advice().map_or(see.clone(), |advice| format!("{advice}; or {see}"))
+            }
             LockError::Legacy { worktree, legacy, .. } => match legacy.ends {
                 Some(_) => format!(
                     "wait until it ends: jvs lock acquire --wait -w {worktree}; if that tool is gone \
@@ -457,9 +529,25 @@ impl Coded for LockError {
                 "wait longer (--wait=1h), or see who holds it and why: jvs lock why -w {}",
                 view.worktree
             ),
+            LockError::Deadlock { worktree, steps, .. } => match steps.last() {
+                Some(Step { worktree: own, within: true, .. }) => format!(
+                    "let the command end that this one runs under; then run it with both in one \
+                     go: jvs run --wait -w {own} -w {worktree} -- COMMAND"
+                ),
+                Some(Step { worktree: own, .. }) => format!(
+                    "give back what is waited for: jvs lock release -w {own}; then take both in one \
+                     go: jvs lock acquire --wait -w {own} -w {worktree}"
+                ),
+                None => "run within it: jvs run --join".into(),
+            },
             LockError::Unproven(view) => format!(
                 "run this again without --no-watch, or in {}: it is watched until then",
                 Span(view.judgement.as_ref().map_or(0, |judged| judged.watch_ms))
+            ),
+            LockError::Frozen(view) if is_over_by_a_doubtful_clock(view) => format!(
+                "let chrony or another service steer the clock, or if it is over: jvs lock \
+                 unfreeze -w {} --reason TEXT",
+                view.worktree
             ),
             LockError::Frozen(view) => {
                 format!("wait until the freeze ends, or see: jvs lock why -w {}", view.worktree)
@@ -469,18 +557,22 @@ impl Coded for LockError {
                  without them: jvs lock steal -w {} --observe --reason TEXT",
                 view.worktree
             ),
-            LockError::NotHeld { view } => {
-                format!("to take it: jvs lock acquire -w {}", view.worktree)
-            }
+            LockError::NotHeld { view } => view
+                .holder()
+                .advice()
+                .unwrap_or_else(|| format!("to take it: jvs lock acquire -w {}", view.worktree)),
             LockError::Fenced { worktree, .. } => {
                 format!("stop writing to the worktree; see who has it: jvs lock why -w {worktree}")
             }
             LockError::Expired { worktree, .. } => format!(
                 "stop writing, then take it again if it is still free: jvs lock acquire -w {worktree}"
             ),
-            LockError::Retired { .. } => "see which there are: jvs worktree list".into(),
+            LockError::NotMade { .. } | LockError::Retired { .. } => {
+                "see which there are: jvs worktree list".into()
+            }
             LockError::HeadMoved { .. } => "take the snapshot again on top of the new head".into(),
             LockError::Invalid { .. } => "see: jvs lock --help".into(),
+            LockError::Hold(refusal) => return refusal.hint(),
             LockError::Internal { .. } => {
                 "please report this, with the output of: jvs audit --json".into()
             }
@@ -504,6 +596,7 @@ impl Coded for LockError {
                 details["why_not"] = json!(why_not);
                 Some(details)
             }
+            LockError::Hold(refusal) => refusal.details(),
             LockError::Legacy { worktree, legacy, now } => {
                 Some(legacy_details(worktree, legacy, *now))
             }
@@ -514,6 +607,16 @@ impl Coded for LockError {
                 details["reason"] = json!("LOCK_HELD");
                 Some(details)
             }
+            LockError::Deadlock { worktree, waited_ms, steps } => Some(json!({
+                "worktree": worktree,
+                "waited_ms": waited_ms,
+                "reason": "DEADLOCK",
+                "cycle": steps.iter().map(|step| json!({
+                    "session_id": step.waits,
+                    "waits_for": step.worktree,
+                    "held_by": step.held_by,
+                })).collect::<Vec<_>>(),
+            })),
             LockError::ClockSkew { view, max_clock_skew_ms } => {
                 let mut details = view_details(view);
                 details["max_clock_skew_ms"] = json!(max_clock_skew_ms);
@@ -545,7 +648,7 @@ fn view_details(view: &View) -> serde_json::Value {
         Word::Stealable => Some("LOCK_EXPIRED"),
         Word::Free | Word::Retired => None,
     };
-    json!({
+    let mut details = json!({
         "worktree": view.worktree,
         "state": view.word(),
         "holder_id": record.map(|r| &r.holder_id),
@@ -557,7 +660,9 @@ fn view_details(view: &View) -> serde_json::Value {
         "fencing_token": view.state.token,
         "reason": reason,
         "observed_skew_ms": view.judgement.as_ref().map(|judged| judged.observed_skew_ms),
-    })
+    });
+    view.holder().add_to(&mut details);
+    details
 }
 
 fn legacy_details(worktree: &WorktreeName, legacy: &Legacy, now: WallMs) -> serde_json::Value {

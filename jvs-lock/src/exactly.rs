@@ -7,13 +7,14 @@
 //! lock free.
 
 use jvs_repo::audit::Kind;
-use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
 
 use crate::decide::Refusal;
 use crate::drive::{Applied, Verdict};
 use crate::error::LockError;
 use crate::lease::Lease;
 use crate::locks::Locks;
+use crate::record::OwnRecord;
 use crate::register::Register;
 use crate::state::State;
 use crate::view::{View, Word};
@@ -30,11 +31,19 @@ impl<'r> Locks<'r> {
             let state = register.read()?;
             return Err(self.refused(&register, &state, Refusal::NotHeld, None, None));
         }
-        if !self.has_foreign_record(&seen.worktree) {
-            // Best effort: a record without a holder is drift.
-            let _ = self.seams.store.unlink(&layout::lock_record(&seen.worktree));
-        }
+        OwnRecord::forget(self.seams.store, &seen.worktree, &seen.state);
         Ok(())
+    }
+
+    /// Frees a lock that nobody received whom it was handed to, if the register is
+    /// exactly as `seen`: whoever goes on with a hold has changed its name.
+    pub(crate) fn free_exactly(
+        &self,
+        worktree: &WorktreeName,
+        seen: &State,
+        reason: &str,
+    ) -> Result<bool, LockError> {
+        self.release_exactly(&self.register(worktree), seen, Some(reason))
     }
 
     /// Frees the lock if its state is `seen`; false if it is another by now, also
@@ -53,7 +62,7 @@ impl<'r> Locks<'r> {
                 false => Ok(Verdict::Applied),
             },
         )?;
-        Ok(state.op == op)
+        Ok(state.op == op || state == seen.released_untold())
     }
 }
 

@@ -6,10 +6,11 @@
 use std::io;
 
 use jvs_repo::audit::Kind;
-use jvs_repo::id::{Epoch, FencingToken, SnapshotId};
+use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::term::Term;
 
-use crate::decide::{self, Own, Refusal, Unheld};
+use crate::decide::{self, Own, Refusal};
 use crate::drive::Verdict;
 use crate::error::LockError;
 use crate::lease::Lease;
@@ -24,7 +25,7 @@ use crate::state::{Hold, State};
 pub struct Shared<'r> {
     locks: Locks<'r>,
     register: Register<'r>,
-    bound: Unheld,
+    bound: Term,
 }
 
 impl<'r> Shared<'r> {
@@ -33,6 +34,7 @@ impl<'r> Shared<'r> {
         let state = register.read()?;
         match state.hold {
             Hold::Free => {
+                locks.refuse_reserved(worktree, &state)?;
                 let view = locks.look_at(worktree, &state)?;
                 if view.foreign.is_some() {
                     return Err(LockError::of_other_tool(&view));
@@ -47,7 +49,7 @@ impl<'r> Shared<'r> {
                 });
             }
         }
-        let bound = Unheld { epoch: state.epoch, token: state.token };
+        let bound = state.term();
         Ok(Shared { locks, register, bound })
     }
 
@@ -105,17 +107,14 @@ impl<'l, 'r> Fence<'l, 'r> {
 
     /// The token it commits under.
     pub fn token(&self) -> FencingToken {
-        match &self.right {
-            Right::Held(lease) => lease.bound.token,
-            Right::Shared(shared) => shared.bound.token,
-        }
+        self.term().token
     }
 
-    /// The life of the register it commits in.
-    pub fn epoch(&self) -> Epoch {
+    /// The term it commits in.
+    pub fn term(&self) -> Term {
         match &self.right {
-            Right::Held(lease) => lease.bound.epoch,
-            Right::Shared(shared) => shared.bound.epoch,
+            Right::Held(lease) => lease.bound.term,
+            Right::Shared(shared) => shared.bound,
         }
     }
 

@@ -56,15 +56,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// The first thing that neither a crash nor a log that cannot be read explains.
+    /// The first thing that is not explained.
     pub fn first_bad_link(&self) -> Option<&Problem> {
         self.problems.iter().find(|problem| self.is_bad(problem))
     }
 
-    /// Is `problem` explained neither by a crash nor by a log that cannot be read?
+    /// Is `problem` explained neither by itself nor by a log that cannot be read?
     pub fn is_bad(&self, problem: &Problem) -> bool {
         let untold = self.is_partial && problem.is_of_absence();
-        !problem.is_crash() && !untold
+        problem.explained_by().is_none() && !untold
     }
 }
 
@@ -108,6 +108,13 @@ pub fn witness(
     Ok((read.into_iter().map(again).collect(), logs))
 }
 
+/// Lives by worktree, earlier ones first.
+type LifeKey = (WorktreeName, (u32, u16));
+
+fn life_key(worktree: &WorktreeName, state: &State) -> LifeKey {
+    (worktree.clone(), state.epoch.grouping())
+}
+
 /// Checks `logs` against the registers.
 pub fn check(registers: &[Seen], logs: &Logs) -> Report {
     let mut problems: Vec<Problem> = logs
@@ -115,22 +122,23 @@ pub fn check(registers: &[Seen], logs: &Logs) -> Report {
         .iter()
         .map(|(place, flaw)| Problem::Line { place: *place, flaw: *flaw })
         .collect();
-    let mut known: BTreeMap<(WorktreeName, Epoch), Known> = BTreeMap::new();
+    let mut known: BTreeMap<LifeKey, Known> = BTreeMap::new();
     for logged in &logs.events {
         if let Err(problem) = take_in(&mut known, logged) {
             problems.push(problem);
         }
     }
     for seen in registers {
-        let known = known.entry((seen.worktree.clone(), seen.state.epoch)).or_default();
+        let known = known.entry(life_key(&seen.worktree, &seen.state)).or_default();
         known.shows(seen.state, seen.still);
     }
     let mut lives: Vec<Life> = Vec::new();
-    for ((worktree, epoch), known) in known {
+    for ((worktree, (counter, salt)), known) in known {
+        let epoch = Epoch { counter, salt };
         let (states, mut found) = known.walk_back(&worktree);
         // Lives are in order: what is before this one and of the same name came first.
         let before = lives.iter_mut().filter(|life| life.worktree == worktree);
-        for life in before.filter(|life| life.epoch.counter < epoch.counter) {
+        for life in before.filter(|life| life.epoch < epoch) {
             life.is_over = true;
             found.extend(fallen_between(life, &states));
         }
@@ -160,10 +168,7 @@ fn fallen_between(earlier: &Life, states: &[State]) -> Option<Problem> {
     })
 }
 
-fn take_in(
-    lives: &mut BTreeMap<(WorktreeName, Epoch), Known>,
-    logged: &Logged,
-) -> Result<(), Problem> {
+fn take_in(lives: &mut BTreeMap<LifeKey, Known>, logged: &Logged) -> Result<(), Problem> {
     let Logged { place, event } = logged;
     let (Some(worktree), Some(to)) = (&event.worktree, &event.to) else { return Ok(()) };
     let not_a_state = || Problem::NotAState { place: *place };
@@ -174,13 +179,13 @@ fn take_in(
     };
     if let Some(from) = from {
         // Whatever comes of the event: its writer saw that state.
-        lives.entry((worktree.clone(), from.epoch)).or_default().was_seen(from, *place);
+        lives.entry(life_key(worktree, &from)).or_default().was_seen(from, *place);
     }
     let linked = from.map_or_else(|| to.is_birth(), |from| to.follows(&from));
     if !linked {
         return Err(Problem::BadLink { place: *place, to: to.to_string() });
     }
-    let known = lives.entry((worktree.clone(), to.epoch)).or_default();
+    let known = lives.entry(life_key(worktree, &to)).or_default();
     known.was_told(from, to, *place, event.kind, event.phase);
     Ok(())
 }

@@ -8,7 +8,7 @@ use jvs_repo::config::LockPolicy;
 use serde::Serialize;
 
 use crate::mutation::Rule;
-use crate::record::Record;
+use crate::record::{Meaning, Record};
 use crate::span::Span;
 use crate::state::{Claim, Hold, State};
 
@@ -157,6 +157,8 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
     let (method, since_end_ms) = time_since_end(&facts, claim, record);
     let grace = facts.policy.steal_grace_ms;
     let skew = if Rule::SkewInStealMargin.holds() { facts.policy.max_clock_skew_ms } else { 0 };
+    let steered = steered(&facts, method);
+    let skew = skew.max(steered.unwrap_or(0));
     let margin = i128::from(skew) + i128::from(grace);
     let until_end = u64::try_from(-since_end_ms).unwrap_or(0);
     let needed_ms = watch_needed_ms(&facts, claim, record);
@@ -178,13 +180,16 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
     }
     let standing = if since_end_ms <= 0 {
         Standing::Live
-    } else if since_end_ms <= margin {
+    } else if since_end_ms <= margin || steered.is_none() {
         Standing::Expired
     } else {
         Standing::Stealable
     };
     let over_in_ms = match standing {
         Standing::Stealable => 0,
+        _ if steered.is_none() => {
+            claim.lease_ms.saturating_add(grace).saturating_sub(watched_ms.unwrap_or(0))
+        }
         _ => u64::try_from(margin - since_end_ms + 1).unwrap_or(0),
     };
     let unseen_ms = match (method, needed_ms) {
@@ -193,6 +198,21 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
     };
     let watch_ms = if standing == Standing::Stealable { unseen_ms } else { 0 };
     Some(judged(standing, method, over_in_ms.max(watch_ms), watch_ms))
+}
+
+/// By how much our wall clock may be wrong, by the kernel's word, where that is asked:
+/// of a freeze that is judged by wall clocks. `None` if nothing vouches for our clock.
+///
+/// A freeze is renewed by nobody, so no watching shows that a clock which is fast calls
+/// it over too early. But a clock that somebody sets is one that the kernel says nothing
+/// steers, until something steers it again, and right.
+fn steered(facts: &Facts<'_>, method: Method) -> Option<u64> {
+    let asked = matches!(facts.state.hold, Hold::Frozen(_)) && method == Method::WallClock;
+    match facts.discipline {
+        _ if !asked || !Rule::FreezeEndsBySteeredClock.holds() => Some(0),
+        Discipline::Synchronised { max_error_ms } => Some(max_error_ms),
+        Discipline::Unsynchronised | Discipline::Unknown => None,
+    }
 }
 
 /// Milliseconds since the lease ended; negative while it runs.

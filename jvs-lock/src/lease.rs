@@ -10,8 +10,9 @@ use std::sync::PoisonError;
 use jvs_repo::audit::Kind;
 use jvs_repo::clock::{BootMs, Reading};
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::id::{Epoch, FencingToken, SnapshotId};
+use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::term::Term;
 use serde::{Deserialize, Serialize};
 
 use crate::belief::Belief;
@@ -19,11 +20,12 @@ use crate::decide::{self, Bound, Own, Refusal};
 use crate::drive::{self, Applied, Verdict};
 use crate::error::LockError;
 use crate::fence::Fence;
+use crate::kept::Kept;
 use crate::locks::{Locks, believed_end, check_lease};
 use crate::mutation::Rule;
 use crate::queue::Waiter;
 use crate::reclaim::Decision;
-use crate::record::{Keeper, OwnRecord, Record, Renewal};
+use crate::record::{Keeper, Meaning, OwnRecord, Record, Renewal};
 use crate::register::Register;
 use crate::state::{Claim, State};
 
@@ -49,10 +51,9 @@ pub enum How {
 pub struct Ticket {
     /// The worktree.
     pub worktree: WorktreeName,
-    /// Life of the register.
-    pub epoch: Epoch,
-    /// The token.
-    pub token: FencingToken,
+    /// Which hold of it.
+    #[serde(flatten)]
+    pub term: Term,
 }
 
 /// The right to write to one worktree, for a while.
@@ -71,11 +72,15 @@ pub struct Lease<'r> {
     head: Option<SnapshotId>,
     lease_ms: u64,
     pub(crate) renewal: Renewal,
+    /// What the record is to say of how long it is kept, if that is news.
+    pub(crate) kept: Option<Kept>,
     belief: Belief,
     own: Option<OwnRecord>,
     how: How,
     by: Option<Decision>,
     began_as: State,
+    /// Both clocks, read before the CAS that it began with.
+    began_at: Reading,
     drift: Vec<String>,
 }
 
@@ -83,7 +88,7 @@ impl fmt::Debug for Lease<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lease")
             .field("worktree", self.register.worktree())
-            .field("token", &self.bound.token)
+            .field("token", &self.bound.term.token)
             .field("how", &self.how)
             .finish_non_exhaustive()
     }
@@ -101,7 +106,7 @@ impl<'r> Lease<'r> {
         how: How,
     ) -> Result<Self, LockError> {
         let claim = *state.hold.claim().ok_or(LockError::internal("a grant has a claim"))?;
-        let bound = Bound { epoch: state.epoch, token: state.token, holder: locks.session.nonce() };
+        let bound = Bound { term: state.term(), holder: locks.session.nonce() };
         let belief = Belief::until_boot(before.boot.plus(claim.lease_ms));
         let drift = Vec::new();
         let head = state.head;
@@ -113,11 +118,13 @@ impl<'r> Lease<'r> {
             head,
             lease_ms,
             renewal: Renewal::AsRecorded,
+            kept: None,
             belief,
             own: None,
             how,
             by: None,
             began_as: state,
+            began_at: before,
             drift,
         })
     }
@@ -191,7 +198,12 @@ impl<'r> Lease<'r> {
 
     /// The fencing token.
     pub fn token(&self) -> FencingToken {
-        self.bound.token
+        self.bound.term.token
+    }
+
+    /// Epoch and token.
+    pub fn term(&self) -> Term {
+        self.bound.term
     }
 
     /// How it came about.
@@ -201,11 +213,7 @@ impl<'r> Lease<'r> {
 
     /// What the next process of the session needs to go on.
     pub fn ticket(&self) -> Ticket {
-        Ticket {
-            worktree: self.worktree().clone(),
-            epoch: self.bound.epoch,
-            token: self.bound.token,
-        }
+        Ticket { worktree: self.worktree().clone(), term: self.term() }
     }
 
     /// The claim as it was last confirmed.
@@ -245,17 +253,42 @@ impl<'r> Lease<'r> {
         self.renewal = Renewal::Every(ms);
     }
 
-    /// Tells whoever looks which process keeps renewing it, or that none does.
+    /// Tells whoever looks which process keeps renewing it, or that none does and it
+    /// lasts as long as its lease.
     pub fn set_keeper(&mut self, keeper: Option<Keeper>) -> io::Result<()> {
         let Some(own) = &mut self.own else { return Ok(()) };
+        own.record.kept = own.record.kept.take().filter(|_| keeper.is_some());
         own.record.keeper = keeper;
         own.rewrite()
+    }
+
+    /// Until when it is kept, as whoever looks is told from the next renewal on.
+    pub fn keep_until(&mut self, kept: Kept) {
+        let told = self.own.as_ref().and_then(|own| own.record.kept.as_ref());
+        self.kept = Some(kept.unless_as_told(told));
     }
 
     /// Makes the lease last for its length from now on. Only while it is not
     /// over by this host's boot-time clock; if it fails, stop writing.
     pub fn renew(&mut self) -> Result<(), LockError> {
         self.check_belief()?;
+        self.extend(None)
+    }
+
+    /// Has the register confirm this very hold, for a lease of `lease_ms` from now on or
+    /// of the length that it had, by a CAS of this process: whoever is told that it holds
+    /// is told by that. Also of a lease that is over, as long as nobody took it.
+    pub(crate) fn confirm(
+        &mut self,
+        lease_ms: Option<u64>,
+        note: Option<&str>,
+        how: How,
+    ) -> Result<(), LockError> {
+        (self.lease_ms, self.how) = (lease_ms.unwrap_or(self.lease_ms), how);
+        self.extend(note)
+    }
+
+    fn extend(&mut self, note: Option<&str>) -> Result<(), LockError> {
         let op = self.locks.fresh_op();
         let (bound, lease_ms) = (self.bound, self.lease_ms);
         let ended =
@@ -280,7 +313,7 @@ impl<'r> Lease<'r> {
         self.claim = *state.hold.claim().ok_or(LockError::internal("a renewal has a claim"))?;
         self.head = state.head;
         self.belief.extend_to(before.boot.plus(self.claim.lease_ms));
-        self.write_record(&state, before, None);
+        self.write_record(&state, before, note);
         Ok(())
     }
 
@@ -293,16 +326,18 @@ impl<'r> Lease<'r> {
     }
 
     /// Gives the lock back. Belief ends before the release is issued: one that
-    /// lands late must not find a holder that still writes.
-    pub fn release(mut self) -> Result<(), ReleaseError<'r>> {
+    /// lands late must not find a holder that still writes. Answers the register as
+    /// it was then seen: free, or another's by now.
+    pub fn release(mut self) -> Result<State, ReleaseError<'r>> {
         if Rule::BeliefEndsBeforeRelease.holds() {
             self.belief.end();
         }
-        let released = self.issue_release().and_then(|()| {
+        let released = self.issue_release().and_then(|state| {
             self.belief.end();
             self.forget_record();
             // After the record, which goes to disk with it.
-            drive::make_durable(&self.register, "was given back")
+            drive::make_durable(&self.register, "was given back")?;
+            Ok(state)
         });
         released.map_err(|error| ReleaseError { lease: Box::new(self), error })
     }
@@ -391,7 +426,7 @@ impl<'r> Lease<'r> {
         Ok(applied.state)
     }
 
-    fn issue_release(&self) -> Result<(), LockError> {
+    fn issue_release(&self) -> Result<State, LockError> {
         let op = self.locks.fresh_op();
         let bound = self.bound;
         self.locks
@@ -401,11 +436,11 @@ impl<'r> Lease<'r> {
                 Ok(Own::Done) => Ok(Verdict::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             })
-            .map(|_| ())
+            .map(|applied| applied.state)
     }
 
     fn refused(&self, state: &State, refusal: Refusal) -> LockError {
-        self.locks.refused(&self.register, state, refusal, None, Some(self.bound.token))
+        self.locks.refused(&self.register, state, refusal, None, Some(self.bound.term.token))
     }
 
     fn check_belief(&self) -> Result<(), LockError> {
@@ -418,7 +453,7 @@ impl<'r> Lease<'r> {
         match decide::renew(&state, self.bound, state.op) {
             Ok(_) => Err(LockError::Expired {
                 worktree: self.worktree().clone(),
-                token: self.bound.token,
+                token: self.bound.term.token,
                 since_ms: now.since(self.belief.until().unwrap_or(now)),
             }),
             Err(refusal) => Err(self.refused(&state, refusal)),
@@ -452,6 +487,9 @@ impl<'r> Lease<'r> {
         {
             own.record.renewed(&self.locks.session, &self.claim, self.locks.stamp(at));
             own.record.set_renewal(self.renewal, &self.locks.policy);
+            if let Some(kept) = &self.kept {
+                own.record.kept = Some(kept.clone());
+            }
             if note.is_some() {
                 own.record.set_note(note);
             }
@@ -468,26 +506,39 @@ impl<'r> Lease<'r> {
             None => self.locks.record_of(worktree, state, &claim, at, note),
         };
         record.set_renewal(self.renewal, &self.locks.policy);
+        if let Some(kept) = &self.kept {
+            record.kept = Some(kept.clone());
+        }
         let may_replace = || !self.locks.has_foreign_record(worktree);
         self.own = Some(OwnRecord::place(store, record, may_replace)?);
         Ok(())
     }
 
+    /// Tells whoever looks of a grant that was just made.
+    pub(crate) fn write_first_record(&mut self, note: Option<&str>) {
+        let (state, at) = (self.began_as, self.began_at);
+        self.write_record(&state, at, note);
+    }
+
     /// Makes the grant survive a power cut, so that no token is granted twice.
     /// After the record, because on a journalling filesystem its fsync has
     /// carried the rename along and this one finds nothing left to do.
-    pub(crate) fn made_durable(self) -> Result<Self, LockError> {
+    pub(crate) fn sync_grant(&self) -> io::Result<()> {
         if !Rule::GrantIsDurable.holds() {
-            return Ok(self);
+            return Ok(());
         }
-        let Err(source) = self.register.sync() else { return Ok(self) };
+        self.register.sync()
+    }
+
+    /// The same for a grant that nobody of the session was told of, nor can find: it is
+    /// given back if that fails.
+    pub(crate) fn made_durable(self) -> Result<Self, LockError> {
+        let Err(source) = self.sync_grant() else { return Ok(self) };
         let worktree = self.worktree().clone();
-        // Nobody was told of it, so nobody misses it; a hold that was there before may
-        // be relied on by others of this session.
+        // A hold that was there before may be relied on by others of this session.
         let mine_alone = self.how != How::Refreshed;
-        let given_back = mine_alone && self.release().map_or_else(|e| e.is_given_back(), |()| true);
-        let done = if given_back { "was locked and given back" } else { "was locked" };
-        Err(LockError::NotDurable { worktree, done, source })
+        let given_back = mine_alone && self.release().map_or_else(|e| e.is_given_back(), |_| true);
+        Err(LockError::not_durable(worktree, given_back, source))
     }
 }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::LockError;
-use crate::hearsay::{Heard, hear};
+use crate::hearsay::{Heard, READ_MAX, hear};
 use crate::locks::{Locks, Over};
 use crate::seams::Seams;
 use crate::span::Span;
@@ -224,17 +224,12 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
             if path.to_string() != legacy.path {
                 continue;
             }
-            if let Ok(Heard::Bytes(bytes)) = hear(store, &path)
-                && parse(&bytes, &path).is_none()
-            {
-                continue;
-            }
-            match store.unlink(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(io("cannot remove the lock of another tool")(error));
-                }
-                _ => {}
-            }
+            // One that its tool took anew since is not the one that was judged.
+            let aside = layout::lock_tmp(worktree, &format!("legacy-{}", locks.fresh_op()));
+            let is_meant = |bytes: &[u8]| parse(bytes, &path).as_ref() == Some(&legacy);
+            store
+                .remove_meant(&path, &aside, READ_MAX, &is_meant)
+                .map_err(io("cannot remove the lock of another tool"))?;
         }
         let _ = note(Phase::Done);
         migrated.push(if live {

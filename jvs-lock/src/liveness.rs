@@ -31,6 +31,8 @@ pub enum Unknowable {
     OtherPidNamespace,
     /// The record does not say which process.
     NoProcess,
+    /// What rests on the hold lies in a private directory that is not this user's.
+    OtherUser,
 }
 
 /// Where the question is asked from.

@@ -6,27 +6,38 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jvs_repo::audit::{Kind, Log, Phase};
 use jvs_repo::clock::{BootClock, BootMs, Reading};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::{FencingToken, OpNonce};
+use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::term::Term;
 
-use crate::decide::{self, Acquire, Bound, FrozenUnder, Own, Refusal};
-use crate::drive::{self, Applied, Driver, Journal, Verdict};
+use crate::decide::{self, Acquire, Bound, Own, Refusal};
+use crate::drive::{self, Applied, Driver, Verdict};
 use crate::error::LockError;
 use crate::fence::Shared;
+use crate::holder::Onlooker;
+use crate::journal::Journal;
+use crate::kept::Kept;
 use crate::lease::{How, Lease, Ticket};
 use crate::legacy;
 use crate::mutation::Rule;
 use crate::reclaim;
-use crate::record::{OwnRecord, Record, Renewal, Stamp};
+use crate::record::{Meaning, OwnRecord, Record, Renewal, Stamp};
 use crate::register::Register;
 use crate::seams::Seams;
 use crate::session::Session;
 use crate::state::{Hold, LEASE_MAX_MS, State};
 use crate::view::{self, View};
 use crate::watching::{InMemory, Patience, Sightings};
+use crate::worktrees;
+
+/// Asked between a READ and the CAS that would take the lock from there: may it?
+pub trait Gate {
+    /// `state` was just READ; `holder` is the session that has it, if another does.
+    fn pass(&self, state: &State, holder: Option<String>) -> Result<(), LockError>;
+}
 
 /// What is wanted of a lock.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Want<'w> {
     /// How long the lease lasts without renewal.
     pub lease_ms: u64,
@@ -36,12 +47,18 @@ pub struct Want<'w> {
     pub note: Option<&'w str>,
     /// How often it will be renewed; `None` if nobody will, and it simply lasts.
     pub renewed_every_ms: Option<u64>,
+    /// Until when it will be kept, for whoever looks at the lock.
+    pub kept: Option<&'w Kept>,
+    /// Take it afresh, with the gate's leave: a term that is this session's already
+    /// is then not refreshed but burnt, for nobody was told that it holds it. The grant
+    /// is neither recorded nor durable yet: see `Locks::enter`.
+    pub gate: Option<&'w dyn Gate>,
 }
 
 impl Want<'_> {
     /// A lease of this length, and nothing more to say.
     pub const fn lease(lease_ms: u64) -> Self {
-        Want { lease_ms, reason: None, note: None, renewed_every_ms: None }
+        Want { lease_ms, reason: None, note: None, renewed_every_ms: None, kept: None, gate: None }
     }
 }
 
@@ -65,7 +82,16 @@ pub struct Locks<'r> {
     pub(crate) journal: Arc<Mutex<Journal<'r>>>,
     pub(crate) sightings: Arc<dyn Sightings>,
     pub(crate) patience: Option<Arc<dyn Patience>>,
+    pub(crate) stakes: Option<Stakes<'r>>,
+    pub(crate) show_head: Option<ShowHead>,
 }
+
+/// Does anything rest on the hold in that state? `None` if that cannot be seen.
+pub type Stakes<'r> = &'r (dyn Fn(&State) -> Option<bool> + Sync);
+
+/// Makes a head visible if its publisher did not come to it. The register that has it
+/// was READ, and is durable.
+pub type ShowHead = fn(Seams<'_>, SnapshotId) -> io::Result<()>;
 
 impl<'r> Locks<'r> {
     /// The locks as `session` sees them, its events going to `log`. Touches
@@ -79,7 +105,22 @@ impl<'r> Locks<'r> {
             journal: Arc::new(Mutex::new(journal)),
             sightings: Arc::new(InMemory::default()),
             patience: None,
+            stakes: None,
+            show_head: None,
         }
+    }
+
+    /// The same, with what makes a head visible. Without it nothing is known of
+    /// snapshots here, and whoever ends a register's life leaves them as they are.
+    #[must_use]
+    pub fn showing(self, show_head: ShowHead) -> Self {
+        Locks { show_head: Some(show_head), ..self }
+    }
+
+    /// The same, asking what rests on a hold before its holder is taken for dead.
+    #[must_use]
+    pub fn asking(self, stakes: Stakes<'r>) -> Self {
+        Locks { stakes: Some(stakes), ..self }
     }
 
     /// The same, remembering what is seen of other hosts' locks in `sightings`,
@@ -101,7 +142,8 @@ impl<'r> Locks<'r> {
 
     /// One look at a lock. Changes nothing.
     pub fn inspect(&self, worktree: &WorktreeName) -> Result<View, LockError> {
-        view::look(self.seams, &self.policy, worktree, Some(self.session.nonce()))
+        let view = view::look(self.seams, &self.policy, worktree, Some(self.session.nonce()))?;
+        Ok(view.seen_by(Onlooker::of(&self.session)))
     }
 
     /// Takes the lock: if it is free, if it is this session's already (then it
@@ -144,6 +186,7 @@ impl<'r> Locks<'r> {
         let mut granted: Option<(Kind, FencingToken, Option<reclaim::Decision>)> = None;
         let Applied { state, before } =
             self.driver(&register, want.reason).run(|state, now, _| {
+                self.refuse_reserved(worktree, state)?;
                 // What is one's own is not taken from anybody.
                 let seen = match state.holder() == Some(me) {
                     true => None,
@@ -152,33 +195,38 @@ impl<'r> Locks<'r> {
                 unheard = seen.as_ref().and_then(|view| view.unheard.clone());
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
                 let mut grant = |kind, by: Option<reclaim::Decision>| {
+                    if let Some(gate) = want.gate {
+                        let record = seen.as_ref().and_then(View::record);
+                        gate.pass(state, record.map(|record| record.session_id.clone()))?;
+                    }
                     let next = state.granted(me, want.lease_ms, now.wall, op);
                     let details = by
                         .zip(seen.as_ref())
                         .map(|(by, view)| reclaim::details(by, view, &self.session));
                     granted = Some((kind, next.token, by));
-                    match details {
+                    Ok(match details {
                         Some(details) => Verdict::TryOver(kind, next, details),
                         None => Verdict::Try(kind, next),
-                    }
+                    })
                 };
                 let decided = decide::acquire(state, me, op, judged, &self.policy);
                 if matches!(decided, Ok(Acquire::Grant | Acquire::Steal))
                     && let Some(view) = seen.as_ref().filter(|view| view.foreign.is_some())
                 {
                     return match over(view).filter(|by| by.overrules_other_tools()) {
-                        Some(by) => Ok(grant(Kind::Reclaim, Some(by))),
+                        Some(by) => grant(Kind::Reclaim, Some(by)),
                         None => Err(LockError::of_other_tool(view)),
                     };
                 }
                 match decided {
-                    Ok(Acquire::Grant) => Ok(grant(Kind::Acquire, None)),
+                    Ok(Acquire::Grant) => grant(Kind::Acquire, None),
                     Ok(Acquire::Steal) => match seen.as_ref().and_then(over) {
                         Some(by) if by.reason == reclaim::Reason::LockExpired => {
-                            Ok(grant(Kind::Reclaim, Some(by)))
+                            grant(Kind::Reclaim, Some(by))
                         }
-                        _ => Ok(grant(Kind::Steal, None)),
+                        _ => grant(Kind::Steal, None),
                     },
+                    Ok(Acquire::Refresh) if want.gate.is_some() => grant(Kind::Acquire, None),
                     Ok(Acquire::Refresh) => {
                         // Another process of this session made this state: a grant
                         // that was tried before is its, or was refreshed by it, and
@@ -191,7 +239,7 @@ impl<'r> Locks<'r> {
                         let view =
                             seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
                         match over(view) {
-                            Some(by) if by.allowed => Ok(grant(Kind::Reclaim, Some(by))),
+                            Some(by) if by.allowed => grant(Kind::Reclaim, Some(by)),
                             _ => Err(self.refused(&register, state, refusal, seen, None)),
                         }
                     }
@@ -211,8 +259,13 @@ impl<'r> Locks<'r> {
             Some(ms) => Renewal::Every(ms),
             None => Renewal::Nobody,
         };
-        lease.write_record(&state, before, want.note);
+        lease.kept = want.kept.cloned();
         lease.tell_unheard(unheard);
+        if want.gate.is_some() {
+            // Whoever came through a gate opens its hold first: one disk's time for both.
+            return Ok(lease);
+        }
+        lease.write_first_record(want.note);
         lease.made_durable()
     }
 
@@ -225,16 +278,12 @@ impl<'r> Locks<'r> {
     ) -> Result<Lease<'r>, LockError> {
         let register = self.register(worktree);
         let state = register.read()?;
-        let bound = match ticket {
-            Some(ticket) => {
-                Bound { epoch: ticket.epoch, token: ticket.token, holder: self.session.nonce() }
-            }
-            None => Bound { epoch: state.epoch, token: state.token, holder: self.session.nonce() },
-        };
+        let term = ticket.map_or_else(|| state.term(), |ticket| ticket.term);
+        let bound = Bound { term, holder: self.session.nonce() };
         // Asked by renewing's rules: whoever may renew may go on.
         if let Err(refusal) = decide::renew(&state, bound, self.fresh_op()) {
             let refusal = if ticket.is_none() { Refusal::NotHeld } else { refusal };
-            return Err(self.refused(&register, &state, refusal, None, Some(bound.token)));
+            return Err(self.refused(&register, &state, refusal, None, Some(bound.term.token)));
         }
         Lease::resumed(self.clone(), register, state)
     }
@@ -302,6 +351,7 @@ impl<'r> Locks<'r> {
         let began = self.seams.clock.now();
         let Applied { state, before } =
             self.driver(&register, Some(reason)).run(|state, now, _| {
+                self.refuse_reserved(worktree, state)?;
                 let seen = Some(self.examine(&register, state, began)?);
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
                 let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
@@ -340,7 +390,7 @@ impl<'r> Locks<'r> {
 
     /// Lifts a freeze, whoever made it.
     pub fn unfreeze(&self, worktree: &WorktreeName, reason: &str) -> Result<State, LockError> {
-        let meant = FrozenUnder::of(&self.register(worktree).read()?);
+        let meant = self.register(worktree).read()?.term();
         self.thaw(worktree, reason, |state, tried| decide::unfreeze(state, meant, tried))
     }
 
@@ -348,7 +398,7 @@ impl<'r> Locks<'r> {
     pub fn lift(
         &self,
         worktree: &WorktreeName,
-        meant: FrozenUnder,
+        meant: Term,
         reason: &str,
     ) -> Result<State, LockError> {
         if !Rule::LiftWhatWasSeen.holds() {
@@ -380,9 +430,7 @@ impl<'r> Locks<'r> {
                 Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
             },
         )?;
-        if !self.has_foreign_record(worktree) {
-            let _ = self.seams.store.unlink(&jvs_repo::layout::lock_record(worktree));
-        }
+        OwnRecord::forget(self.seams.store, worktree, &state);
         Ok(state)
     }
 
@@ -424,6 +472,27 @@ impl<'r> Locks<'r> {
     }
 
     /// Turns a refusal into an error that tells what was seen.
+    /// Refuses a name that is only reserved. Looked at after the READ of `state`: a
+    /// record comes only to a register that moved on from its reservation and goes only
+    /// after it was retired, so a CAS from `state` finds what was looked at.
+    pub(crate) fn refuse_reserved(
+        &self,
+        worktree: &WorktreeName,
+        state: &State,
+    ) -> Result<(), LockError> {
+        if !state.may_be_reserved() || worktree.is_main() || !Rule::ReservedIsNotTaken.holds() {
+            return Ok(());
+        }
+        match worktrees::has_record(self.seams.store, worktree) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LockError::NotMade { worktree: worktree.clone() }),
+            Err(source) => {
+                let (worktree, doing) = (worktree.clone(), "cannot look for its record");
+                Err(LockError::Io { worktree, doing, source })
+            }
+        }
+    }
+
     pub(crate) fn refused(
         &self,
         register: &Register<'_>,

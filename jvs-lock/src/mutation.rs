@@ -71,12 +71,27 @@ pub enum Rule {
     RenameTakenBack,
     /// What was made is durable before anyone is told.
     MadeDurably,
+    /// Whoever fails to make a worktree leaves nothing of what it made.
+    FailedMakingLeavesNothing,
     /// What a removal took away is looked at again before it is anybody's to delete.
     TakenThenLooked,
+    /// A record is taken aside and looked at before it goes for good.
+    ForgottenThenLooked,
     /// What a rename moved is looked at again before it is anybody's.
     MovedThenLooked,
+    /// Whoever retires a register makes its head visible first.
+    ShownBeforeRetired,
+    /// A register forgets its head for another only once that is visible.
+    ShownBeforeNextLife,
+    /// The lock of a name that is only reserved is not taken.
+    ReservedIsNotTaken,
+    /// What a maker takes apart is its own until it has ended: its note stays, and
+    /// cannot become the record.
+    WithdrawnUnderItsNote,
     /// What looks abandoned by another host's clock is watched before it is taken.
     WatchedBeforeSteal,
+    /// By a wall clock that nothing steers no freeze is over.
+    FreezeEndsBySteeredClock,
     /// Boot-time readings are compared only if they are of one clock.
     OneBootTimeClock,
     /// Whoever takes over what is not its own asks one and the same question.
@@ -92,6 +107,14 @@ pub enum Rule {
     CurrentByLength,
     /// A waiter counts while it gives signs of life, on its own host, too.
     SignsOfLife,
+    /// Who waits in a circle is believed to only when it was seen twice.
+    CirclesAreSeenTwice,
+    /// Of those who wait in a circle the newest gives up, and nobody else.
+    NewestGivesUp,
+    /// A log that has no room is asked again for a moment.
+    FullIsAskedAgain,
+    /// A release needs no room: the register tells what the log cannot.
+    ReleasedWhenFull,
 }
 
 impl Rule {
@@ -129,9 +152,16 @@ impl Rule {
         Rule::RetiredByItself,
         Rule::RenameTakenBack,
         Rule::MadeDurably,
+        Rule::FailedMakingLeavesNothing,
         Rule::TakenThenLooked,
+        Rule::ForgottenThenLooked,
         Rule::MovedThenLooked,
+        Rule::ShownBeforeRetired,
+        Rule::ShownBeforeNextLife,
+        Rule::ReservedIsNotTaken,
+        Rule::WithdrawnUnderItsNote,
         Rule::WatchedBeforeSteal,
+        Rule::FreezeEndsBySteeredClock,
         Rule::OneBootTimeClock,
         Rule::OneTakeOver,
         Rule::FreezeFromOwnHold,
@@ -139,6 +169,10 @@ impl Rule {
         Rule::RenewalChangesTheEnd,
         Rule::CurrentByLength,
         Rule::SignsOfLife,
+        Rule::CirclesAreSeenTwice,
+        Rule::NewestGivesUp,
+        Rule::FullIsAskedAgain,
+        Rule::ReleasedWhenFull,
     ];
 }
 

@@ -4,6 +4,8 @@
 //! The line is about fairness only. Who holds is decided by the register, and
 //! would be decided rightly if every ticket were lost, forged or out of order.
 
+mod circle;
+pub mod deadlock;
 mod place;
 mod turn;
 mod wait;
@@ -17,6 +19,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::RepoPath;
 
+pub use circle::Step;
 pub use place::{Look, Place};
 pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
 pub use wait::{Bell, Rung, SleepOnly, Waiting, is_worth_waiting};

@@ -220,7 +220,10 @@ impl<'r> Locks<'r> {
             Some(match !one_clock && Rule::OneBootTimeClock.holds() {
                 // The ids of a copied machine are the original's: its processes are not.
                 true => Liveness::Unknown(Unknowable::OtherHost),
-                false => keeper_liveness(keeper, here, lookup),
+                false => match keeper_liveness(keeper, here, lookup) {
+                    Liveness::Dead => self.nothing_rests_on(view),
+                    known => known,
+                },
             })
         };
         let taken = self.take(worktree, want, &|view| {
@@ -241,12 +244,28 @@ impl<'r> Locks<'r> {
     }
 }
 
+impl Locks<'_> {
+    /// The keeper of the hold in `view` has died. The holder has, too, only if nothing
+    /// rests on the hold: a command may run on, and start another keeper.
+    fn nothing_rests_on(&self, view: &View) -> Liveness {
+        match self.stakes.map(|stakes| stakes(&view.state)) {
+            Some(Some(true)) => Liveness::Alive,
+            Some(None) => Liveness::Unknown(Unknowable::OtherUser),
+            // Nobody looks: then the keeper was all there was.
+            Some(Some(false)) | None => Liveness::Dead,
+        }
+    }
+}
+
 /// Which rules there are and why none of them applied.
 fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRules) -> String {
     let mut parts = Vec::new();
     if rules.holder_dead {
         parts.push(match keeper {
-            Some(Liveness::Alive) => "the process that keeps it is alive",
+            Some(Liveness::Alive) => "a process that needs it is alive",
+            Some(Liveness::Unknown(Unknowable::OtherUser)) => {
+                "its keeper has died, but what else needs it only its user can see"
+            }
             Some(Liveness::Unknown(_)) => "whether its keeper lives cannot be known from here",
             Some(Liveness::Dead) | None => "it has no keeper that could have died",
         });
@@ -261,10 +280,10 @@ fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRule
         parts.push("an emergency must be declared with --emergency");
     }
     let off: Vec<&str> = [
-        (rules.holder_dead, "HOLDER_DEAD"),
-        (rules.same_user, "SAME_USER"),
-        (rules.higher_privilege, "HIGHER_PRIVILEGE"),
-        (rules.emergency_override, "EMERGENCY_OVERRIDE"),
+        (rules.holder_dead, "reclaim.holder_dead"),
+        (rules.same_user, "reclaim.same_user"),
+        (rules.higher_privilege, "reclaim.higher_privilege"),
+        (rules.emergency_override, "reclaim.emergency_override"),
     ]
     .into_iter()
     .filter_map(|(on, name)| (!on).then_some(name))
@@ -274,7 +293,7 @@ fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRule
         if !text.is_empty() {
             text.push_str("; ");
         }
-        text += &format!("{} off in this repository", off.join(", "));
+        text += &format!("off in this repository (jvs config set KEY true): {}", off.join(", "));
     }
     text
 }

@@ -1,70 +1,21 @@
-//! The lock record `<worktree>.lock`: for people, other tools and details of
-//! the holder. Never asked who holds: the register says that.
+//! The lock record: what it means, and how it is written and replaced. Never asked who
+//! holds: the register says that.
 
 use std::io;
 
-use jvs_repo::clock::{BootId, BootMs, Clock, Reading, WallMs};
+use jvs_repo::clock::{BootMs, Reading};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::{Epoch, FencingToken, HolderNonce, OpNonce, Seq, hex};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::store::{Draft, Store, StoredFile};
-use serde::{Deserialize, Serialize};
+pub use jvs_repo::record::keeper::Keeper;
+pub use jvs_repo::record::lock::{Metadata, NOTE_MAX, Record};
+pub(crate) use jvs_repo::record::lock::{host_as_recorded, user_as_recorded};
+use jvs_repo::store::{Draft, RepoPath, Store, StoredFile};
 
 use crate::hearsay::{Heard, PATIENCE_MS, READ_MAX, hear};
 use crate::mutation::Rule;
-use crate::session::{Environment, Purpose, Session};
+use crate::session::{Place, Session};
 use crate::state::{Claim, State};
-
-/// Every record has this size, padded with spaces, so that a renewal is one
-/// write in place and a reader never sees a mixture of lengths.
-const WIDTH: usize = 4096;
-/// Longest note, in bytes.
-pub const NOTE_MAX: usize = 256;
-
-/// Who holds and what for, as seed 002 has it: a closed list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "the names of seed 002")]
-pub struct Metadata {
-    pub hostname: String,
-    pub process_id: u32,
-    pub user_identity: String,
-    pub session_id: String,
-    pub environment: Environment,
-    pub purpose: Purpose,
-}
-
-/// The process that keeps renewing a lease. Its end means that nobody does any
-/// more; a lease without one was taken by a command that ended by design.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeper {
-    /// Process id.
-    pub pid: u32,
-    /// When it started, in clock ticks after boot.
-    pub start_time: u64,
-    /// Which boot.
-    pub boot_id: BootId,
-    /// The PID namespace that `pid` belongs to, if known.
-    pub pid_namespace: Option<u64>,
-    /// The time namespace that `start_time` belongs to, if there are any.
-    #[serde(default)]
-    pub time_namespace: Option<u64>,
-}
-
-impl Keeper {
-    /// The process that speaks for `session`, on `clock`.
-    pub fn of(session: &Session, clock: &dyn Clock) -> Self {
-        let identity = session.identity();
-        Keeper {
-            pid: identity.pid,
-            start_time: identity.start_time,
-            boot_id: identity.boot_id.clone(),
-            pid_namespace: identity.pid_namespace,
-            time_namespace: clock.time_namespace(),
-        }
-    }
-}
 
 /// When a claim was confirmed, on clocks that the record names.
 #[derive(Debug, Clone, Copy)]
@@ -96,74 +47,39 @@ pub fn renew_interval_ms(lease_ms: u64, policy: &LockPolicy) -> u64 {
     u64::try_from(share).unwrap_or(u64::MAX).min(lease_ms / 2).max(SHORTEST_MS)
 }
 
-/// The record: 14 fields of v6.3, and what else is worth knowing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// Shape of this file.
-    pub version: u32,
-    /// Names this acquisition.
-    pub lock_id: OpNonce,
-    /// The worktree.
-    pub worktree_id: WorktreeName,
-    /// `host:user:pid:start_time`.
-    pub holder_id: String,
-    /// Public nonce of the holder.
-    pub holder_nonce: HolderNonce,
-    /// The session.
-    pub session_id: String,
-    /// Position in the register's history at which it was acquired.
-    pub acquire_seq: Seq,
-    /// When it was acquired.
-    pub created_at: String,
-    /// When it was last renewed.
-    pub last_renewed_at: String,
-    /// Length of the lease.
-    pub lease_duration_ms: u64,
-    /// How often it is renewed, if anybody does.
-    pub renew_interval_ms: u64,
-    /// Does anybody? Absent in records that do not know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub renews: Option<bool>,
-    /// Policy of the holder.
-    pub max_clock_skew_ms: u64,
-    /// Policy of the holder.
-    pub steal_grace_ms: u64,
-    /// End of the lease on the holder's wall clock. Absent in records of older
-    /// tools, which leave the sum to the reader.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_expires_at: Option<String>,
-    /// The fencing token.
-    pub fencing_token: FencingToken,
-    /// Which life of the register the token belongs to.
-    pub epoch: Epoch,
-    /// Which boot the boot-time readings belong to.
-    pub boot_id: BootId,
-    /// Time namespace whose clock the boot-time readings are of, if there are any.
-    #[serde(default)]
-    pub time_namespace: Option<u64>,
-    /// PID namespace of the holder's process.
-    #[serde(default)]
-    pub pid_namespace: Option<u64>,
-    /// Boot time at acquisition.
-    pub created_boot_ms: BootMs,
-    /// Boot time at the last renewal.
-    pub renewed_boot_ms: BootMs,
-    /// Who keeps it renewed, if anybody does.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keeper: Option<Keeper>,
-    /// Frozen rather than held.
-    #[serde(default)]
-    pub frozen: bool,
-    /// In the holder's words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// Who and what for.
-    pub metadata: Metadata,
+/// What a record means: which claim it is of.
+pub trait Meaning: Sized {
+    /// The record of a claim just granted to `session`.
+    fn of_grant(
+        session: &Session,
+        worktree: &WorktreeName,
+        state: &State,
+        claim: &Claim,
+        stamp: Stamp,
+        policy: &LockPolicy,
+        note: Option<&str>,
+    ) -> Self;
+
+    /// Brings it up to date after a renewal by a process of the session.
+    fn renewed(&mut self, session: &Session, claim: &Claim, stamp: Stamp);
+
+    /// Says who renews it, and how often.
+    fn set_renewal(&mut self, renewal: Renewal, policy: &LockPolicy);
+
+    /// Is it the record of the claim in `state` or of one before it? Of another life with
+    /// the same counter nobody knows.
+    fn is_not_after(&self, state: &State) -> bool;
+
+    /// Is it about the claim in `state`, however late?
+    fn is_of(&self, state: &State) -> bool;
+
+    /// Is it about the claim in `state` as it stands, last renewal included?
+    /// End *and* length: a refresh may keep the one and change the other.
+    fn is_current(&self, state: &State) -> bool;
 }
 
-impl Record {
-    /// The record of a claim just granted to `session`.
-    pub fn of_grant(
+impl Meaning for Record {
+    fn of_grant(
         session: &Session,
         worktree: &WorktreeName,
         state: &State,
@@ -200,6 +116,8 @@ impl Record {
             keeper: None,
             frozen: matches!(state.hold, crate::state::Hold::Frozen(_)),
             note: None,
+            place: Place::default(),
+            kept: None,
             metadata: Metadata {
                 hostname: String::new(),
                 process_id: 0,
@@ -214,8 +132,7 @@ impl Record {
         record
     }
 
-    /// Brings it up to date after a renewal by a process of the session.
-    pub fn renewed(&mut self, session: &Session, claim: &Claim, stamp: Stamp) {
+    fn renewed(&mut self, session: &Session, claim: &Claim, stamp: Stamp) {
         let Stamp { at, time_namespace } = stamp;
         let identity = session.identity();
         let clock = (&identity.boot_id, time_namespace);
@@ -234,15 +151,15 @@ impl Record {
         self.pid_namespace = identity.pid_namespace;
         self.lease_duration_ms = claim.lease_ms;
         self.lease_expires_at = Some(claim.expires.rfc3339());
-        self.metadata.hostname = bounded(&identity.host, 64);
+        self.metadata.hostname = host_as_recorded(&identity.host);
         self.metadata.user_identity = user_as_recorded(&identity.user);
         self.metadata.process_id = identity.pid;
         self.metadata.environment = identity.environment;
         self.metadata.purpose = identity.purpose;
+        self.place = session.place().as_recorded(&self.place);
     }
 
-    /// Says who renews it, and how often.
-    pub(crate) fn set_renewal(&mut self, renewal: Renewal, policy: &LockPolicy) {
+    fn set_renewal(&mut self, renewal: Renewal, policy: &LockPolicy) {
         let usual = renew_interval_ms(self.lease_duration_ms, policy);
         (self.renews, self.renew_interval_ms) = match renewal {
             Renewal::AsRecorded => return,
@@ -251,89 +168,22 @@ impl Record {
         };
     }
 
-    /// What it is held for, in the holder's words.
-    pub(crate) fn set_note(&mut self, note: Option<&str>) {
-        self.note = note.map(|note| bounded(note, NOTE_MAX));
+    fn is_not_after(&self, state: &State) -> bool {
+        self.term() <= state.term()
     }
 
-    /// End of the lease on the holder's wall clock.
-    pub fn expires(&self) -> Option<WallMs> {
-        match &self.lease_expires_at {
-            Some(text) => WallMs::parse_rfc3339(text),
-            None => Some(self.last_renewed()?.plus(self.lease_duration_ms)),
-        }
-    }
-
-    /// When it was last renewed, on the holder's wall clock.
-    pub fn last_renewed(&self) -> Option<WallMs> {
-        WallMs::parse_rfc3339(&self.last_renewed_at)
-    }
-
-    /// When it was acquired, on the holder's wall clock.
-    pub fn created(&self) -> Option<WallMs> {
-        WallMs::parse_rfc3339(&self.created_at)
-    }
-
-    /// Both of the holder's clocks at the last renewal.
-    pub fn renewed_at(&self) -> Option<Reading> {
-        Some(Reading { wall: self.last_renewed()?, boot: self.renewed_boot_ms })
-    }
-
-    /// Both of the holder's clocks at the acquisition.
-    pub fn created_reading(&self) -> Option<Reading> {
-        Some(Reading { wall: self.created()?, boot: self.created_boot_ms })
-    }
-
-    /// Is it about the claim in `state`, however late?
-    pub fn is_of(&self, state: &State) -> bool {
+    fn is_of(&self, state: &State) -> bool {
         let holder = state.hold.claim().map(|claim| claim.holder);
-        self.fencing_token == state.token
-            && self.epoch == state.epoch
-            && Some(self.holder_nonce) == holder
+        self.term() == state.term() && Some(self.holder_nonce) == holder
     }
 
-    /// Is it about the claim in `state` as it stands, last renewal included?
-    /// End *and* length: a refresh may keep the one and change the other.
-    pub fn is_current(&self, state: &State) -> bool {
+    fn is_current(&self, state: &State) -> bool {
         let Some(claim) = state.hold.claim() else { return false };
         let same_length = self.lease_duration_ms == claim.lease_ms;
         self.is_of(state)
             && self.expires() == Some(claim.expires)
             && (same_length || !Rule::CurrentByLength.holds())
     }
-
-    /// As written to disk.
-    pub fn to_bytes(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = serde_json::to_vec_pretty(self)?;
-        if bytes.len() >= WIDTH {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "lock record is too large"));
-        }
-        bytes.resize(WIDTH - 1, b' ');
-        bytes.push(b'\n');
-        Ok(bytes)
-    }
-}
-
-/// `text` cut to at most `max` bytes, at a character boundary.
-fn bounded(text: &str, max: usize) -> String {
-    let mut end = text.len().min(max);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text[..end].to_owned()
-}
-
-/// A user's name as a record carries it. One that is too long keeps its beginning
-/// for people and gets a digest of the whole: cut short alone, it would be the
-/// name of whoever is called like its beginning.
-pub(crate) fn user_as_recorded(user: &str) -> String {
-    const MAX: usize = 64;
-    const DIGITS: usize = 16;
-    if user.len() <= MAX {
-        return user.to_owned();
-    }
-    let digest = blake3::derive_key("jvs user name v1", user.as_bytes());
-    format!("{}~{}", bounded(user, MAX - 1 - DIGITS), hex(&digest[..DIGITS / 2]))
 }
 
 /// What stands where the record should be.
@@ -378,19 +228,10 @@ pub(crate) fn found(heard: &Heard, worktree: &WorktreeName) -> Found {
 
 /// Makes sense of a record's bytes.
 pub fn parse(bytes: &[u8], worktree: &WorktreeName) -> Found {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Found::Unreadable("it is empty".into());
-    }
-    match serde_json::from_slice::<Record>(bytes) {
-        Err(error) => Found::Unreadable(error.to_string()),
-        Ok(record) if record.version != 1 => {
-            Found::Unreadable(format!("version {} is not known", record.version))
-        }
+    match Record::parse(bytes) {
+        Err(why) => Found::Unreadable(why),
         Ok(record) if record.worktree_id != *worktree => {
             Found::Unreadable(format!("it is about worktree '{}'", record.worktree_id))
-        }
-        Ok(record) if record.last_renewed().is_none() || record.expires().is_none() => {
-            Found::Unreadable("a time in it cannot be read".into())
         }
         Ok(record) => Found::Record(Box::new(record)),
     }
@@ -401,6 +242,12 @@ pub fn parse(bytes: &[u8], worktree: &WorktreeName) -> Found {
 pub(crate) struct OwnRecord {
     file: Box<dyn StoredFile>,
     pub(crate) record: Record,
+}
+
+/// A name beside the locks that only whoever writes or removes this record uses.
+fn name_of_its_own(record: &Record) -> RepoPath {
+    let mark = format!("{}-{}-{}", record.epoch, record.fencing_token, record.lock_id);
+    layout::lock_tmp(&record.worktree_id, &mark)
 }
 
 impl OwnRecord {
@@ -416,18 +263,20 @@ impl OwnRecord {
         match store.create_new(&path) {
             Ok(file) => {
                 // What a full volume did not take is not left as an empty file.
-                file.write_at(0, &bytes).and_then(|()| file.sync()).inspect_err(|_| {
-                    let _ = store.unlink(&path);
-                })?;
+                let written = file.write_at(0, &bytes).and_then(|()| file.sync());
+                let own = OwnRecord { file, record };
+                if let Err(error) = written {
+                    let _ = own.remove(store);
+                    return Err(error);
+                }
                 store.sync_dir(&layout::locks())?;
-                Ok(OwnRecord { file, record })
+                Ok(own)
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if !may_replace() {
                     return Err(io::Error::other("a lock of another tool is in its place"));
                 }
-                let mark = format!("{}-{}-{}", record.epoch, record.fencing_token, record.lock_id);
-                let tmp = layout::lock_tmp(&record.worktree_id, &mark);
+                let tmp = name_of_its_own(&record);
                 let file = store.create_own(&tmp)?;
                 let put = || {
                     file.write_at(0, &bytes)?;
@@ -485,19 +334,37 @@ impl OwnRecord {
         }
     }
 
-    /// Removes the record if it is still this file. Between the look and the
-    /// removal a successor may put its own there and lose it: drift, which the
-    /// successor's next renewal mends.
-    pub(crate) fn remove(self, store: &dyn Store) -> io::Result<()> {
-        if self.is_in_place(store)? {
-            store.unlink(&layout::lock_record(&self.record.worktree_id))?;
+    /// Removes what is left of the record of a claim that ended before `now`, if it is
+    /// the record of that claim or of one before it, and not of whoever came next nor a
+    /// lock of another tool. Best effort: a record without a holder is drift.
+    pub(crate) fn forget(store: &dyn Store, worktree: &WorktreeName, now: &State) {
+        let Ok(file) = store.open(&layout::lock_record(worktree)) else { return };
+        let Ok(bytes) = file.read_within(READ_MAX, PATIENCE_MS) else { return };
+        if let Found::Record(record) = parse(&bytes, worktree)
+            && record.is_not_after(now)
+        {
+            let _ = OwnRecord { file, record: *record }.remove(store);
         }
-        Ok(())
+    }
+
+    /// Removes the record if it is still this file. Whoever is paused between the look
+    /// and the removal may find the record of the next holder there, or a lock of
+    /// another tool: so it is looked at once more, under a name of its own.
+    pub(crate) fn remove(self, store: &dyn Store) -> io::Result<()> {
+        if !self.is_in_place(store)? {
+            return Ok(());
+        }
+        let path = layout::lock_record(&self.record.worktree_id);
+        store.remove_inode(&path, &name_of_its_own(&self.record), self.file.inode()?).map(drop)
     }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use jvs_repo::clock::WallMs;
+    use jvs_repo::id::{Epoch, OpNonce};
+    use jvs_repo::record::lock::{Kept, With, bounded};
+
     use super::*;
     use crate::session::tests::session;
     use crate::state::Hold;
@@ -524,6 +391,21 @@ pub(crate) mod tests {
             note,
         );
         (state, record)
+    }
+
+    #[test]
+    fn a_record_of_another_life_with_the_same_counter_is_not_known_to_be_over() {
+        let (state, record) = granted();
+        assert!(record.is_not_after(&state) && record.is_not_after(&state.fenced(state.op)));
+        assert!(
+            !Record { fencing_token: state.token.next(), ..record.clone() }.is_not_after(&state)
+        );
+        for (his, now) in [(1, 2), (2, 1)] {
+            let life = |salt| Epoch { counter: 1, salt };
+            let his = Record { epoch: life(his), ..record.clone() };
+            let now = State { epoch: life(now), ..state.fenced(state.op) };
+            assert!(!his.is_not_after(&now), "{now}");
+        }
     }
 
     #[test]
@@ -558,7 +440,7 @@ pub(crate) mod tests {
     fn a_record_has_a_fixed_width_and_reads_back() {
         let (state, record) = granted();
         let bytes = record.to_bytes().expect("fits");
-        assert_eq!(bytes.len(), WIDTH);
+        assert_eq!(bytes.len(), 4096);
         let Found::Record(back) = parse(&bytes, &WorktreeName::main()) else { panic!("readable") };
         assert_eq!(*back, record);
         assert!(back.is_current(&state));
@@ -591,6 +473,16 @@ pub(crate) mod tests {
         record.metadata.hostname = "\u{1}".repeat(64);
         record.metadata.user_identity = "\u{1}".repeat(64);
         record.holder_id = "x".repeat(170);
+        record.place = Place {
+            sort: Some(crate::session::Sort::Terminal),
+            terminal: Some("\u{1}".repeat(300)),
+            agent: Some("\"".repeat(300)),
+            private_dir: Some("\"".repeat(300)),
+        }
+        .as_recorded(&Place::default());
+        let until = Some(record.created_at.clone());
+        let with = Some(With::Process { pid: u32::MAX });
+        record.kept = Some(Kept { until, with, idle_ms: Some(u64::MAX) });
         assert!(record.to_bytes().is_ok());
     }
 }

@@ -1,8 +1,9 @@
 //! The fence register: a directory with exactly one empty file whose *name* is
-//! the state. READ, CAS, and what their answers mean. Decides nothing about who
-//! may hold: that is [`crate::decide`]'s.
+//! the state. READ, and what the answer of a CAS means. Decides nothing about who may
+//! hold, which is for [`crate::decide`], and moves nothing, which is for `drive`.
 
 use std::cell::Cell;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 
@@ -10,7 +11,7 @@ use jvs_repo::clock::Clock;
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::id::{Epoch, OpNonce, Seq};
 use jvs_repo::layout;
-use jvs_repo::name::WorktreeName;
+use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::store::{RepoPath, Store};
 use rustix::io::Errno;
 
@@ -218,17 +219,22 @@ impl<'r> Register<'r> {
                 _ => ReadError::Io { worktree, source },
             }
         })?;
-        let mut entries = names.iter().filter(|name| !name.as_encoded_bytes().starts_with(b"."));
+        let is_entry = |name: &&OsString| !name.as_encoded_bytes().starts_with(b".");
+        let mut entries = names.iter().filter(is_entry);
         let corrupt = |found: String| ReadError::Corrupt { worktree: self.worktree.clone(), found };
         let name = match (entries.next(), entries.count()) {
             (None, _) => return Err(corrupt("it is empty".into())),
             (Some(name), 0) => name,
-            (Some(_), more) => return Err(corrupt(format!("it has {} entries", more + 1))),
+            (Some(_), more) => {
+                let other = names.iter().filter(is_entry).find(|name| state_of(name).is_none());
+                let other = other.map_or_else(String::new, |name| {
+                    format!(", and '{}' is not a state", Shown::new(name))
+                });
+                return Err(corrupt(format!("it has {} entries{other}", more + 1)));
+            }
         };
-        let state = name
-            .to_str()
-            .and_then(|name| name.parse::<State>().ok())
-            .ok_or_else(|| corrupt(format!("its entry {name:?} is not a state")))?;
+        let state = state_of(name)
+            .ok_or_else(|| corrupt(format!("its entry '{}' is not a state", Shown::new(name))))?;
         self.remember(state)
     }
 
@@ -237,9 +243,9 @@ impl<'r> Register<'r> {
     fn remember(&self, state: State) -> Result<State, ReadError> {
         let shown = (state.epoch, state.seq);
         if let Some(seen) = self.newest.get() {
-            let older = shown.0.counter < seen.0.counter || (shown.0 == seen.0 && shown.1 < seen.1);
-            let other_life = shown.0.counter == seen.0.counter && shown.0 != seen.0;
-            if (older || other_life) && Rule::MonotoneReads.holds() {
+            // Of another life with the same counter nobody knows that it is not older.
+            let goes_on = shown >= seen;
+            if !goes_on && Rule::MonotoneReads.holds() {
                 return Err(ReadError::WentBack { worktree: self.worktree.clone(), seen, shown });
             }
         }
@@ -247,27 +253,14 @@ impl<'r> Register<'r> {
         Ok(state)
     }
 
-    /// CAS: moves the register from `old` to `new` if it is at `old`.
-    pub fn swap(&self, old: &State, new: &State) -> Answer {
-        debug_assert!(new.follows(old) || !Rule::ReleaseKeepsToken.holds(), "{old} -> {new}");
-        self.move_entry(old, new)
+    /// The entry that `state` has. Only [`crate::drive`] renames one.
+    pub(crate) fn entry(&self, state: &State) -> RepoPath {
+        self.dir.child(&state.to_string()).expect("a state's name has no slash")
     }
 
-    /// CAS to the first state of the next life: `new` if it is at `old`.
-    pub(crate) fn swap_life(&self, old: &State, new: &State) -> Answer {
-        debug_assert!(new.is_birth() && new.epoch > old.epoch, "{old} -> {new}");
-        self.move_entry(old, new)
-    }
-
-    fn move_entry(&self, old: &State, new: &State) -> Answer {
-        let path = |state: &State| {
-            self.dir.child(&state.to_string()).expect("a state's name has no slash")
-        };
-        let answer = Answer::of(self.store.rename(&path(old), &path(new)));
-        if matches!(answer, Answer::Applied) {
-            self.newest.set(Some((new.epoch, new.seq)));
-        }
-        answer
+    /// A CAS to `state` was applied: nothing older is believed any more.
+    pub(crate) fn was_moved_to(&self, state: &State) {
+        self.newest.set(Some((state.epoch, state.seq)));
     }
 
     /// Makes a mount that serves a cached listing look again, by changing the
@@ -284,6 +277,10 @@ impl<'r> Register<'r> {
     }
 }
 
+fn state_of(name: &OsStr) -> Option<State> {
+    name.to_str()?.parse().ok()
+}
+
 /// Could the next READ answer better? btrfs shows an empty directory for a
 /// moment in the middle of a rename, and caches catch up.
 fn may_pass(error: &ReadError) -> bool {
@@ -291,5 +288,23 @@ fn may_pass(error: &ReadError) -> bool {
         ReadError::Missing { .. } => false,
         ReadError::Corrupt { .. } | ReadError::WentBack { .. } => true,
         ReadError::Io { source, .. } => is_transient(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_five_answers_say_that_a_rename_was_not_applied() {
+        // EPERM, EACCES, EXDEV, EROFS, ENAMETOOLONG; EBUSY, for one, says nothing.
+        const REFUSALS: [i32; 5] = [1, 13, 18, 30, 36];
+        const LAST_ERRNO: i32 = 133;
+        for errno in 1..=LAST_ERRNO {
+            let answer = Answer::of(Err(io::Error::from_raw_os_error(errno)));
+            let refused = matches!(answer, Answer::Refused(_));
+            assert_eq!(refused, REFUSALS.contains(&errno), "errno {errno}");
+            assert!(!matches!(answer, Answer::Applied), "errno {errno}");
+        }
     }
 }

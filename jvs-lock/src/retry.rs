@@ -7,6 +7,7 @@ use crate::error::LockError;
 use crate::lease::{Lease, ReleaseError};
 use crate::register::{ReadError, is_transient};
 use crate::seams::Seams;
+use crate::state::State;
 
 /// How often an operation is tried.
 const TRIES: u32 = 6;
@@ -32,7 +33,7 @@ pub fn while_transient<T>(
 
 /// Gives the lock back, and tries again while that fails in a way that passes
 /// by itself.
-pub fn release<'r>(seams: Seams<'_>, lease: Lease<'r>) -> Result<(), ReleaseError<'r>> {
+pub fn release<'r>(seams: Seams<'_>, lease: Lease<'r>) -> Result<State, ReleaseError<'r>> {
     let mut lease = lease;
     let mut tries = 0;
     loop {

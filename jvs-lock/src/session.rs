@@ -6,10 +6,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jvs_repo::clock::BootId;
+use jvs_repo::clock::{BootId, Clock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::HolderNonce;
 pub use jvs_repo::metadata::{Environment, Purpose};
+use jvs_repo::record::keeper::Keeper;
+pub use jvs_repo::record::lock::{Place, Sort};
 
 use crate::mutation::Rule;
 
@@ -140,12 +142,24 @@ pub struct Session {
     id: SessionId,
     nonce: HolderNonce,
     identity: Identity,
+    place: Place,
 }
 
 impl Session {
     /// The session `id` with its secret, spoken for by `identity`.
     pub fn new(id: SessionId, secret: &Secret, identity: Identity) -> Self {
-        Session { nonce: id.nonce(secret), id, identity }
+        Session { nonce: id.nonce(secret), id, identity, place: Place::default() }
+    }
+
+    /// The same, to be found at `place`.
+    #[must_use]
+    pub fn found_at(self, place: Place) -> Self {
+        Session { place, ..self }
+    }
+
+    /// Where people find it.
+    pub fn place(&self) -> &Place {
+        &self.place
     }
 
     /// Its id.
@@ -161,6 +175,17 @@ impl Session {
     /// The process that speaks for it.
     pub fn identity(&self) -> &Identity {
         &self.identity
+    }
+
+    /// The process that speaks for it, as one that keeps a lock renewed, on `clock`.
+    pub fn keeper(&self, clock: &dyn Clock) -> Keeper {
+        Keeper {
+            pid: self.identity.pid,
+            start_time: self.identity.start_time,
+            boot_id: self.identity.boot_id.clone(),
+            pid_namespace: self.identity.pid_namespace,
+            time_namespace: clock.time_namespace(),
+        }
     }
 
     /// `host:user:pid:start_time`.

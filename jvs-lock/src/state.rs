@@ -9,6 +9,7 @@ use jvs_repo::id::{
     Chain, Epoch, FencingToken, Generation, HolderNonce, NotAnId, OpNonce, Seq, SnapshotId,
     strict_decimal,
 };
+use jvs_repo::term::Term;
 
 use crate::mutation::Rule;
 
@@ -129,10 +130,15 @@ impl State {
         unchained.chained_to(None)
     }
 
-    /// Is it held by `holder` under `token` of `epoch`?
-    pub fn is_held_by(&self, epoch: Epoch, token: FencingToken, holder: HolderNonce) -> bool {
-        let bound = self.token == token || !Rule::BoundToToken.holds();
-        self.epoch == epoch && bound && self.holder() == Some(holder)
+    /// The term that the register is in.
+    pub fn term(&self) -> Term {
+        Term { epoch: self.epoch, token: self.token }
+    }
+
+    /// Is it held by `holder` in `term`?
+    pub fn is_held_by(&self, term: Term, holder: HolderNonce) -> bool {
+        let bound = self.token == term.token || !Rule::BoundToToken.holds();
+        self.epoch == term.epoch && bound && self.holder() == Some(holder)
     }
 
     /// The holder, if it is held (a freeze has an owner, not a holder).
@@ -178,6 +184,28 @@ impl State {
     pub fn released(&self, op: OpNonce) -> Self {
         let token = if Rule::ReleaseKeepsToken.holds() { self.token } else { FencingToken(0) };
         self.followed_by(State { token, hold: Hold::Free, op, ..*self })
+    }
+
+    /// Release on a volume without room for its event. Its operation is not drawn but
+    /// follows from the place in the history, so that the register itself tells for
+    /// ever why no log does.
+    #[must_use]
+    pub fn released_untold(&self) -> Self {
+        let next = self.released(OpNonce([0; 8]));
+        self.released(next.untold_op())
+    }
+
+    /// Is it a release that found no room for its event?
+    pub fn is_untold_release(&self) -> bool {
+        self.hold == Hold::Free && self.op == self.untold_op()
+    }
+
+    fn untold_op(&self) -> OpNonce {
+        let mut hasher = blake3::Hasher::new_derive_key("jvs release without an event v1");
+        hasher.update(format!("{}.{}.{}", self.epoch, self.token, self.seq).as_bytes());
+        let mut op = [0; 8];
+        op.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
+        OpNonce(op)
     }
 
     /// Freeze: an operator's hold under a new token.
@@ -235,6 +263,12 @@ impl State {
     /// Is this the first state of a register, as far as the chain can tell?
     pub fn is_birth(&self) -> bool {
         self.seq == Seq(0) && self.chained_to(None).chain == self.chain
+    }
+
+    /// May it be of a name that is reserved, confirmed or not? Whoever has held or
+    /// committed since moved it further.
+    pub fn may_be_reserved(&self) -> bool {
+        self.hold == Hold::Free && self.seq <= Seq(1)
     }
 
     /// Is one of its counters at its end? Nothing follows such a state.

@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use crate::error::LockError;
 use crate::hearsay::hear;
+use crate::holder::Onlooker;
 use crate::judge::{Facts, Judgement, Standing, Watch, judge};
 use crate::legacy::{self, Legacy};
 use crate::mutation::Rule;
-use crate::record::{self, Found};
+use crate::record::{self, Found, Meaning};
 use crate::register::Register;
 use crate::seams::Seams;
 use crate::state::{Hold, State};
@@ -70,9 +71,18 @@ pub struct View {
     pub unheard: Option<String>,
     /// When the look was taken.
     pub at: Reading,
+    /// Who looked, if that is known: whoever is told of a holder wants to know
+    /// whether it is oneself.
+    pub seen_by: Option<Box<Onlooker>>,
 }
 
 impl View {
+    /// The same, as `onlooker` sees it.
+    #[must_use]
+    pub fn seen_by(self, onlooker: Onlooker) -> Self {
+        View { seen_by: Some(Box::new(onlooker)), ..self }
+    }
+
     /// How the lock stands.
     pub fn word(&self) -> Word {
         match (self.own_word(), &self.foreign) {
@@ -175,5 +185,6 @@ pub fn examine(
     let mine = me.is_some() && state.holder() == me;
     let live = others.live(at.wall, policy).filter(|_| Rule::OthersAreRespected.holds());
     let (foreign, unheard) = (live.cloned(), others.unread);
-    Ok(View { worktree: worktree.clone(), state, found, judgement, mine, foreign, unheard, at })
+    let (worktree, seen_by) = (worktree.clone(), None);
+    Ok(View { worktree, state, found, judgement, mine, foreign, unheard, at, seen_by })
 }

@@ -14,6 +14,7 @@ use jvs_repo::name::WorktreeName;
 
 use crate::decide;
 use crate::error::LockError;
+use crate::holder::Onlooker;
 use crate::judge::Watch;
 use crate::locks::Locks;
 use crate::register::Register;
@@ -127,7 +128,9 @@ impl<'r> Locks<'r> {
         let me = Some(self.session.nonce());
         let anothers = state.hold.claim().is_some() && state.holder() != me;
         let watch = anothers.then(|| self.saw(register.worktree(), state, before));
-        view::examine(self.seams, &self.policy, register.worktree(), *state, me, watch.as_ref())
+        let (worktree, watch) = (register.worktree(), watch.as_ref());
+        let view = view::examine(self.seams, &self.policy, worktree, *state, me, watch)?;
+        Ok(view.seen_by(Onlooker::of(&self.session)))
     }
 
     /// Completes a READ to a view, and learns nothing from it.
@@ -137,7 +140,8 @@ impl<'r> Locks<'r> {
         state: &State,
     ) -> Result<View, LockError> {
         let me = Some(self.session.nonce());
-        view::examine(self.seams, &self.policy, worktree, *state, me, None)
+        let view = view::examine(self.seams, &self.policy, worktree, *state, me, None)?;
+        Ok(view.seen_by(Onlooker::of(&self.session)))
     }
 
     /// Tries `attempt`. If what it wants looks abandoned by another host's clock,

@@ -15,10 +15,12 @@
 //!
 //! A register is never moved nor made anew. What is removed or renamed away is
 //! *retired* by CAS and stays in place, so that a name that is used again goes on
-//! above its old token, however often.
+//! above its old token, however often. Its head is made visible before: the next life
+//! knows nothing of it.
 
 mod create;
 mod error;
+mod head;
 mod note;
 mod remove;
 mod rename;
@@ -27,5 +29,6 @@ pub mod unfinished;
 
 pub use create::{Base, Begun, begin_from, create};
 pub use error::WorktreeError;
+pub(crate) use note::has_record;
 pub use remove::{Removed, remove};
 pub use rename::rename;

@@ -9,8 +9,6 @@
 //! this module's: here a log is only whole or not.
 
 mod append;
-mod event;
-mod line;
 mod newest;
 mod read;
 pub mod room;
@@ -24,10 +22,10 @@ use crate::layout;
 use crate::store::Store;
 
 pub use append::{Alone, EventTooLong, Log, Spoilt, Turn};
-pub use event::{Event, Kind, Phase};
-pub use line::LINE_MAX;
 pub use newest::newest;
 pub use read::{Flaw, Line, read_log};
+
+pub use crate::record::audit::{Event, Kind, LINE_MAX, Phase};
 
 /// Who writes a log: a session on a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -43,6 +43,7 @@ codes! {
     Permission "E_PERMISSION" 1 "This user may not use a part of the repository; whose it is and what would help is told.";
     LockConflict "E_LOCK_CONFLICT" 2 "Another session holds the lock and its lease is live.";
     LockFrozen "E_LOCK_FROZEN" 2 "An operator has frozen the worktree.";
+    Deadlock "E_DEADLOCK" 2 "Sessions wait for each other in a circle, and this wait is the newest.";
     NotFound "E_NOT_FOUND" 3 "No such worktree, snapshot, tag or key.";
     NotARepository "E_NOT_A_REPOSITORY" 3 "No repository here or in any directory above.";
     LockNotHeld "E_LOCK_NOT_HELD" 4 "This session does not hold the lock.";

@@ -1,6 +1,7 @@
 //! Identifiers and counters as types: parsed once at the edge, so that a token
 //! can never be passed where a sequence number is meant.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -181,6 +182,16 @@ hex_id! {
     /// Names one operation over all its attempts.
     OpNonce, 8, "16 hexadecimal digits"
 }
+
+impl OpNonce {
+    /// What the note of this operation goes by while the operation is taken back: so
+    /// that everybody finds it and nobody finishes what it says.
+    #[must_use]
+    pub fn withdrawn(self) -> Self {
+        OpNonce(self.0.map(|byte| !byte))
+    }
+}
+
 hex_id! {
     /// The register's commitment to its own history.
     Chain, 8, "16 hexadecimal digits"
@@ -188,7 +199,10 @@ hex_id! {
 
 /// Which life of the register: a counter raised only by a rebuild, with random
 /// bits so that two independent rebuilds never look alike.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+///
+/// Ordered by the counter alone: of two lives with the same counter and other random
+/// bits neither came first, and a comparison says so (`None`) instead of guessing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Epoch {
     /// How many times the register was built.
     pub counter: u32,
@@ -199,6 +213,28 @@ pub struct Epoch {
 impl Epoch {
     /// The largest counter that a register's life may have.
     pub const END: u32 = u32::MAX - 1;
+
+    /// A key for maps and listings: it groups the states of one life and says nothing
+    /// about which of two lives came first.
+    pub fn grouping(self) -> (u32, u16) {
+        (self.counter, self.salt)
+    }
+
+    /// The one of `epochs` that all others are before. `None` also if two lives share
+    /// the highest counter: then nobody knows which of them was the last.
+    pub fn newest(epochs: impl IntoIterator<Item = Epoch>) -> Option<Epoch> {
+        let epochs: Vec<Epoch> = epochs.into_iter().collect();
+        epochs.iter().copied().find(|one| epochs.iter().all(|other| other <= one))
+    }
+}
+
+impl PartialOrd for Epoch {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match self.counter.cmp(&other.counter) {
+            Ordering::Equal if self.salt != other.salt => None,
+            order => Some(order),
+        }
+    }
 }
 
 impl fmt::Display for Epoch {
@@ -278,6 +314,19 @@ mod tests {
         for text in ["A3F0", "a3f", "a3f00", "g3f0", ""] {
             assert_eq!(strict_hex::<2>(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn the_newest_life_is_the_one_that_all_others_are_before() {
+        let newest = |texts: &[&str]| {
+            Epoch::newest(texts.iter().map(|text| text.parse().expect("an epoch")))
+                .map(|epoch| epoch.to_string())
+        };
+        assert_eq!(newest(&[]), None);
+        assert_eq!(newest(&["1-ffff", "2-0000"]).as_deref(), Some("2-0000"));
+        assert_eq!(newest(&["1-0001", "2-0000", "1-0002"]).as_deref(), Some("2-0000"));
+        assert_eq!(newest(&["2-0001", "2-0002", "1-0000"]), None, "nobody knows");
+        assert_eq!(newest(&["2-0001", "2-0001"]).as_deref(), Some("2-0001"));
     }
 
     #[test]

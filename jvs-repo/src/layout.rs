@@ -1,10 +1,13 @@
 //! Where everything is: the only file that spells the control directory's name.
 
+pub mod staging;
+
 use std::ffi::OsStr;
 
-use crate::id::{Epoch, FencingToken, OpNonce, SnapshotId};
+use crate::id::{Epoch, HolderNonce, OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
+use crate::term::Term;
 
 /// The control directory, directly below the repository's root.
 pub const CONTROL_DIR: &str = ".jvs";
@@ -79,6 +82,64 @@ pub fn note_of(file: &str) -> Option<(WorktreeName, OpNonce)> {
     Some((name.parse().ok()?, op.parse().ok()?))
 }
 
+/// In a session's private directory, not in the repository: the hold that `holder`
+/// has of a worktree of the repository `repo`.
+pub fn hold(holder: HolderNonce, repo: &str, worktree: &WorktreeName) -> RepoPath {
+    holds_of(holder).plain_child(&format!("{repo}.{worktree}"))
+}
+
+/// Of which worktree of the repository `repo` a hold of that name is.
+pub fn worktree_of_hold(file: &str, repo: &str) -> Option<WorktreeName> {
+    file.strip_prefix(repo)?.strip_prefix('.')?.parse().ok()
+}
+
+/// All that `holder` has, in a session's private directory.
+pub fn holds_of(holder: HolderNonce) -> RepoPath {
+    RepoPath::root().plain_child("holds").plain_child(&holder.to_string())
+}
+
+/// The directory of all who were the session `family` on one machine, in its private
+/// directory.
+pub fn holders(family: &str) -> RepoPath {
+    RepoPath::root().plain_child("holders").plain_child(family)
+}
+
+/// Which repository and which worktree a hold of that name is of.
+pub fn hold_parts(name: &str) -> Option<(&str, WorktreeName)> {
+    let (repo, worktree) = name.split_once('.')?;
+    Some((repo, worktree.parse().ok()?))
+}
+
+/// The file that says where the repository of a hold was, for people.
+pub fn hold_repository(hold: &RepoPath) -> RepoPath {
+    hold.plain_child("repository")
+}
+
+/// The directory whose only entry is the hold's name.
+pub fn hold_name(hold: &RepoPath) -> RepoPath {
+    hold.plain_child("name")
+}
+
+/// That directory while it is being made.
+pub fn hold_birth(hold: &RepoPath, op: OpNonce) -> RepoPath {
+    hold.plain_child(&format!("birth-{op}"))
+}
+
+/// What a hold rests on.
+pub fn hold_stakes(hold: &RepoPath) -> RepoPath {
+    hold.plain_child("stakes")
+}
+
+/// The name of the file among the stakes which says that a hold was taken.
+pub fn lost_hold_name(term: Term) -> String {
+    format!("lost.{term}")
+}
+
+/// Which hold a file of that name says was taken.
+pub fn lost_hold(file: &str) -> Option<Term> {
+    file.strip_prefix("lost.")?.parse().ok()
+}
+
 /// Directory of lock records, registers and queues.
 pub fn locks() -> RepoPath {
     control("locks")
@@ -130,9 +191,14 @@ pub fn worktree_of_queue(file: &str) -> Option<WorktreeName> {
     file.strip_suffix(".queue")?.parse().ok()
 }
 
-/// Whose temporary file of that name in [`locks`] is, and its mark.
+/// Whose temporary file of that name in [`locks`] is, and its mark. No mark has a dot:
+/// what has one is the lock, the register or the queue of a worktree whose own name has
+/// `.tmp-` in it.
 pub fn lock_tmp_of(file: &str) -> Option<(WorktreeName, &str)> {
     let (name, mark) = file.rsplit_once(".tmp-")?;
+    if mark.contains('.') {
+        return None;
+    }
     Some((name.parse().ok()?, mark))
 }
 
@@ -289,23 +355,15 @@ pub fn staged(name: &str) -> std::io::Result<RepoPath> {
 
 /// Files of a removed worktree, out of the way until they are deleted. The name
 /// carries the register's last state, so that doctor knows whose they were.
-pub fn removed_payload(
-    name: &WorktreeName,
-    epoch: Epoch,
-    token: FencingToken,
-    op: OpNonce,
-) -> RepoPath {
+pub fn removed_payload(name: &WorktreeName, last: Term, op: OpNonce) -> RepoPath {
+    let Term { epoch, token } = last;
     staging().plain_child(&format!("removed-{name}-{epoch}-{token}-{op}"))
 }
 
 /// The same while it is not decided whether they were the removed worktree's: nobody
 /// collects this name.
-pub fn removing_payload(
-    name: &WorktreeName,
-    epoch: Epoch,
-    token: FencingToken,
-    op: OpNonce,
-) -> RepoPath {
+pub fn removing_payload(name: &WorktreeName, last: Term, op: OpNonce) -> RepoPath {
+    let Term { epoch, token } = last;
     staging().plain_child(&format!("{REMOVING}{name}-{epoch}-{token}-{op}"))
 }
 
@@ -355,8 +413,15 @@ pub fn probe_verdict_tmp(op: OpNonce) -> RepoPath {
 /// Where the filesystem that `dir` is on is tested: hidden, so that a register
 /// would not take it for an entry, and named after its maker.
 pub fn probe_scratch(dir: &RepoPath, op: OpNonce) -> RepoPath {
-    dir.plain_child(&format!(".probe-{op}"))
+    dir.plain_child(&format!("{PROBE_SCRATCH}{op}"))
 }
+
+/// Is a file of that name, in any directory, one of those?
+pub fn is_probe_scratch(file: &str) -> bool {
+    file.starts_with(PROBE_SCRATCH)
+}
+
+const PROBE_SCRATCH: &str = ".probe-";
 
 /// Where a repository is built, in its future root.
 pub fn init_staging(op: OpNonce) -> RepoPath {
@@ -382,4 +447,106 @@ pub fn payload(name: &WorktreeName) -> RepoPath {
 /// order in which they are made.
 pub fn skeleton() -> [RepoPath; 6] {
     [worktree_records(), locks(), snapshots(), tags(), audit(), staging()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worktree_with_tmp_in_its_name_has_is_not_temporary() {
+        let name: WorktreeName = "main.tmp-0-0000-1-x".parse().expect("a name");
+        let epoch: Epoch = "3-00ff".parse().expect("an epoch");
+        let own = [
+            lock_record(&name),
+            register(&name),
+            buried_register(&name, epoch),
+            takeover(&name),
+            queue(&name),
+        ];
+        for path in own {
+            assert_eq!(lock_tmp_of(path.split().1), None, "{path}");
+        }
+        let tmp = lock_tmp(&name, "3-00ff-9-id");
+        assert_eq!(lock_tmp_of(tmp.split().1), Some((name, "3-00ff-9-id")));
+    }
+
+    /// Every path that this module makes, for the worktree `feature`, the tag `v1`
+    /// and ids that are all alike.
+    fn all() -> Vec<RepoPath> {
+        let name: WorktreeName = "feature".parse().expect("a name");
+        let tag_name: TagName = "v1".parse().expect("a tag");
+        let op = OpNonce([7; 8]);
+        let holder = HolderNonce([8; 16]);
+        let id = SnapshotId { created_ms: 1_763_283_600_123, random: 42 };
+        let term: Term = "3-00ff.9".parse().expect("a term");
+        let writer = "070707070707070707070707".parse().expect("a writer");
+        let hold = hold(holder, "repo", &name);
+        let dir = snapshot(id);
+        let in_the_repository = [
+            control_dir(),
+            format(),
+            format_tmp(op),
+            config(),
+            config_tmp(op),
+            worktree_records(),
+            worktree_record(&name),
+            worktree_record_tmp(&name, op),
+            locks(),
+            lock_record(&name),
+            legacy_lock(&name),
+            register(&name),
+            buried_register(&name, term.epoch),
+            takeover(&name),
+            queue(&name),
+            lock_tmp(&name, "mark"),
+            snapshots(),
+            dir.clone(),
+            tombstone(id),
+            tombstone_tmp(id, op),
+            snapshot_payload(&dir),
+            manifest(&dir),
+            descriptor(&dir),
+            ready(&dir),
+            ready_staged(&dir),
+            snapshot_tmp(&dir, op),
+            tags(),
+            tag(&tag_name),
+            tag_tmp(&tag_name, op),
+            room(),
+            room_tmp(op),
+            audit(),
+            audit_log(&writer),
+            staging(),
+            staged("name").expect("plain"),
+            removed_payload(&name, term, op),
+            removing_payload(&name, term, op),
+            quarantine(),
+            quarantined(op),
+            quarantined_files(&quarantined(op)),
+            probe_verdict(),
+            probe_verdict_tmp(op),
+            probe_scratch(&control_dir(), op),
+            init_staging(op),
+            payload(&WorktreeName::main()),
+            payload(&name),
+        ];
+        let in_a_private_directory = [
+            holders("family"),
+            holds_of(holder),
+            hold.clone(),
+            hold_repository(&hold),
+            hold_name(&hold),
+            hold_birth(&hold, op),
+            hold_stakes(&hold),
+            hold_stakes(&hold).plain_child(&lost_hold_name(term)),
+        ];
+        in_the_repository.into_iter().chain(in_a_private_directory).collect()
+    }
+
+    #[test]
+    fn every_path_is_the_one_that_is_on_disk() {
+        let text: String = all().iter().map(|path| format!("{path}\n")).collect();
+        assert_eq!(text, include_str!("layout/golden.txt"));
+    }
 }

@@ -40,7 +40,20 @@ macro_rules! switchable {
             let _restore = Restore;
             test()
         }
+
+        #[cfg(feature = "mutations")]
+        impl $crate::mutation::Switch for $rule {
+            fn switched_off(self, test: &mut dyn FnMut()) {
+                without(self, test);
+            }
+        }
     };
+}
+
+/// A rule of any crate that can be switched off.
+pub trait Switch: Copy + Send + Sync + 'static {
+    /// Runs `test` in a world where the rule does not hold on this thread.
+    fn switched_off(self, test: &mut dyn FnMut());
 }
 
 /// A rule of what is on disk.

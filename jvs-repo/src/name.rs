@@ -139,6 +139,50 @@ impl WorktreeName {
     }
 }
 
+/// A name of any bytes on one line of plain text, such that every name can be told from
+/// every other: control characters, backslashes and what is not UTF-8 are escaped.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'n>(&'n [u8]);
+
+impl<'n> Shown<'n> {
+    /// The name, as it is to be shown.
+    pub fn new(name: &'n (impl AsRef<std::ffi::OsStr> + ?Sized)) -> Self {
+        Shown(name.as_ref().as_encoded_bytes())
+    }
+
+    /// The same, of bytes.
+    pub fn bytes(name: &'n [u8]) -> Self {
+        Shown(name)
+    }
+
+    /// A word that a shell reads as this name.
+    pub fn typed(self) -> String {
+        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(byte);
+        match std::str::from_utf8(self.0) {
+            Ok(text) if text.bytes().all(|byte| plain(&byte)) => text.to_owned(),
+            _ => format!("$'{}'", self.0.escape_ascii()),
+        }
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() || c == '\\' {
+                    write!(f, "{}", c.escape_default())?;
+                } else {
+                    write!(f, "{c}")?;
+                }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,5 +217,13 @@ mod tests {
             assert_eq!(error.code(), code, "{name:?}");
             assert!(error.hint().is_some());
         }
+    }
+
+    #[test]
+    fn a_name_of_any_bytes_is_shown_and_typed() {
+        let name = b"a\xffb\n\\'";
+        assert_eq!(Shown::bytes(name).to_string(), "a\\xffb\\n\\\\'");
+        assert_eq!(Shown::bytes(name).typed(), "$'a\\xffb\\n\\\\\\''");
+        assert_eq!(Shown::new("main.fence/x").typed(), "main.fence/x");
     }
 }

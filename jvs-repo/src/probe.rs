@@ -9,12 +9,14 @@
 mod mount;
 mod promise;
 mod second;
+mod subject;
 
 use std::fmt;
 use std::io;
 
 pub use mount::{Filesystem, JuiceFs};
 pub use second::{Staleness, staleness};
+pub use subject::{Promise, Setup, Subject};
 
 use crate::code::{Code, Coded, code_of_io};
 use crate::entropy::Entropy;
@@ -46,8 +48,8 @@ impl Severity {
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
-    /// Which promise or option, in one word that scripts can match.
-    pub subject: &'static str,
+    /// Which promise or option.
+    pub subject: Subject,
     /// What was seen and why it matters.
     pub message: String,
     /// What to do about it.
@@ -267,26 +269,26 @@ mod tests {
     #[test]
     fn every_lie_is_found_out_and_nothing_is_left_behind() {
         for (lie, subject) in [
-            (Lie::RenameOfNothingSucceeds, "rename"),
-            (Lie::RenameLeavesTheSource, "rename"),
-            (Lie::RenameIsNotApplied, "rename"),
-            (Lie::TwoRenamesOfOneSourceWin, "rename_race"),
-            (Lie::CreateNewOpensWhatIsThere, "exclusive_create"),
-            (Lie::RenameNewReplaces, "rename_new"),
-            (Lie::RenameNewIsUnsupported, "rename_new"),
-            (Lie::DirectoryReplacesFullDirectory, "directory_rename"),
-            (Lie::FileSyncIsUnsupported, "fsync_file"),
-            (Lie::DirSyncIsUnsupported, "fsync_directory"),
-            (Lie::NamesAreShort, "long_names"),
-            (Lie::NamesAreCut, "long_names"),
-            (Lie::ListingIsStale, "listing"),
-            (Lie::ListingShowsTwo, "listing"),
+            (Lie::RenameOfNothingSucceeds, Promise::Rename),
+            (Lie::RenameLeavesTheSource, Promise::Rename),
+            (Lie::RenameIsNotApplied, Promise::Rename),
+            (Lie::TwoRenamesOfOneSourceWin, Promise::RenameRace),
+            (Lie::CreateNewOpensWhatIsThere, Promise::ExclusiveCreate),
+            (Lie::RenameNewReplaces, Promise::RenameNew),
+            (Lie::RenameNewIsUnsupported, Promise::RenameNew),
+            (Lie::DirectoryReplacesFullDirectory, Promise::DirectoryRename),
+            (Lie::FileSyncIsUnsupported, Promise::FsyncFile),
+            (Lie::DirSyncIsUnsupported, Promise::FsyncDirectory),
+            (Lie::NamesAreShort, Promise::LongNames),
+            (Lie::NamesAreCut, Promise::LongNames),
+            (Lie::ListingIsStale, Promise::Listing),
+            (Lie::ListingShowsTwo, Promise::Listing),
         ] {
             let (report, left) = probed(lie);
             let error = report.verdict().expect_err("unsafe");
             assert_eq!(error.code(), Code::UnsafeFilesystem);
             let subjects: Vec<_> = error.findings.iter().map(|f| f.subject).collect();
-            assert!(subjects.contains(&subject), "{lie:?}: {subjects:?}");
+            assert!(subjects.contains(&Subject::Promise(subject)), "{lie:?}: {subjects:?}");
             assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
             assert!(left.is_empty(), "{lie:?} leaves {left:?}");
         }
@@ -297,7 +299,11 @@ mod tests {
         // Metadata engines answer ENOENT for a rename that was applied.
         let (report, _) = probed(Lie::AppliedRenameSaysNotFound);
         report.verdict().expect("the register knows how to resolve this");
-        assert!(report.warnings().any(|f| f.subject == "lost_answer"), "{:?}", report.findings);
+        assert!(
+            report.warnings().any(|f| f.subject == Subject::Promise(Promise::LostAnswer)),
+            "{:?}",
+            report.findings
+        );
     }
 
     #[test]

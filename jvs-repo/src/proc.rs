@@ -26,10 +26,23 @@ pub fn machine_id() -> String {
     text.map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
-/// The PID namespace that process ids of this process belong to.
+/// The PID namespace that process ids of this process belong to. `None` if `/proc` shows
+/// those of another one, as where a namespace was made and nothing mounted: what is looked
+/// up there is somebody else.
 pub fn pid_namespace() -> Option<u64> {
+    let status = fs::read("/proc/self/status").ok()?;
+    if !shows_own_pids(&String::from_utf8_lossy(&status)) {
+        return None;
+    }
     let link = fs::read_link("/proc/self/ns/pid").ok()?;
     link.to_str()?.strip_prefix("pid:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// `NSpid` has the ids of a process in the namespace that `/proc` shows and in each below
+/// it, down to its own.
+fn shows_own_pids(status: &str) -> bool {
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    ids.is_none_or(|ids| ids.split_ascii_whitespace().count() == 1)
 }
 
 /// The time namespace whose boot-time clock this process reads.
@@ -60,6 +73,35 @@ pub fn process_stat(pid: u32) -> Option<ProcessStat> {
         session_leader: fields.get(3)?.parse().ok()?,
         start_ticks: fields.get(19)?.parse().ok()?,
     })
+}
+
+/// The controlling terminal of a process, such as `pts/3`; `None` if it has none or
+/// there is no such process.
+pub fn terminal_of(pid: u32) -> Option<String> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let number: i32 = after_name.split_ascii_whitespace().nth(4)?.parse().ok()?;
+    terminal_name(number.cast_unsigned())
+}
+
+/// Does a terminal end with that process?
+pub fn leads_terminal(pid: u32) -> bool {
+    let leads = process_stat(pid).is_some_and(|stat| stat.session_leader == pid);
+    leads && terminal_of(pid).is_some()
+}
+
+/// The name of the terminal with that device number, as proc(5) encodes it.
+fn terminal_name(number: u32) -> Option<String> {
+    let major = (number >> 8) & 0xfff;
+    let minor = (number & 0xff) | ((number >> 12) & 0xf_ff00);
+    match (major, minor) {
+        (0, _) => None,
+        (4, 0..64) => Some(format!("tty{minor}")),
+        (4, _) => Some(format!("ttyS{}", minor - 64)),
+        (136..144, _) => Some(format!("pts/{}", (major - 136) * 256 + minor)),
+        _ => Some(format!("{major}:{minor}")),
+    }
 }
 
 /// A process as it was when it was looked at.
@@ -111,6 +153,22 @@ pub fn cgroup() -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned))
 }
 
+/// The words of a process's command, on one line of at most 120 characters; `None`
+/// if there is no such process or it has none.
+pub fn command_words(pid: u32) -> Option<String> {
+    const LONGEST: usize = 120;
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let words: Vec<&str> = text.split('\0').filter(|word| !word.is_empty()).collect();
+    let line: String = words
+        .join(" ")
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(LONGEST)
+        .collect();
+    (!line.is_empty()).then_some(line)
+}
+
 /// The mounts that this process sees, in the kernel's own format.
 pub fn mountinfo() -> Option<String> {
     let bytes = fs::read("/proc/self/mountinfo").ok()?;
@@ -152,6 +210,8 @@ mod tests {
         assert!(!me.zombie);
         assert!(me.start_ticks > 0);
         assert!(pid_namespace().is_some());
+        assert!(shows_own_pids("Name:\tjvs\nNSpid:\t7\nNSpgid:\t7\t1\n"));
+        assert!(!shows_own_pids("Name:\tjvs\nNSpid:\t4711\t7\n"), "another number from there");
         assert!(!hostname().is_empty());
     }
 
@@ -162,6 +222,15 @@ mod tests {
         assert_eq!(Some(&found), process(me).as_ref());
         assert_eq!(found.parent, std::os::unix::process::parent_id());
         assert!(!found.name.is_empty() && !found.zombie);
+    }
+
+    #[test]
+    fn terminals_have_the_names_that_people_know() {
+        assert_eq!(terminal_name(0), None);
+        assert_eq!(terminal_name(136 << 8 | 3).as_deref(), Some("pts/3"));
+        assert_eq!(terminal_name(137 << 8 | 1).as_deref(), Some("pts/257"));
+        assert_eq!(terminal_name(4 << 8 | 1).as_deref(), Some("tty1"));
+        assert_eq!(terminal_name(4 << 8 | 64).as_deref(), Some("ttyS0"));
     }
 
     #[test]

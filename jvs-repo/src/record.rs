@@ -1,8 +1,16 @@
-//! The shapes of the control files that describe the repository itself, one
-//! module a shape. Records of locks and snapshots belong to the crates that
-//! give them meaning; all of them are read through [`crate::json`].
+//! What is on disk, one module per shape: what a file says, its bytes, and a strict
+//! reader of them that says what is wrong. What it means, the crates know that use it.
 
+pub mod audit;
+pub mod descriptor;
 pub mod format;
+pub mod keeper;
+pub mod lock;
+pub mod probe;
+pub mod ready;
 pub mod rfc3339;
 pub mod seal;
+pub mod tag;
+pub mod takeover;
+mod version;
 pub mod worktree;

@@ -11,7 +11,9 @@ mod posix;
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::os::fd::OwnedFd;
 
+pub use own::Removal;
 pub(crate) use posix::NoFlaggedRename;
 pub use posix::{Denied, Listing, PosixStore, Space};
 
@@ -197,6 +199,19 @@ pub trait Store: Send + Sync {
     /// and writing.
     fn create_new(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
 
+    /// Creates an empty file that is claimed from the first moment at which it can be
+    /// seen, for as long as the descriptor is open: the kernel ends the claim with the
+    /// process, whoever can see that. Nothing where there are no such claims.
+    fn create_claimed(&self, path: &RepoPath) -> io::Result<Option<OwnedFd>> {
+        self.create_new(path).map(|_| None)
+    }
+
+    /// Does a process still claim the file? `None` if that cannot be told.
+    fn is_claimed(&self, path: &RepoPath) -> Option<bool> {
+        let _ = path;
+        None
+    }
+
     /// `rename`: replaces what is at `to`. Within a register's directory this
     /// is the compare-and-swap.
     fn rename(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()>;
@@ -225,6 +240,13 @@ pub trait Store: Send + Sync {
 
     /// `fsync` of a directory: its entries survive a power cut after this.
     fn sync_dir(&self, dir: &RepoPath) -> io::Result<()>;
+
+    /// [`Store::sync_dir`], and `meanwhile` what waits for a disk as well. Which of the
+    /// two is done first is not said.
+    fn sync_dir_beside(&self, dir: &RepoPath, meanwhile: &mut dyn FnMut()) -> io::Result<()> {
+        meanwhile();
+        self.sync_dir(dir)
+    }
 
     /// Reads a whole small file. `InvalidData` if it has more than `limit` bytes.
     fn read(&self, path: &RepoPath, limit: usize) -> io::Result<Vec<u8>> {
@@ -270,6 +292,23 @@ pub trait Store: Send + Sync {
     /// Removes a file; done if it is gone.
     fn remove(&self, path: &RepoPath) -> io::Result<()> {
         own::remove(self, path)
+    }
+
+    /// Removes a file whose name others may make, too, if its content is what is meant.
+    /// `aside` is a name with a nonce of the caller's own.
+    fn remove_meant(
+        &self,
+        path: &RepoPath,
+        aside: &RepoPath,
+        limit: usize,
+        is_meant: &dyn Fn(&[u8]) -> bool,
+    ) -> io::Result<Removal> {
+        own::remove_meant(self, path, aside, limit, is_meant)
+    }
+
+    /// As [`Store::remove_meant`], but only the very file `inode`, whatever is in it.
+    fn remove_inode(&self, path: &RepoPath, aside: &RepoPath, inode: u64) -> io::Result<Removal> {
+        own::remove_inode(self, path, aside, inode)
     }
 
     /// Writes a file that is complete or absent: written under `tmp`, a name that

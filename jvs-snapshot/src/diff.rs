@@ -9,6 +9,7 @@ use crate::chosen::Chosen;
 use crate::compare::{self, Difference, Trust};
 use crate::error::SnapshotError;
 use crate::ground::Ground;
+use crate::nobody_else::Ours;
 use crate::progress::Progress;
 use crate::ready::Ready;
 use crate::stored::{compared, proven_manifest};
@@ -23,7 +24,8 @@ pub fn between(
     after: &Ready,
 ) -> Result<Vec<Difference>, SnapshotError> {
     // Equal trees have equal hashes.
-    if before.descriptor().payload_root_hash == after.descriptor().payload_root_hash {
+    if before.descriptor().content.payload_root_hash == after.descriptor().content.payload_root_hash
+    {
         return Ok(Vec::new());
     }
     let mut differences = Vec::new();
@@ -43,8 +45,8 @@ pub fn since(
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
-    let manifest = proven_manifest(store, before)?;
     bring_to_light(worktree, None, trust, progress);
+    let manifest = proven_manifest(store, before)?;
     compare::with_files(manifest, worktree, trust, progress).map_err(compared(before))
 }
 
@@ -57,15 +59,16 @@ pub fn since_of(
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
-    let manifest = proven_manifest(store, before)?;
     bring_to_light(worktree, Some(chosen), trust, progress);
+    let manifest = proven_manifest(store, before)?;
     compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
         .map_err(compared(before))
 }
 
 /// Where a write changes no time before it reaches its server, it is made to, so that
 /// whoever asks right after it is not told that nothing changed. What cannot be is
-/// left: this is for those who only want to know.
+/// left: this is for those who only want to know. Done before the manifest is opened:
+/// whatever is open makes a mount be asked about each file.
 fn bring_to_light(worktree: &Path, chosen: Option<&Chosen>, trust: Trust, progress: &dyn Progress) {
     let Ok(root) = tree::open_root(worktree) else { return };
     let ground = Ground::of(&root);
@@ -73,17 +76,15 @@ fn bring_to_light(worktree: &Path, chosen: Option<&Chosen>, trust: Trust, progre
         return;
     }
     let threads = workers::processors();
-    if let Ok(false) = written_out::sync(&root, &ground)
-        && let Ok(files) = Tree::read_some(threads, &root, chosen)
-    {
-        let _ = written_out::hand_in(&root, &files, threads, progress);
-    }
+    let files = || Tree::read_some(threads, &root, chosen);
+    let _ = written_out::bring_in(&root, &Ours::only(&root), &ground, files, threads, progress);
 }
 
 /// What may be trusted of the files below `worktree` in the boot `now`, for those
 /// who only want to know: the change times that `before` remembers, or nothing.
 pub fn trust(before: &Ready, worktree: &Path, now: &BootId) -> Trust {
-    let believed = tree::open_root(worktree)
-        .is_ok_and(|root| Ground::of(&root).believes(before.descriptor().boot_id.as_ref(), now));
+    let believed = tree::open_root(worktree).is_ok_and(|root| {
+        Ground::of(&root).believes(before.descriptor().content.boot_id.as_ref(), now)
+    });
     if believed { Trust::Hints } else { Trust::Nothing }
 }

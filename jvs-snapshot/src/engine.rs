@@ -23,7 +23,7 @@ pub use juicefs::Mount as JuiceFsMount;
 pub(crate) use juicefs::mount_of as juicefs_mount;
 
 use crate::capture_error::CaptureError;
-use crate::fidelity::Degraded;
+use crate::descriptor::Loss;
 use crate::plan::{Facts, Groups, Plan};
 use crate::progress::{Phases, Progress};
 use crate::walk::Tree;
@@ -84,7 +84,7 @@ pub(crate) struct Work<'w> {
 pub(crate) struct Built {
     /// What it learned on the way, the plan's facts included.
     pub(crate) facts: Facts,
-    pub(crate) degraded: Degraded,
+    pub(crate) degraded: Vec<Loss>,
     /// On the disk already: the engine's filesystem acknowledges only what is.
     pub(crate) durable: bool,
     /// The copy itself shows that nobody wrote between the walk and the moment at
@@ -112,7 +112,7 @@ pub(crate) fn choose(
     let program = juicefs_program.map_or_else(|| PathBuf::from("juicefs"), Path::to_owned);
     match policy {
         Policy::Copy => Ok(Box::new(copy::Copy)),
-        Policy::Reflink => match reflink::probe(staging, source) {
+        Policy::Reflink => match reflink::probe(staging, source)? {
             Ok(()) => Ok(Box::new(reflink::Reflink)),
             Err(error) => Err(unavailable(EngineName::Reflink, error.to_string())),
         },
@@ -124,7 +124,7 @@ pub(crate) fn choose(
             if let Ok(mount) = juicefs::Mount::of(source, staging) {
                 return Ok(Box::new(juicefs::JuiceFs { mount, program }));
             }
-            Ok(match reflink::probe(staging, source) {
+            Ok(match reflink::probe(staging, source)? {
                 Ok(()) => Box::new(reflink::Reflink),
                 Err(_) => Box::new(copy::Copy),
             })

@@ -1,11 +1,11 @@
 //! Whether a copy is like its original: what it takes to make it so, and what
 //! could not be kept. Nothing is lost in silence.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 
+use crate::descriptor::Loss;
 use crate::manifest::{TreePath, Xattr};
 use crate::mutation::capturing::Rule;
 use crate::tree::{self, Kind, Stat};
@@ -28,6 +28,10 @@ pub enum LossKind {
 }
 
 impl LossKind {
+    /// In the order in which they are told.
+    const ALL: [LossKind; 6] =
+        [Self::Special, Self::Owner, Self::Mode, Self::Mtime, Self::Xattr, Self::HardLink];
+
     /// The word in a descriptor's `degraded`.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,38 +51,30 @@ impl fmt::Display for LossKind {
     }
 }
 
-/// One thing that was not kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loss {
-    /// Of which path.
-    pub path: TreePath,
-    /// What.
-    pub kind: LossKind,
-}
+/// How many paths a snapshot names that lost something: an unprivileged user may lose
+/// the owner of a million files.
+const EXAMPLES: usize = 20;
 
-/// All that was not kept: how much of what, and the first examples. Bounded,
-/// because an unprivileged user may lose the owner of a million files.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Degraded {
-    /// How many paths lost what.
-    pub counts: BTreeMap<LossKind, u64>,
-    /// Some of them.
-    pub examples: Vec<Loss>,
-}
-
-impl Degraded {
-    const EXAMPLES: usize = 20;
-
-    /// Nothing was lost?
-    pub fn is_exact(&self) -> bool {
-        self.counts.is_empty()
+/// Counts, and names among the first, a path that lost something.
+pub(crate) fn note(degraded: &mut Vec<Loss>, path: &TreePath, kind: LossKind) {
+    let named: usize = degraded.iter().map(|loss| loss.examples.len()).sum();
+    let at = degraded.iter().position(|loss| loss.what == kind.as_str()).unwrap_or_else(|| {
+        degraded.push(Loss { what: kind.as_str().to_owned(), count: 0, examples: Vec::new() });
+        degraded.len() - 1
+    });
+    degraded[at].count += 1;
+    if named < EXAMPLES {
+        degraded[at].examples.push(path.to_string());
     }
+}
 
-    pub(crate) fn add(&mut self, path: &TreePath, kind: LossKind) {
-        *self.counts.entry(kind).or_default() += 1;
-        if self.examples.len() < Self::EXAMPLES {
-            self.examples.push(Loss { path: path.clone(), kind });
-        }
+/// Files are copied by many at once: sorts what they noted, so that the same losses
+/// are always told in the same way.
+pub(crate) fn sort(degraded: &mut [Loss]) {
+    let rank = |loss: &Loss| LossKind::ALL.iter().position(|kind| kind.as_str() == loss.what);
+    degraded.sort_by_key(rank);
+    for loss in degraded {
+        loss.examples.sort();
     }
 }
 

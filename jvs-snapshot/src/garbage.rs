@@ -6,7 +6,8 @@
 //! listed. The other way round, a snapshot that commits in between is deleted.
 
 use jvs_lock::{Hold, State};
-use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
+use jvs_repo::id::{Epoch, Generation, OpNonce, SnapshotId};
+use jvs_repo::term::Term;
 
 use crate::staging_name::Bound;
 
@@ -17,10 +18,8 @@ use crate::staging_name::Bound;
 pub struct Candidate {
     /// Its id.
     pub id: SnapshotId,
-    /// Life of the register it is bound to.
-    pub epoch: Epoch,
-    /// The token it is bound to.
-    pub token: FencingToken,
+    /// The term it is bound to.
+    pub term: Term,
     /// What it can be committed on top of.
     pub parent: Option<SnapshotId>,
     /// How many commits there were up to `parent`.
@@ -36,8 +35,7 @@ impl Candidate {
     pub fn new(bound: &Bound, ready: bool, parent_ready: bool) -> Self {
         Candidate {
             id: bound.id,
-            epoch: bound.epoch,
-            token: bound.token,
+            term: bound.term,
             parent: bound.parent,
             parent_generation: bound.generation,
             ready,
@@ -73,21 +71,24 @@ pub fn removable(read_before_listing: &State, x: &Candidate) -> Verdict {
     if x.ready || s.head == Some(x.id) {
         return Verdict::Committed;
     }
-    if (x.epoch, x.token) < (s.epoch, s.token) {
+    if x.term < s.term() {
         return Verdict::Garbage(Why::Fenced);
     }
     // No parent means no READY parent: whoever takes the first snapshot of a
-    // worktree is left alone until the token moves.
-    let overtaken = x.parent.is_some()
+    // worktree is left alone until the token moves. Generations of another life, be it
+    // a later one or one with the same counter, are not this head's: a rebuild may
+    // have gone back to an older head.
+    let overtaken = x.term.epoch == s.epoch
+        && x.parent.is_some()
         && x.parent_ready
         && x.parent != s.head
         && x.parent_generation < s.generation;
     if overtaken { Verdict::Garbage(Why::HeadMoved) } else { Verdict::Work }
 }
 
-/// May a restore that was begun under this token be removed?
-pub fn is_dead(read_before_listing: &State, epoch: Epoch, token: FencingToken) -> bool {
-    (epoch, token) < (read_before_listing.epoch, read_before_listing.token)
+/// May a restore that was begun in this term be removed?
+pub fn is_dead(read_before_listing: &State, term: Term) -> bool {
+    term < read_before_listing.term()
 }
 
 /// Were files that lie aside under this life and operation removed for good? Only
@@ -101,7 +102,7 @@ pub fn is_removed(read_before_listing: &State, epoch: Epoch, op: OpNonce) -> boo
 #[cfg(test)]
 mod tests {
     use jvs_repo::clock::WallMs;
-    use jvs_repo::id::{HolderNonce, OpNonce};
+    use jvs_repo::id::{FencingToken, HolderNonce, OpNonce};
 
     use super::*;
 
@@ -120,8 +121,7 @@ mod tests {
     fn on_top_of_head(s: &State) -> Candidate {
         Candidate {
             id: X,
-            epoch: s.epoch,
-            token: s.token,
+            term: s.term(),
             parent: s.head,
             parent_generation: s.generation,
             ready: false,
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(removable(&stolen, &x), Verdict::Garbage(Why::Fenced));
         let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, token: FencingToken(0), ..s };
         assert_eq!(removable(&rebuilt, &x), Verdict::Garbage(Why::Fenced), "the epoch decides");
-        let ahead = Candidate { token: s.token.next(), ..x };
+        let ahead = Candidate { term: Term { token: s.token.next(), ..s.term() }, ..x };
         assert_eq!(removable(&s, &ahead), Verdict::Work, "the READ was before its grant");
     }
 
@@ -172,5 +172,24 @@ mod tests {
         assert_eq!(removable(&moved, &ahead), Verdict::Work, "not below the head");
         let first = Candidate { parent: None, parent_generation: Generation(0), ..x };
         assert_eq!(removable(&moved, &first), Verdict::Work, "no parent is no READY parent");
+    }
+
+    #[test]
+    fn of_two_lives_with_one_counter_neither_makes_the_other_garbage() {
+        let of = |salt| State { epoch: Epoch { counter: 1, salt }, ..held() };
+        let gone_on = |s: State| s.granted(HolderNonce([2; 16]), 1, WallMs(0), OP).with_head(Y, OP);
+        for (x, s) in [(of(1), gone_on(of(2))), (of(2), gone_on(of(1)))] {
+            assert_eq!(removable(&s, &on_top_of_head(&x)), Verdict::Work, "{s}");
+            assert!(!is_dead(&s, x.term()), "{s}");
+            assert!(!is_removed(&s.retired(OP), x.epoch, OP), "{s}");
+        }
+    }
+
+    #[test]
+    fn generations_of_another_life_tell_nothing_about_a_parent() {
+        // READ, then rebuilt with an older head, on top of which somebody works.
+        let read = held().with_head(Y, OP);
+        let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, ..held() };
+        assert_eq!(removable(&read, &on_top_of_head(&rebuilt)), Verdict::Work);
     }
 }

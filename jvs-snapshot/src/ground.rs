@@ -42,6 +42,12 @@ impl Ground {
         }
     }
 
+    /// Whether the files are somewhere else, so that waiting for answers costs more
+    /// than working.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self, Ground::JuiceFs(_) | Ground::Remote)
+    }
+
     /// Whether a store into a mapped file ever shows in its change time.
     pub(crate) fn notes_stores(&self) -> bool {
         *self != Ground::Memory || !Rule::NeverInMemory.holds()

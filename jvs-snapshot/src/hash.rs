@@ -1,53 +1,14 @@
-//! BLAKE3 digests as a type: of a file's content, of a tree, of a manifest.
+//! The digest of a file's content, by as many threads as it is worth.
 
-use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use blake3::hazmat::{self, ChainingValue, HasherExt as _, Mode};
-use jvs_repo::id::{NotAnId, hex, strict_hex};
+pub use jvs_repo::digest::Digest;
 
 use crate::{tree, workers};
-
-/// A BLAKE3 digest of 32 bytes, printed as lower-case hexadecimal.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(pub [u8; 32]);
-
-impl Digest {
-    /// The digest of `bytes`.
-    pub fn of(bytes: &[u8]) -> Self {
-        blake3::hash(bytes).into()
-    }
-}
-
-impl From<blake3::Hash> for Digest {
-    fn from(hash: blake3::Hash) -> Self {
-        Digest(*hash.as_bytes())
-    }
-}
-
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&hex(&self.0))
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Digest {
-    type Err = NotAnId;
-
-    fn from_str(text: &str) -> Result<Self, NotAnId> {
-        strict_hex(text).map(Digest).ok_or(NotAnId::expected("a BLAKE3 digest of 64 hex digits"))
-    }
-}
 
 /// What is hashed by one thread in one go: a power of two, as BLAKE3's tree wants
 /// it, and small enough for a processor's own cache.
@@ -64,35 +25,24 @@ pub fn of_file(file: impl AsFd + Sync, size: u64, threads: usize) -> io::Result<
     }
     let leaves = usize::try_from(size.div_ceil(LEAF)).map_err(io::Error::other)?;
     let values: Mutex<Vec<ChainingValue>> = Mutex::new(vec![[0; 32]; leaves]);
-    let failure: Mutex<Option<io::Error>> = Mutex::new(None);
     // One task a thread with one buffer each, which takes the next leaf as long as
     // there is one: a thread that has to wait delays no other.
     let next = AtomicUsize::new(0);
-    workers::run(threads, vec![(); threads], |(), _| {
+    workers::try_each(threads, vec![(); threads], |(), _| -> io::Result<()> {
         let mut buffer = vec![0; LEAF as usize];
         loop {
             let leaf = next.fetch_add(1, Ordering::Relaxed);
             if leaf >= leaves {
-                return;
+                return Ok(());
             }
             let offset = leaf as u64 * LEAF;
             let part = &mut buffer[..usize::try_from(LEAF.min(size - offset)).unwrap_or(0)];
-            match read_exactly(&file, part, offset) {
-                Ok(()) => {
-                    let mut hasher = blake3::Hasher::new();
-                    let value = hasher.set_input_offset(offset).update(part).finalize_non_root();
-                    values.lock().unwrap_or_else(PoisonError::into_inner)[leaf] = value;
-                }
-                Err(error) => {
-                    failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-                    return;
-                }
-            }
+            read_exactly(&file, part, offset)?;
+            let mut hasher = blake3::Hasher::new();
+            let value = hasher.set_input_offset(offset).update(part).finalize_non_root();
+            values.lock().unwrap_or_else(PoisonError::into_inner)[leaf] = value;
         }
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
-    }
+    })?;
     let values = values.into_inner().unwrap_or_else(PoisonError::into_inner);
     let left = hazmat::left_subtree_len(size);
     let (first, second) = values.split_at(usize::try_from(left / LEAF).unwrap_or(0));
@@ -153,12 +103,5 @@ mod tests {
             let error = of_file(&file, bytes.len() as u64 + 1, threads).expect_err("shorter");
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
         }
-    }
-
-    #[test]
-    fn a_digest_is_read_as_it_is_printed() {
-        let digest = Digest::of(b"");
-        assert_eq!(digest.to_string().parse(), Ok(digest));
-        assert!("af13".parse::<Digest>().is_err());
     }
 }

@@ -7,23 +7,49 @@ use jvs_repo::store::{PosixStore, RepoPath, Store};
 
 /// Where a mount counts; the second if it keeps out of the way of the user's names.
 const FILES: [&str; 2] = [".stats", ".jfs.stats"];
+/// Where a mount is talked to, named in the same two ways.
+pub(crate) const CONTROL_FILES: [&str; 2] = [".control", ".jfs.control"];
 /// Largest statistics that are read.
 const BYTES_MAX: usize = 1 << 20;
 
 /// Blocks written and not yet uploaded.
 pub(crate) const STAGING_BLOCKS: &str = "juicefs_staging_blocks";
-/// Bytes that were written and are in no object yet, so that the metadata does
-/// not know of them; also what was read and is still kept, so only zero tells.
-pub(crate) const BUFFERED_BYTES: &str = "juicefs_used_buffer_size_bytes";
+/// Files and directories that anybody has open here, each counted once.
+pub(crate) const OPEN_FILES: &str = "juicefs_fuse_open_handlers";
+
+/// What a mount counted at one moment.
+pub(crate) struct Counters(String);
+
+impl Counters {
+    /// As they are now; `None` if the mount does not say.
+    pub(crate) fn read(mount_point: &Path) -> Option<Self> {
+        let root = PosixStore::open(mount_point).ok()?;
+        let stats = FILES.iter().find_map(|name| {
+            let path = RepoPath::root().child(name).ok()?;
+            root.read(&path, BYTES_MAX).ok()
+        })?;
+        Some(Counters(String::from_utf8_lossy(&stats).into_owned()))
+    }
+
+    /// As [`Counters::read`], with the mount's control file open meanwhile.
+    pub(crate) fn read_with_control_open(mount_point: &Path) -> Option<Self> {
+        let root = PosixStore::open(mount_point).ok()?;
+        let _open = CONTROL_FILES.iter().find_map(|name| {
+            let path = RepoPath::root().child(name).ok()?;
+            root.open_writable(&path).ok()
+        })?;
+        Counters::read(mount_point)
+    }
+
+    /// One of them; `None` if the mount does not count it.
+    pub(crate) fn get(&self, counter: &str) -> Option<u64> {
+        sum(&self.0, counter)
+    }
+}
 
 /// One counter now; `None` if the mount does not say.
 pub(crate) fn read(mount_point: &Path, counter: &str) -> Option<u64> {
-    let root = PosixStore::open(mount_point).ok()?;
-    let stats = FILES.iter().find_map(|name| {
-        let path = RepoPath::root().child(name).ok()?;
-        root.read(&path, BYTES_MAX).ok()
-    })?;
-    sum(&String::from_utf8_lossy(&stats), counter)
+    Counters::read(mount_point)?.get(counter)
 }
 
 /// The sum of a counter over all its labels; `None` if it is not there.

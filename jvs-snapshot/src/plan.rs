@@ -30,6 +30,16 @@ pub(crate) struct Facts {
     pub(crate) surplus: Option<TreePath>,
 }
 
+impl Facts {
+    pub(crate) fn set_xattrs(&mut self, number: usize, xattrs: Vec<Xattr>) {
+        if xattrs.is_empty() {
+            self.xattrs.remove(&number);
+        } else {
+            self.xattrs.insert(number, xattrs);
+        }
+    }
+}
+
 /// Facts that the parent's manifest already has.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
@@ -85,13 +95,13 @@ impl Plan {
             plan.keep(0, entry, believed);
         }
         let mut path = Vec::new();
-        tree.in_order(|branch, node, number| {
+        for item in tree.in_order() {
             path.clear();
-            path.extend_from_slice(branch.path.as_bytes());
+            path.extend_from_slice(item.branch.path.as_bytes());
             if !path.is_empty() {
                 path.push(b'/');
             }
-            path.extend_from_slice(branch.name(node));
+            path.extend_from_slice(item.name());
             while let Some((entry, _)) = &next
                 && entry.path.as_bytes() < path.as_slice()
             {
@@ -99,12 +109,11 @@ impl Plan {
             }
             if let Some((entry, Some(hints))) = &next
                 && entry.path.as_bytes() == path
-                && is_as_it_was(&node.stat, entry, *hints)
+                && is_as_it_was(item.stat(), entry, *hints)
             {
-                plan.keep(number, entry, believed);
+                plan.keep(item.number, entry, believed);
             }
-            Ok(())
-        })?;
+        }
         Ok((plan, reader.finish()?))
     }
 
@@ -169,18 +178,15 @@ impl Groups {
     pub(crate) fn find(tree: &Tree) -> Self {
         let mut by_identity: HashMap<(u64, u64), usize> = HashMap::new();
         let mut candidates: Vec<Vec<usize>> = Vec::new();
-        let walked: Result<(), std::convert::Infallible> = tree.in_order(|_, node, number| {
-            if node.stat.links > 1 && node.stat.kind != Kind::Directory {
-                let group = *by_identity.entry(node.stat.identity()).or_insert_with(|| {
+        for item in tree.in_order() {
+            let stat = item.stat();
+            if stat.links > 1 && stat.kind != Kind::Directory {
+                let group = *by_identity.entry(stat.identity()).or_insert_with(|| {
                     candidates.push(Vec::new());
                     candidates.len() - 1
                 });
-                candidates[group].push(number);
+                candidates[group].push(item.number);
             }
-            Ok(())
-        });
-        match walked {
-            Ok(()) => {}
         }
         candidates.retain(|members| members.len() > 1);
         let of = candidates

@@ -21,13 +21,9 @@ use crate::error::SnapshotError;
 use crate::hash::Digest;
 use crate::mutation::Rule;
 use crate::ready::{self, Ready};
+use crate::shown::show;
 use crate::staging_name::{Bound, StagingName};
 use crate::trees::Trees;
-
-/// How often a READY that could not be shown is tried.
-const SHOW_TRIES: u32 = 4;
-/// Between two tries.
-const PAUSE_MS: u64 = 20;
 
 /// The snapshots of a repository, to add to.
 #[derive(Clone, Copy)]
@@ -68,8 +64,7 @@ impl<'r> Snapshots<'r> {
         let now = self.seams.clock.now().wall;
         Ok(Bound {
             worktree: fence.worktree().clone(),
-            epoch: state.epoch,
-            token: state.token,
+            term: state.term(),
             parent: state.head,
             generation: state.generation,
             id: SnapshotId::fresh(now.0, self.seams.entropy),
@@ -89,32 +84,13 @@ impl<'r> Snapshots<'r> {
         if Rule::DurableBeforeHelped.holds() {
             fence.sync()?;
         }
-        self.show(head).map_err(|source| match source.kind() {
+        show(self.seams, head).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => SnapshotError::Broken {
                 child: None,
                 problem: format!("the head {head} has nothing to make it visible with"),
             },
             _ => SnapshotError::Io { doing: format!("make the head {head} visible"), source },
         })
-    }
-
-    /// Makes a committed snapshot visible. The only way in which READY is made.
-    fn show(&self, committed: SnapshotId) -> io::Result<()> {
-        let dir = layout::snapshot(committed);
-        let (staged, ready) = (layout::ready_staged(&dir), layout::ready(&dir));
-        let store = self.seams.store;
-        for attempt in 1.. {
-            let Err(error) = store.rename(&staged, &ready) else { break };
-            // Somebody else did it, or the answer was lost.
-            if store.is_there(&ready)? {
-                break;
-            }
-            if attempt == SHOW_TRIES || error.kind() == io::ErrorKind::NotFound {
-                return Err(error);
-            }
-            self.seams.clock.sleep_ms(PAUSE_MS);
-        }
-        store.sync_dir(&dir)
     }
 }
 
@@ -146,9 +122,9 @@ impl<'r> Draft<'r> {
     /// Completes what was captured and moves it to where snapshots are, still
     /// unseen.
     pub fn seal(self, about: About, content: Content) -> Result<Staged<'r>, SealError<'r>> {
-        let descriptor = Descriptor::new(&self.bound, &about, &content);
+        let descriptor = Descriptor::new(&self.bound, about, content);
         match self.complete(&descriptor) {
-            Ok(checksum) => Ok(Staged { at: self.at, about, content, descriptor, checksum }),
+            Ok(checksum) => Ok(Staged { at: self.at, bound: self.bound, descriptor, checksum }),
             Err(source) => Err(SealError { draft: Box::new(self), source }),
         }
     }
@@ -193,15 +169,14 @@ pub struct SealError<'r> {
 #[must_use = "a staged snapshot that is dropped is never seen"]
 pub struct Staged<'r> {
     at: Snapshots<'r>,
-    about: About,
-    content: Content,
+    bound: Bound,
     descriptor: Descriptor,
     checksum: Digest,
 }
 
 impl fmt::Debug for Staged<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Staged").field(&self.descriptor.snapshot_id).finish()
+        f.debug_tuple("Staged").field(&self.bound.id).finish()
     }
 }
 
@@ -313,12 +288,12 @@ impl Coded for PublishError<'_> {
 impl<'r> Staged<'r> {
     /// Its id.
     pub fn id(&self) -> SnapshotId {
-        self.descriptor.snapshot_id
+        self.bound.id
     }
 
     /// What it is bound to.
-    pub fn bound(&self) -> Bound {
-        self.descriptor.bound()
+    pub fn bound(&self) -> &Bound {
+        &self.bound
     }
 
     /// Commits it and makes it visible.
@@ -332,23 +307,24 @@ impl<'r> Staged<'r> {
     /// }
     /// ```
     pub fn publish(self, mut fence: Fence<'_, '_>) -> Result<Ready, PublishError<'r>> {
-        let Bound { worktree, epoch, token, parent, id, .. } = self.bound();
-        let same_hold = fence.epoch() == epoch && fence.token() == token;
-        if *fence.worktree() != worktree || (!same_hold && Rule::OneToken.holds()) {
+        let Bound { ref worktree, term, parent, id, .. } = self.bound;
+        let same_hold = fence.term() == term;
+        if fence.worktree() != worktree || (!same_hold && Rule::OneToken.holds()) {
             // Another hold than the one it was begun under, be it of the same
             // session: a steal and a release may lie between the two.
             let current = fence.token();
-            let error = LockError::Fenced { worktree, token, current };
+            let worktree = worktree.clone();
+            let error = LockError::Fenced { worktree, token: term.token, current };
             return Err(PublishError::Fenced { staged: Box::new(self), error });
         }
         if !Rule::CommittedBeforeShown.holds() {
-            let _ = self.at.show(id);
+            let _ = show(self.at.seams, id);
         }
         let catalog = self.at.catalog();
         if let Err(error) = fence.commit(parent, id, &|| catalog.is_shown(id)) {
             return Err(self.not_committed(error));
         }
-        match self.at.show(id) {
+        match show(self.at.seams, id) {
             Ok(()) => Ok(Ready::seen(self.descriptor, self.checksum)),
             Err(source) => Err(PublishError::NotYetVisible { id, source }),
         }
@@ -385,7 +361,8 @@ impl<'r> Staged<'r> {
             let error = SnapshotError::Io { doing: "put the snapshot on top".into(), source };
             return Err(RebaseError { staged: Some(Box::new(self)), error });
         }
-        draft.seal(self.about, self.content).map_err(|SealError { draft, source }| {
+        let (about, content) = self.descriptor.into_about_and_content();
+        draft.seal(about, content).map_err(|SealError { draft, source }| {
             let _ = draft.discard();
             let error = SnapshotError::Io { doing: "put the snapshot on top".into(), source };
             RebaseError { staged: None, error }

@@ -60,6 +60,11 @@ impl Changes {
         self.count == 0
     }
 
+    /// The first of them, each with how it changed.
+    pub(crate) fn named(&self) -> Vec<String> {
+        self.first.iter().map(|(path, kind)| format!("{path} {}", kind.as_str())).collect()
+    }
+
     pub(crate) fn add(&mut self, path: TreePath, kind: ChangeKind) {
         self.count += 1;
         if self.first.len() < Self::NAMED {
@@ -70,27 +75,12 @@ impl Changes {
 
 impl std::fmt::Display for Changes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (at, (path, kind)) in self.first.iter().enumerate() {
-            write!(f, "{}{path} {}", if at > 0 { ", " } else { "" }, kind.as_str())?;
-        }
+        f.write_str(&self.named().join(", "))?;
         match self.count - self.first.len() as u64 {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
         }
     }
-}
-
-/// What a descriptor says about how the tree was proven quiet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evidence {
-    /// BLAKE3 over what `statx` said of every name.
-    pub digest: Digest,
-    /// How many names.
-    pub entries: u64,
-    /// The filesystem's clock when the first look began.
-    pub since: Timestamp,
-    /// How many captures it took: one, or two.
-    pub attempts: u32,
 }
 
 /// Whether a change of a file at or after `now` is certain to give it a change
@@ -137,12 +127,8 @@ pub(crate) fn digest(tree: &Tree) -> Digest {
         }
     };
     push(&[], &tree.root);
-    let walked: Result<(), std::convert::Infallible> = tree.in_order(|branch, node, _| {
-        push(&[branch.path.as_bytes(), b"/", branch.name(node)], &node.stat);
-        Ok(())
-    });
-    match walked {
-        Ok(()) => {}
+    for item in tree.in_order() {
+        push(&[item.branch.path.as_bytes(), b"/", item.name()], item.stat());
     }
     hasher.update(&pending);
     hasher.finalize().into()
@@ -154,10 +140,8 @@ pub(crate) fn compare(
     root: impl AsFd,
     before: &Tree,
 ) -> Result<Changes, WalkError> {
-    let unreadable =
-        |error| WalkError::Unreadable { first: vec![(TreePath::root(), error)], count: 1 };
-    let fd = tree::open_directory(root, b".").map_err(unreadable)?;
-    let after = Memory::IsNotAsked.stat(&fd, b".").map_err(unreadable)?;
+    let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
+    let after = Memory::IsNotAsked.stat(&fd, b".").map_err(WalkError::at_root)?;
     let comparison = Comparison { before, changes: Mutex::default() };
     if !same(&before.root, &after) {
         comparison.note(TreePath::root(), ChangeKind::Changed);

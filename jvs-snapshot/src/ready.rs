@@ -1,30 +1,12 @@
-//! `READY`: there, and the snapshot is visible. What it says ties it to the
-//! descriptor, so that neither can be exchanged without the other.
-//!
-//! [`Ready`] is a snapshot that was seen to be visible. Restoring and comparing
-//! take nothing else.
+//! A snapshot that was seen to be visible. Restoring and comparing take nothing else.
 
 use jvs_repo::id::SnapshotId;
-use jvs_repo::json;
 use jvs_repo::layout;
+pub use jvs_repo::record::ready::bytes;
 use jvs_repo::store::RepoPath;
-use serde::Serialize;
 
-use crate::descriptor::{Descriptor, digest_text};
+use crate::descriptor::Descriptor;
 use crate::hash::Digest;
-
-#[derive(Serialize)]
-struct Mark {
-    version: u64,
-    snapshot_id: SnapshotId,
-    #[serde(with = "digest_text")]
-    descriptor_checksum: Digest,
-}
-
-/// The only bytes that the READY of a snapshot with this descriptor may have.
-pub fn bytes(id: SnapshotId, descriptor_checksum: Digest) -> Vec<u8> {
-    json::canonical(&Mark { version: 1, snapshot_id: id, descriptor_checksum })
-}
 
 /// A snapshot that is visible. It can only come from
 /// [`crate::catalog::Catalog::open`] or from publishing it:

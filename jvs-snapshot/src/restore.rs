@@ -22,13 +22,13 @@ use jvs_repo::store::{PosixStore, RepoPath};
 
 use crate::aside::doom;
 use crate::chosen::Chosen;
+use crate::descriptor::Loss;
 use crate::error::SnapshotError;
-use crate::fidelity::Degraded;
 use crate::manifest::TreePath;
 use crate::progress::Progress;
 use crate::publish::Snapshots;
 use crate::ready::Ready;
-use crate::stage::{Options, capture};
+use crate::stage::{Captured, Options, Source, capture};
 use crate::staging_name::StagingName;
 use crate::under_lease::while_renewing;
 
@@ -54,13 +54,13 @@ pub struct Restore<'r> {
 pub struct Copied {
     name: StagingName,
     /// What the copy has not.
-    pub degraded: Degraded,
+    pub degraded: Vec<Loss>,
 }
 
 impl Copied {
     /// For whoever made an equal tree by other means.
     pub fn by_hand(name: StagingName) -> Self {
-        Copied { name, degraded: Degraded::default() }
+        Copied { name, degraded: Vec::new() }
     }
 
     /// The directory that holds the tree.
@@ -80,7 +80,7 @@ pub struct Restored {
     /// Its record.
     pub record: WorktreeRecord,
     /// What its files have not.
-    pub degraded: Degraded,
+    pub degraded: Vec<Loss>,
 }
 
 /// What is to be restored in place.
@@ -100,7 +100,7 @@ pub struct Wish<'w> {
 #[derive(Debug)]
 pub struct InPlace {
     /// What the new files have not.
-    pub degraded: Degraded,
+    pub degraded: Vec<Loss>,
     /// The old files, if they are not thrown away.
     pub left: Option<Left>,
 }
@@ -129,8 +129,7 @@ impl<'r> Restore<'r> {
         let seams = self.at.seams;
         let name = StagingName::Restore {
             worktree: worktree.clone(),
-            epoch: state.epoch,
-            token: state.token,
+            term: state.term(),
             source: source.id(),
             op: OpNonce::random(seams.entropy),
         };
@@ -155,7 +154,7 @@ impl<'r> Restore<'r> {
         chosen: Option<&Chosen>,
         dir: &RepoPath,
         progress: &dyn Progress,
-    ) -> Result<Degraded, RestoreError> {
+    ) -> Result<Vec<Loss>, RestoreError> {
         let options = Options {
             engine: self.engine,
             consistency: Consistency::Quiesced,
@@ -166,12 +165,14 @@ impl<'r> Restore<'r> {
         };
         let from = self.store.absolute(&layout::snapshot_payload(&source.dir()));
         let to = self.store.absolute(dir);
-        let captured = capture(&from, &to, None, &options, self.at.seams.clock, progress)?;
-        if captured.payload_root_hash != source.descriptor().payload_root_hash {
-            let exact = captured.degraded.is_exact();
+        let clock = self.at.seams.clock;
+        let Captured { content, .. } =
+            capture(&Source::open(&from)?, &to, None, &options, clock, progress)?;
+        if content.payload_root_hash != source.descriptor().content.payload_root_hash {
+            let exact = content.degraded.is_empty();
             check_copy(self.store, source, chosen, dir, exact)?;
         }
-        Ok(captured.degraded)
+        Ok(content.degraded)
     }
 
     /// Makes a worktree with the files of a snapshot, which becomes its head.

@@ -13,6 +13,9 @@
 //!
 //! **Must not know.** Leases, ids, descriptors, and how the result is published.
 
+mod content;
+mod describe;
+
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -21,21 +24,24 @@ use jvs_repo::config::{Consistency, Engine as Policy};
 
 pub use crate::capture_error::CaptureError;
 use crate::chosen::Chosen;
-use crate::engine::{self, Built, EngineName, PAYLOAD, Work};
-use crate::fidelity::{self, Degraded};
+use crate::descriptor::Content;
+use crate::engine::{self, Built, Engine, EngineName, PAYLOAD, Work};
+use crate::fidelity;
 use crate::ground::Ground;
 use crate::hash::Digest;
-use crate::manifest::{
-    Entry, EntryKind, Hints, ManifestWriter, Summary, Timestamp, Totals, TreePath,
-};
+use crate::manifest::{Summary, Timestamp};
+use crate::nobody_else::Ours;
 use crate::observe::{observe, reread};
-use crate::plan::{Facts, Groups, Moment, Plan};
+use crate::plan::{Groups, Moment, Plan};
 use crate::progress::{Phase, Phases, Progress};
-use crate::quiesce::{self, ChangeKind, Changes, Evidence, settled};
+use crate::quiesce::{self, ChangeKind, Changes, settled};
 use crate::tree::{self, Kind, Stat, Stream};
 use crate::walk::{Memory, Tree};
 use crate::workers;
 use crate::written_out::{Doubt, WriteOut};
+
+use content::Proof;
+use describe::write;
 
 /// The file of a snapshot that says what is in its payload.
 pub const MANIFEST: &str = "manifest";
@@ -66,6 +72,9 @@ pub struct Options {
     /// The source is a snapshot's own tree: nobody writes there, so nothing that was
     /// written has to be brought to light.
     pub published: bool,
+    /// Directories of files that are in no tree and that keepers and other commands of
+    /// ours may have open.
+    pub bystanders: Vec<PathBuf>,
     /// Instead of as many as there are processors.
     pub threads: Option<usize>,
     /// Instead of `juicefs` on the search path.
@@ -80,6 +89,7 @@ impl Default for Options {
             full: false,
             only: None,
             published: false,
+            bystanders: Vec::new(),
             threads: None,
             juicefs_program: None,
         }
@@ -97,49 +107,58 @@ pub struct Parent {
     pub boot_id: Option<BootId>,
 }
 
-/// What was captured.
+/// A tree that is captured, open.
+#[derive(Debug)]
+pub struct Source {
+    root: OwnedFd,
+    ground: Ground,
+}
+
+impl Source {
+    /// Opens the tree at `path`, and looks what it stands on.
+    pub fn open(path: &Path) -> Result<Self, CaptureError> {
+        let root = tree::open_root(path).map_err(CaptureError::whole("open"))?;
+        let ground = Ground::of(&root);
+        Ok(Source { root, ground })
+    }
+
+    /// Whether its files are on another host.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.ground.is_remote()
+    }
+}
+
+/// What was captured, and what that took.
 #[derive(Debug, Clone)]
 pub struct Captured {
-    /// Paths, files and bytes.
-    pub totals: Totals,
-    /// Over the tree: equal trees, equal hashes.
-    pub payload_root_hash: Digest,
-    /// Over the manifest.
-    pub manifest_hash: Digest,
-    /// What made the copy.
-    pub engine: EngineName,
-    /// What it could not keep.
-    pub degraded: Degraded,
-    /// How it looked before, that it looked the same after, and when.
-    pub evidence: Evidence,
-    /// What changed meanwhile, if best effort allowed it: the label's text.
-    pub risk: Option<Changes>,
-    /// Why something that was written may not be in it, if best effort allowed it.
-    pub doubt: Option<String>,
-    /// In which boot its change times were seen.
-    pub boot_id: BootId,
+    /// What its descriptor says of it.
+    pub content: Content,
     /// Files that are as in the parent and were not read.
     pub reused: u64,
     /// Why the parent was of no use, if it was not.
     pub parent_ignored: Option<String>,
-    /// Milliseconds a phase, in order; of the last attempt.
+    /// Milliseconds per phase, in order; of the last attempt.
     pub phases: Vec<(Phase, u64)>,
 }
 
-/// Captures the tree at `source` into `staging`, an existing directory that gets
-/// `payload` and `manifest`. When this returns, both are on the disk; on failure
-/// neither is there.
+/// Captures `source` into `staging`, an existing directory that gets `payload` and
+/// `manifest`. When this returns, both are on the disk; on failure neither is there.
 pub fn capture(
-    source: &Path,
+    source: &Source,
     staging: &Path,
     parent: Option<&Parent>,
     options: &Options,
     clock: &dyn Clock,
     progress: &dyn Progress,
 ) -> Result<Captured, CaptureError> {
-    let source = tree::open_root(source).map_err(CaptureError::whole("open"))?;
     let staging = tree::open_root(staging).map_err(CaptureError::whole("open staging for"))?;
-    let capture = Capture::new(source, staging, parent, options, clock, progress);
+    let remote = source.is_remote() || tree::is_remote(&staging);
+    let enough = if remote { REMOTE_THREADS } else { 1 };
+    let threads = options.threads.unwrap_or_else(|| workers::processors().max(enough));
+    let Source { root: source, ground } = source;
+    let boot_id = clock.boot_id();
+    let capture =
+        Capture { source, staging, parent, options, clock, progress, threads, ground, boot_id };
     let mut attempt = 1;
     loop {
         let outcome = capture.attempt(attempt);
@@ -156,109 +175,66 @@ pub fn capture(
 }
 
 struct Capture<'c> {
-    source: OwnedFd,
+    source: &'c OwnedFd,
     staging: OwnedFd,
     parent: Option<&'c Parent>,
     options: &'c Options,
     clock: &'c dyn Clock,
     progress: &'c dyn Progress,
     threads: usize,
-    ground: Ground,
+    ground: &'c Ground,
     boot_id: BootId,
 }
 
-impl<'c> Capture<'c> {
-    fn new(
-        source: OwnedFd,
-        staging: OwnedFd,
-        parent: Option<&'c Parent>,
-        options: &'c Options,
-        clock: &'c dyn Clock,
-        progress: &'c dyn Progress,
-    ) -> Self {
-        let remote = tree::is_remote(&source) || tree::is_remote(&staging);
-        let enough = if remote { REMOTE_THREADS } else { 1 };
-        let threads = options.threads.unwrap_or_else(|| workers::processors().max(enough));
-        let (ground, boot_id) = (Ground::of(&source), clock.boot_id());
-        Capture { source, staging, parent, options, clock, progress, threads, ground, boot_id }
-    }
+/// What is to be done for the names of the first look.
+struct Planned {
+    plan: Plan,
+    groups: Groups,
+    /// The parent's files.
+    parent: Option<OwnedFd>,
+    /// Why the parent is of no use, if it is not.
+    parent_ignored: Option<String>,
+    /// Bytes in all.
+    bytes: u64,
+    /// Files that are as in the parent.
+    reused: u64,
+}
 
+impl Capture<'_> {
     fn attempt(&self, attempt: u32) -> Result<Captured, CaptureError> {
-        let progress = self.progress;
-        let phases = Phases::new(self.clock, progress);
+        let phases = Phases::new(self.clock, self.progress);
         phases.begin(Phase::Walk);
         let engine = engine::choose(
             self.options.engine,
             self.options.juicefs_program.as_deref(),
-            &self.source,
+            self.source,
             &self.staging,
         )?;
         let created = CaptureError::whole("create the manifest of");
         let manifest =
             tree::create_own_file(&self.staging, MANIFEST.as_bytes()).map_err(&created)?;
         let begun = tree::stat_open(&manifest).map_err(&created)?;
-        // What another host wrote a moment ago made the first attempt fail; the
-        // second must not begin with the same memories.
-        let write_out = self.write_out();
-        write_out.begin();
-        let memory = if attempt == 1 { Memory::WillDo } else { Memory::IsNotAsked };
-        let before =
-            Tree::read_with(self.threads, &self.source, self.options.only.as_ref(), memory)?;
+        let own = [&self.staging, &manifest];
+        let write_out = self.write_out(&own);
+        let before = self.first_look(attempt, &write_out)?;
         let moment = self.settle(&manifest, &before, begun).map_err(&created)?;
         let mut doubt = self.allowed(write_out.force(&before)?)?;
 
         phases.begin(Phase::Plan);
-        let (plan, parent_ignored) = self.plan(&before);
-        let groups = Groups::find(&before);
-        let parent = self.parent_payload(&parent_ignored);
-        let (mut bytes, mut reused) = (0, 0);
-        for branch in &before.branches {
-            for (number, node) in (branch.first..).zip(&branch.nodes) {
-                bytes += node.stat.size;
-                reused += u64::from(node.stat.kind == Kind::File && plan.unchanged(number));
-            }
-        }
+        let planned = self.planned(&before);
 
         phases.begin(Phase::Clone);
-        progress.total(before.nodes as u64, bytes);
-        let work = Work {
-            threads: self.threads,
-            source: &self.source,
-            tree: &before,
-            plan: &plan,
-            groups: &groups,
-            staging: &self.staging,
-            parent: parent.as_ref(),
-            timeless_xattrs: tree::has_timeless_xattrs(&self.source)
-                .map_err(CaptureError::whole("read"))?,
-            hides_nothing: doubt.is_none(),
-            progress,
-            phases: &phases,
-        };
-        let built = engine.build(&work).or_else(|error| self.blame(error, &before))?;
-        let mut changes = Changes::default();
+        self.progress.total(before.nodes as u64, planned.bytes);
+        let built = self.build(&*engine, &before, &planned, doubt.is_none(), &phases)?;
         if !built.proves_quiet {
             phases.begin(Phase::Prove);
             doubt = self.allowed(write_out.force_again(&before)?)?.or(doubt);
-            changes = quiesce::compare(self.threads, &self.source, &before)?;
-            if changes.is_quiet() && !self.ground.notes_stores() {
-                let hashes = &built.facts.hashes;
-                changes = reread(self.threads, &self.source, &before, hashes, progress)?;
-            }
         }
-        if let Some(path) = built.facts.surplus.as_ref().filter(|_| changes.is_quiet()) {
-            // It came after the first look and went before the second.
-            changes.add(path.clone(), ChangeKind::Appeared);
-        }
-        let evidence = Evidence {
-            digest: quiesce::digest(&before),
-            entries: before.nodes as u64,
-            since: moment.now,
-            attempts: attempt,
-        };
-        let quiet = changes.is_quiet();
+        let proof =
+            Proof { before: &before, changes: self.changes(&before, &built)?, doubt, attempt };
+        let quiet = proof.changes.is_quiet();
         if !quiet && self.options.consistency == Consistency::Quiesced {
-            return Err(CaptureError::Changed(changes));
+            return Err(CaptureError::Changed(proof.changes));
         }
         if quiet {
             whole(&before, &built, engine.name())?;
@@ -266,38 +242,88 @@ impl<'c> Capture<'c> {
 
         phases.begin(Phase::Manifest);
         let Built { facts, degraded, durable, .. } = built;
-        let (manifest, summary) = if quiet {
-            write(manifest, &before, &facts, &groups, Some(moment))?
-        } else {
-            // Somebody wrote: only the copy itself can say what is in it.
-            let payload = tree::open_directory(&self.staging, PAYLOAD.as_bytes())
-                .map_err(CaptureError::whole("open the copy of"))?;
-            let (copy, facts) = observe(self.threads, &payload, progress)?;
-            write(manifest, &copy, &facts, &Groups::find(&copy), None)?
+        let (manifest, summary) = match quiet {
+            true => write(manifest, &before, &facts, &planned.groups, Some(moment))?,
+            false => self.write_observed(manifest)?,
         };
 
         phases.begin(Phase::Sync);
         self.sync(&manifest, durable).map_err(CaptureError::whole("sync the copy of"))?;
-        Ok(Captured {
-            totals: summary.totals,
-            payload_root_hash: summary.payload_root_hash,
-            manifest_hash: summary.manifest_hash,
-            engine: engine.name(),
-            degraded,
-            evidence,
-            risk: (!quiet).then_some(changes),
-            doubt,
-            boot_id: self.boot_id.clone(),
-            reused,
-            parent_ignored,
-            phases: phases.end(),
-        })
+        let content = self.content(&summary, engine.name(), degraded, &proof);
+        let Planned { reused, parent_ignored, .. } = planned;
+        Ok(Captured { content, reused, parent_ignored, phases: phases.end() })
     }
 
-    fn write_out(&self) -> WriteOut<'_> {
+    fn build(
+        &self,
+        engine: &dyn Engine,
+        tree: &Tree,
+        planned: &Planned,
+        hides_nothing: bool,
+        phases: &Phases<'_>,
+    ) -> Result<Built, CaptureError> {
+        let timeless_xattrs = self.ground.is_remote()
+            && tree::supports_xattrs(self.source).map_err(CaptureError::whole("read"))?;
+        let work = Work {
+            threads: self.threads,
+            source: self.source,
+            tree,
+            plan: &planned.plan,
+            groups: &planned.groups,
+            staging: &self.staging,
+            parent: planned.parent.as_ref(),
+            timeless_xattrs,
+            hides_nothing,
+            progress: self.progress,
+            phases,
+        };
+        engine.build(&work).or_else(|error| self.blame(error, tree))
+    }
+
+    fn first_look(&self, attempt: u32, write_out: &WriteOut<'_>) -> Result<Tree, CaptureError> {
+        let look =
+            |memory| Tree::read_with(self.threads, self.source, self.options.only.as_ref(), memory);
+        if attempt == 1 {
+            write_out.begin();
+            return Ok(look(Memory::WillDo)?);
+        }
+        write_out.begin_again(|| look(Memory::WillDo))?;
+        // What another host wrote a moment ago made the first attempt fail; the second
+        // must not begin with the same memories.
+        Ok(look(Memory::IsNotAsked)?)
+    }
+
+    /// What changed since the first look, unless the copy proves that nothing did.
+    fn changes(&self, before: &Tree, built: &Built) -> Result<Changes, CaptureError> {
+        let (threads, facts) = (self.threads, &built.facts);
+        let mut changes = Changes::default();
+        if !built.proves_quiet {
+            changes = quiesce::compare(threads, self.source, before)?;
+            if changes.is_quiet() && !self.ground.notes_stores() {
+                changes = reread(threads, self.source, before, &facts.hashes, self.progress)?;
+            }
+        }
+        if let Some(path) = facts.surplus.as_ref().filter(|_| changes.is_quiet()) {
+            // It came after the first look and went before the second.
+            changes.add(path.clone(), ChangeKind::Appeared);
+        }
+        Ok(changes)
+    }
+
+    /// Somebody wrote: only the copy itself can say what is in it.
+    fn write_observed(&self, manifest: OwnedFd) -> Result<(OwnedFd, Summary), CaptureError> {
+        let payload = tree::open_directory(&self.staging, PAYLOAD.as_bytes())
+            .map_err(CaptureError::whole("open the copy of"))?;
+        let (copy, facts) = observe(self.threads, &payload, self.progress)?;
+        write(manifest, &copy, &facts, &Groups::find(&copy), None)
+    }
+
+    fn write_out<'w>(&'w self, own: &'w [&'w OwnedFd]) -> WriteOut<'w> {
         let Capture { source, ground, threads, clock, progress, options, .. } = self;
         let (threads, nobody_writes) = (*threads, options.published);
-        WriteOut { source, ground, nobody_writes, threads, clock: *clock, progress: *progress }
+        let (clock, progress) = (*clock, *progress);
+        let ours = Ours::new(source, own, &options.bystanders);
+        WriteOut { source, ours, ground, nobody_writes, threads, clock, progress }
     }
 
     /// What is not certain may be captured with a label, and not otherwise.
@@ -319,7 +345,7 @@ impl<'c> Capture<'c> {
         if fidelity::is_full(errno) {
             return Err(error);
         }
-        match quiesce::compare(self.threads, &self.source, before) {
+        match quiesce::compare(self.threads, self.source, before) {
             Ok(changes) if !changes.is_quiet() => Err(CaptureError::Changed(changes)),
             // Nobody wrote, or nobody can tell: the failure itself says most.
             _ => Err(error),
@@ -353,6 +379,13 @@ impl<'c> Capture<'c> {
             now = tree::stat_open(stamp)?.ctime;
         }
         Ok(Moment { now, margin_ns })
+    }
+
+    fn planned(&self, before: &Tree) -> Planned {
+        let (plan, parent_ignored) = self.plan(before);
+        let parent = self.parent_payload(&parent_ignored);
+        let (bytes, reused) = amount(before, &plan);
+        Planned { plan, groups: Groups::find(before), parent, parent_ignored, bytes, reused }
     }
 
     /// What the parent's manifest saves, or why it saves nothing. A parent that
@@ -405,112 +438,25 @@ impl<'c> Capture<'c> {
     }
 }
 
+/// Bytes in all, and files that are as in the parent.
+fn amount(tree: &Tree, plan: &Plan) -> (u64, u64) {
+    let all = tree.in_order().map(|item| {
+        let reused = item.stat().kind == Kind::File && plan.unchanged(item.number);
+        (item.stat().size, u64::from(reused))
+    });
+    all.fold((0, 0), |(bytes, reused), (size, one)| (bytes + size, reused + one))
+}
+
 /// Nobody wrote, so the copy must have everything but what is noted as lost.
 fn whole(before: &Tree, built: &Built, engine: EngineName) -> Result<(), CaptureError> {
     let failed = |why| CaptureError::EngineFailed { engine, why };
-    for branch in &before.branches {
-        let numbers = branch.first..branch.first + branch.nodes.len();
-        for &number in built.facts.missing.range(numbers) {
-            let node = &branch.nodes[number - branch.first];
-            if matches!(node.stat.kind, Kind::File | Kind::Directory | Kind::Symlink) {
-                return Err(failed(format!("{} is not in the copy", branch.child(node))));
-            }
-        }
-    }
     if built.facts.missing.contains(&0) {
         return Err(failed("there is no copy".to_owned()));
     }
-    Ok(())
-}
-
-/// Writes the manifest of a copy. `moment` is there if the original's looks may
-/// be used as hints.
-fn write(
-    file: OwnedFd,
-    tree: &Tree,
-    facts: &Facts,
-    groups: &Groups,
-    moment: Option<Moment>,
-) -> Result<(OwnedFd, Summary), CaptureError> {
-    let mut writer = ManifestWriter::new(Stream::new(file));
-    let mut numbering = Numbering { groups, facts, given: Default::default() };
-    let hints = |stat: &Stat, number: usize| {
-        // A copy that lost something says nothing about a file that is as it was:
-        // the next snapshot would lose it without a word.
-        let moment = moment.filter(|_| !facts.truth.contains_key(&number))?;
-        settled(stat.ctime, moment.now, moment.margin_ns)
-            .then_some(Hints { inode: stat.inode, ctime: stat.ctime })
-    };
-    let root = entry(TreePath::root(), 0, &tree.root, facts, None)?;
-    writer.write(&root, hints(&tree.root, 0))?;
-    tree.in_order(|branch, node, number| {
-        if facts.missing.contains(&number) {
-            return Ok(());
+    for item in built.facts.missing.iter().map(|&number| before.item(number)) {
+        if matches!(item.stat().kind, Kind::File | Kind::Directory | Kind::Symlink) {
+            return Err(failed(format!("{} is not in the copy", item.path())));
         }
-        let group = numbering.of(number);
-        let entry = entry(branch.child(node), number, &node.stat, facts, group)?;
-        writer.write(&entry, hints(&node.stat, number)).map_err(CaptureError::from)
-    })?;
-    let (stream, summary) = writer.finish()?;
-    Ok((stream.into_inner(), summary))
-}
-
-/// Numbers of link groups in order of appearance, of those that still are groups
-/// in the copy.
-struct Numbering<'f> {
-    groups: &'f Groups,
-    facts: &'f Facts,
-    given: std::collections::HashMap<usize, u64>,
-}
-
-impl Numbering<'_> {
-    fn of(&mut self, number: usize) -> Option<u64> {
-        let there = |number: &usize| {
-            !self.facts.missing.contains(number) && !self.facts.parted.contains(number)
-        };
-        let group = self.groups.of(number)?;
-        let together = self.groups.members[group].iter().filter(|member| there(member)).count();
-        if together < 2 || !there(&number) {
-            return None;
-        }
-        let next = self.given.len() as u64;
-        Some(*self.given.entry(group).or_insert(next))
     }
-}
-
-fn entry(
-    path: TreePath,
-    number: usize,
-    original: &Stat,
-    facts: &Facts,
-    link_group: Option<u64>,
-) -> Result<Entry, CaptureError> {
-    let stat = facts.truth.get(&number).unwrap_or(original);
-    let kind = match stat.kind {
-        Kind::Directory => EntryKind::Directory,
-        Kind::File => match facts.hashes[number] {
-            Some(hash) => EntryKind::File { size: stat.size, hash },
-            None => {
-                let unread = std::io::Error::other("its content was not read");
-                return Err(CaptureError::io(path, "describe", unread));
-            }
-        },
-        Kind::Symlink => {
-            EntryKind::Symlink { target: facts.targets.get(&number).cloned().unwrap_or_default() }
-        }
-        Kind::Fifo => EntryKind::Fifo,
-        Kind::Socket => EntryKind::Socket,
-        Kind::CharDevice => EntryKind::CharDevice(stat.device),
-        Kind::BlockDevice => EntryKind::BlockDevice(stat.device),
-    };
-    Ok(Entry {
-        path,
-        kind,
-        mode: stat.mode,
-        uid: stat.uid,
-        gid: stat.gid,
-        mtime: stat.mtime,
-        link_group,
-        xattrs: facts.xattrs.get(&number).cloned().unwrap_or_default(),
-    })
+    Ok(())
 }

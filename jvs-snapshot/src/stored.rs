@@ -78,13 +78,15 @@ pub(crate) fn is_refusal(error: &io::Error) -> bool {
 pub(crate) fn disagreements(summary: &Summary, snapshot: &Ready) -> Vec<&'static str> {
     let descriptor = snapshot.descriptor();
     let mut problems = Vec::new();
-    if summary.manifest_hash != descriptor.manifest_hash {
+    if summary.manifest_hash != descriptor.content.manifest_hash {
         problems.push("its hash is not the descriptor's manifest_hash");
     }
-    if summary.payload_root_hash != descriptor.payload_root_hash {
+    if summary.payload_root_hash != descriptor.content.payload_root_hash {
         problems.push("its tree is not the descriptor's payload_root_hash");
     }
-    if (summary.totals.files, summary.totals.bytes) != (descriptor.files, descriptor.bytes) {
+    if (summary.totals.files, summary.totals.bytes)
+        != (descriptor.content.files, descriptor.content.bytes)
+    {
         problems.push("it has other numbers of files and bytes than the descriptor");
     }
     problems

@@ -1,7 +1,4 @@
-//! `tags/<name>.json`: a name for a snapshot that stays until it is deleted.
-//!
-//! Invariants: the file's name is the tag; written whole, never edited; its
-//! bytes are the canonical ones of what they say, with a checksum over them.
+//! Names for snapshots, which stay until they are deleted.
 //!
 //! A tag protects its snapshot from collection. Whoever makes one looks at the
 //! snapshot *after* the tag is there, and whoever collects looks at the tags
@@ -13,59 +10,16 @@ use std::io;
 
 use jvs_lock::{Locks, Seams};
 use jvs_repo::audit::{Event, Kind, Phase};
-use jvs_repo::clock::WallMs;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::json::{self, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::TagName;
-use jvs_repo::record::rfc3339;
-use jvs_repo::store::Store;
-use serde::{Deserialize, Serialize};
+pub use jvs_repo::record::tag::{Tag, Told};
+use jvs_repo::store::{Removal, Store};
 
 use crate::catalog::Catalog;
 use crate::error::SnapshotError;
-use crate::hash::Digest;
 use crate::ready::Ready;
-
-/// What the file says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tag {
-    version: u64,
-    /// Its own name: a file that was copied to another name is no tag.
-    name: TagName,
-    /// What it stands for.
-    pub snapshot_id: SnapshotId,
-    /// When it was made, on its maker's wall clock.
-    #[serde(with = "rfc3339")]
-    pub created_at: WallMs,
-    /// The session that made it.
-    pub session_id: String,
-    /// Over the canonical bytes of the rest.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "checksum_text")]
-    checksum: Option<Digest>,
-}
-
-impl Tag {
-    fn sealed(mut self) -> Tag {
-        self.checksum = None;
-        self.checksum = Some(Digest::of(&json::canonical(&self)));
-        self
-    }
-
-    fn parse(name: &TagName, bytes: &[u8]) -> Result<Tag, String> {
-        let tag: Tag = json::parse(bytes)?;
-        if tag.version != 1 {
-            return Err(format!("version {}; 1 is the only one", tag.version));
-        }
-        if tag.name != *name {
-            return Err(format!("it says that it is tag '{}'", tag.name));
-        }
-        if json::canonical(&tag.clone().sealed()) != bytes {
-            return Err("its content does not match its checksum".to_owned());
-        }
-        Ok(tag)
-    }
-}
 
 /// What is in the directory of tags.
 #[derive(Debug, Default)]
@@ -127,18 +81,12 @@ pub fn create(
 ) -> Result<Tag, SnapshotError> {
     check_name(name)?;
     let store = seams.store;
-    let tag = Tag {
-        version: 1,
-        name: name.clone(),
-        snapshot_id: snapshot.id(),
-        created_at: seams.clock.now().wall,
-        session_id: session_id.to_owned(),
-        checksum: None,
-    }
-    .sealed();
+    let now = seams.clock.now().wall;
+    let tag = Tag::new(name.clone(), snapshot.id(), now, session_id.to_owned());
     let tmp = layout::tag_tmp(name, OpNonce::random(seams.entropy));
     let path = layout::tag(name);
-    match store.write_new(&tmp, &path, &json::canonical(&tag)) {
+    let bytes = tag.to_bytes();
+    match store.write_new(&tmp, &path, &bytes) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let there = read(store, name)?;
@@ -150,7 +98,9 @@ pub fn create(
     let still_there = Catalog::new(store).is_ready(snapshot.id());
     if !still_there.map_err(SnapshotError::io("look at the snapshot again"))? {
         // Best effort: a tag without its snapshot is doctor's to report.
-        let _ = store.unlink(&path);
+        let aside = layout::tag_tmp(name, OpNonce::random(seams.entropy));
+        let is_mine = |seen: &[u8]| seen == bytes;
+        let _ = store.remove_meant(&path, &aside, json::Limits::RECORD.size, &is_mine);
         return Err(SnapshotError::Collected { id: snapshot.id() });
     }
     Ok(tag)
@@ -173,48 +123,14 @@ pub fn take_away(locks: &Locks<'_>, name: &TagName) -> Result<Option<Tag>, Snaps
     let op = OpNonce::random(seams.entropy);
     note(locks, Kind::Untag, Phase::Intent, op, &tag)
         .map_err(SnapshotError::io("write the audit log"))?;
-    let deleted = delete(seams.store, name)?;
+    let deleted = delete(seams, name)?;
     let _ = note(locks, Kind::Untag, Phase::Done, op, &tag);
     Ok(deleted)
 }
 
 fn note(locks: &Locks<'_>, kind: Kind, phase: Phase, op: OpNonce, tag: &Tag) -> io::Result<()> {
-    let told = Told {
-        tag: tag.name.clone(),
-        snapshot_id: tag.snapshot_id,
-        created_at: tag.created_at,
-        session_id: tag.session_id.clone(),
-    };
+    let told = Told::from(tag.clone());
     locks.note(kind, phase, op, None, None, Some(serde_json::to_value(told)?))
-}
-
-/// What the audit log tells of one tag: all that there is to know of it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Told {
-    /// Its name.
-    pub tag: TagName,
-    /// What it stands for.
-    pub snapshot_id: SnapshotId,
-    /// When it was made.
-    #[serde(with = "rfc3339")]
-    pub created_at: WallMs,
-    /// The session that made it.
-    pub session_id: String,
-}
-
-impl Told {
-    /// The tag's file, byte for byte.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let tag = Tag {
-            version: 1,
-            name: self.tag.clone(),
-            snapshot_id: self.snapshot_id,
-            created_at: self.created_at,
-            session_id: self.session_id.clone(),
-            checksum: None,
-        };
-        json::canonical(&tag.sealed())
-    }
 }
 
 /// The tags that were made and not deleted, by what `events` tell.
@@ -249,31 +165,19 @@ pub fn check_name(name: &TagName) -> Result<(), SnapshotError> {
     Ok(())
 }
 
-/// Takes a tag away; what it stood for, or `None` if there was none.
-pub fn delete(store: &dyn Store, name: &TagName) -> Result<Option<Tag>, SnapshotError> {
+/// Takes a tag away; what it stood for, or `None` if there was none, or it stands for
+/// something else by now.
+pub fn delete(seams: Seams<'_>, name: &TagName) -> Result<Option<Tag>, SnapshotError> {
+    let (store, path) = (seams.store, layout::tag(name));
     let Some(tag) = read(store, name)? else { return Ok(None) };
-    let path = layout::tag(name);
-    match store.unlink(&path).and_then(|()| store.sync_dir(&layout::tags())) {
-        Ok(()) => Ok(Some(tag)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(RecordError::io(&path, error).into()),
-    }
-}
-
-mod checksum_text {
-    use serde::{Deserializer, Serializer};
-
-    use crate::descriptor::digest_text;
-    use crate::hash::Digest;
-
-    pub(super) fn serialize<S: Serializer>(sum: &Option<Digest>, s: S) -> Result<S::Ok, S::Error> {
-        match sum {
-            Some(digest) => digest_text::serialize(digest, s),
-            None => s.serialize_none(),
-        }
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Digest>, D::Error> {
-        digest_text::deserialize(d).map(Some)
+    // What another session tagged under the same name meanwhile is not what was meant.
+    let is_meant = |bytes: &[u8]| Tag::parse(name, bytes).is_ok_and(|seen| seen == tag);
+    let aside = layout::tag_tmp(name, OpNonce::random(seams.entropy));
+    let removed = store
+        .remove_meant(&path, &aside, json::Limits::RECORD.size, &is_meant)
+        .and_then(|removal| store.sync_dir(&layout::tags()).map(|()| removal));
+    match removed.map_err(|error| RecordError::io(&path, error))? {
+        Removal::Removed => Ok(Some(tag)),
+        Removal::Gone | Removal::Another => Ok(None),
     }
 }

@@ -7,15 +7,15 @@ use std::path::Path;
 use jvs_lock::{Fence, Lease, LockError, Shared};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Consistency;
-use jvs_repo::store::{PosixStore, RepoPath};
+use jvs_repo::layout;
+use jvs_repo::store::RepoPath;
 
-use crate::descriptor::{About, Content, Loss, Quiescence};
+use crate::descriptor::About;
 use crate::error::SnapshotError;
 use crate::progress::{Phase, Progress};
 use crate::publish::{Draft, PublishError, Snapshots, Staged};
 use crate::ready::Ready;
-use crate::stage::{CaptureError, Captured, Options, Parent, capture};
-use crate::tree;
+use crate::stage::{CaptureError, Captured, Options, Parent, Source, capture};
 use crate::under_lease::while_renewing;
 use crate::writeback::wait_for_upload;
 
@@ -54,8 +54,12 @@ pub struct Request<'q> {
 pub struct Taken {
     /// It, visible.
     pub ready: Ready,
-    /// What was captured.
-    pub captured: Captured,
+    /// Files that are as in the parent and were not read.
+    pub reused: u64,
+    /// Why the parent was of no use, if it was not.
+    pub parent_ignored: Option<String>,
+    /// Milliseconds per phase, in order; of the last attempt.
+    pub phases: Vec<(Phase, u64)>,
 }
 
 /// Why none was taken.
@@ -150,7 +154,6 @@ impl From<LockError> for TakeError {
 /// Takes a snapshot of `request.source` under `hold`.
 pub fn take(
     at: &Snapshots<'_>,
-    store: &PosixStore,
     hold: &mut Hold<'_, '_>,
     request: Request<'_>,
     progress: &dyn Progress,
@@ -160,7 +163,8 @@ pub fn take(
         return Err(TakeError::SharedIsNeverQuiet);
     }
     let draft = at.begin(&hold.fence()?)?;
-    let captured = match capture_under(at, store, hold, &draft, &request, progress) {
+    let captured = match capture_under(at, hold, &draft, request.source, request.options, progress)
+    {
         Ok(captured) => captured,
         Err(error) => {
             // Best effort: what stays is known by its name to be garbage once
@@ -169,40 +173,42 @@ pub fn take(
             return Err(error);
         }
     };
-    let content = content(&captured, request.options.consistency);
+    let Captured { content, reused, parent_ignored, phases } = captured;
     let staged = draft.seal(request.about, content).map_err(|failed| {
         let _ = failed.draft.discard();
         SnapshotError::Io { doing: "complete the snapshot".into(), source: failed.source }
     })?;
-    let ready = publish(hold, staged, |hold| upload_under(at, store, hold, progress))?;
-    Ok(Taken { ready, captured })
+    let ready = publish(hold, staged, |hold| upload_under(at, hold, progress))?;
+    Ok(Taken { ready, reused, parent_ignored, phases })
 }
 
 /// Captures into the draft's directory, with the lease kept alive meanwhile.
 fn capture_under(
     at: &Snapshots<'_>,
-    store: &PosixStore,
     hold: &mut Hold<'_, '_>,
     draft: &Draft<'_>,
-    request: &Request<'_>,
+    source: &Path,
+    options: Options,
     progress: &dyn Progress,
 ) -> Result<Captured, TakeError> {
-    let clock = at.seams.clock;
-    let staging = store.absolute(&draft.dir());
+    let (clock, trees) = (at.seams.clock, at.trees);
+    let staging = trees.absolute(&draft.dir());
     // A parent that cannot be read makes the capture slower, not impossible.
     let parent =
         draft.bound().parent.and_then(|id| at.catalog().open(id).ok()).map(|ready| Parent {
-            directory: store.absolute(&ready.dir()),
-            manifest_hash: ready.descriptor().manifest_hash,
-            boot_id: ready.descriptor().boot_id.clone(),
+            directory: trees.absolute(&ready.dir()),
+            manifest_hash: ready.descriptor().content.manifest_hash,
+            boot_id: ready.descriptor().content.boot_id.clone(),
         });
+    let bystanders = [layout::locks(), layout::audit()].map(|dir| trees.absolute(&dir)).into();
+    let options = Options { bystanders, ..options };
+    let source = Source::open(source).map_err(TakeError::Capture)?;
     let work = |progress: &dyn Progress| {
-        let options = &request.options;
-        capture(request.source, &staging, parent.as_ref(), options, clock, progress)
+        capture(&source, &staging, parent.as_ref(), &options, clock, progress)
             .map_err(TakeError::Capture)
     };
     let Hold::Lease(lease) = hold else { return work(progress) };
-    if tree::open_root(request.source).is_ok_and(tree::is_remote) {
+    if source.is_remote() {
         // Otherwise its last line would look like somebody's unwritten work.
         lease.rest_the_log();
     }
@@ -213,12 +219,11 @@ fn capture_under(
 /// hosts.
 fn upload_under(
     at: &Snapshots<'_>,
-    store: &PosixStore,
     hold: &mut Hold<'_, '_>,
     progress: &dyn Progress,
 ) -> Result<(), TakeError> {
     let clock = at.seams.clock;
-    let root = store.absolute(&RepoPath::root());
+    let root = at.trees.absolute(&RepoPath::root());
     let wait =
         |progress: &dyn Progress| Ok(wait_for_upload(&root, clock, &|| progress.keep_going())?);
     progress.phase(Phase::Sync);
@@ -276,56 +281,4 @@ fn not_published(error: PublishError<'_>) -> TakeError {
         let _ = staged.discard();
     }
     TakeError::NotPublished(Box::new(NotPublished { code, message, hint, details }))
-}
-
-/// What was captured, as the descriptor tells it.
-fn content(captured: &Captured, consistency: Consistency) -> Content {
-    let degraded = captured.degraded.counts.iter().map(|(kind, count)| Loss {
-        what: kind.as_str().to_owned(),
-        count: *count,
-        examples: captured
-            .degraded
-            .examples
-            .iter()
-            .filter(|loss| loss.kind == *kind)
-            .map(|loss| loss.path.to_string())
-            .collect(),
-    });
-    let changed: Vec<String> = captured
-        .risk
-        .iter()
-        .flat_map(|changes| &changes.first)
-        .map(|(path, kind)| format!("{path} {}", kind.as_str()))
-        .collect();
-    let risk = captured.risk.as_ref().map(|changes| match changes.count {
-        1 => "1 path changed while it was captured".to_owned(),
-        many => format!("{many} paths changed while they were captured"),
-    });
-    let doubt = captured
-        .doubt
-        .as_ref()
-        .map(|why| format!("what was written a moment before may be missing: {why}"));
-    let risk = match (risk, doubt) {
-        (Some(risk), Some(doubt)) => Some(format!("{risk}; {doubt}")),
-        (risk, doubt) => risk.or(doubt),
-    };
-    // Nothing was seen to change, but nobody was kept from it either.
-    let unproven = consistency == Consistency::BestEffort && risk.is_none();
-    Content {
-        files: captured.totals.files,
-        bytes: captured.totals.bytes,
-        payload_root_hash: captured.payload_root_hash,
-        manifest_hash: captured.manifest_hash,
-        engine: captured.engine.as_str().to_owned(),
-        degraded: degraded.collect(),
-        quiescence: Quiescence {
-            proven: captured.risk.is_none() && captured.doubt.is_none(),
-            digest: captured.evidence.digest,
-            compared: captured.evidence.entries,
-            attempts: captured.evidence.attempts,
-            changed,
-        },
-        boot_id: Some(captured.boot_id.clone()),
-        risk: risk.or_else(|| unproven.then(|| "best effort: writers were not kept out".into())),
-    }
 }

@@ -616,6 +616,11 @@ pub fn sync(file: impl AsFd) -> io::Result<()> {
     Ok(fs::fsync(file)?)
 }
 
+/// What was written to a file, by whomever, is with whoever stores it.
+pub fn sync_content(file: impl AsFd) -> io::Result<()> {
+    Ok(fs::fdatasync(file)?)
+}
+
 /// Where an open directory is at this moment, for programs that want a path.
 pub fn path_of_open(dir: impl AsFd) -> io::Result<std::path::PathBuf> {
     use std::os::unix::ffi::OsStringExt as _;

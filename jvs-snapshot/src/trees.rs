@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use jvs_repo::store::{Listing, PosixStore, RepoPath};
 
@@ -41,6 +42,9 @@ pub struct Seen {
 
 /// Payload trees below a repository's root, as wholes. No method follows a symlink.
 pub trait Trees: Send + Sync {
+    /// Where a tree is on this host, for those who read and write it file by file.
+    fn absolute(&self, tree: &RepoPath) -> PathBuf;
+
     /// Removes a tree and everything in it. May be interrupted and run again.
     fn remove(&self, tree: &RepoPath) -> io::Result<()>;
 
@@ -88,6 +92,10 @@ fn above<'s>(store: &PosixStore, at: Spot<'s>) -> io::Result<(OwnedFd, &'s [u8])
 }
 
 impl Trees for PosixStore {
+    fn absolute(&self, tree: &RepoPath) -> PathBuf {
+        PosixStore::absolute(self, tree)
+    }
+
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
         self.remove_payload_tree(tree)
     }

@@ -7,6 +7,7 @@ use std::io;
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
+use jvs_repo::name::Shown;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 use serde::Serialize;
 
@@ -129,7 +130,7 @@ fn check_directory(
     for entry in &entries {
         if !names.iter().any(|known| entry.name == *known) {
             verdict.payload_valid = false;
-            verdict.found(format!("{dir}/{}", entry.name.to_string_lossy()), "was added");
+            verdict.found(format!("{dir}/{}", Shown::new(&entry.name)), "was added");
         }
     }
     Ok(())

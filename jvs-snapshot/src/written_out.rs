@@ -24,8 +24,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jvs_kernel::lease;
@@ -34,16 +32,16 @@ use jvs_repo::clock::Clock;
 use crate::capture_error::CaptureError;
 use crate::fidelity::is_full;
 use crate::ground::Ground;
-use crate::mount_counters::{self, BUFFERED_BYTES};
 use crate::mutation::capturing::Rule;
+use crate::nobody_else::Ours;
 use crate::progress::Progress;
 use crate::tree::{self, Kind};
-use crate::walk::{Branch, Tree};
+use crate::walk::{Tree, WalkError};
 use crate::workers;
 
 /// How long a mount may take to hand in what it holds, where it cannot be made to.
 const PATIENCE_MS: u64 = 5_000;
-/// Between two looks at its counter.
+/// Between two looks at its counters.
 const PAUSE_MS: u64 = 50;
 /// Files of one directory that are asked about by one task.
 const CHUNK: usize = 64;
@@ -51,6 +49,8 @@ const CHUNK: usize = 64;
 /// A tree whose writers' work is to be seen.
 pub(crate) struct WriteOut<'w> {
     pub(crate) source: &'w OwnedFd,
+    /// What this capture has open, and what it knows to be outside the tree.
+    pub(crate) ours: Ours<'w>,
     pub(crate) ground: &'w Ground,
     /// A snapshot's own tree.
     pub(crate) nobody_writes: bool,
@@ -66,9 +66,26 @@ impl WriteOut<'_> {
     /// Before the first look: nothing is proven by it, but what was written a moment
     /// ago does not cost a second attempt.
     pub(crate) fn begin(&self) {
-        if matches!(self.ground, Ground::JuiceFs(_) | Ground::Remote) && !self.nobody_writes {
+        if self.writes_show_late() {
             let _ = tree::sync_filesystem(self.source);
         }
+    }
+
+    /// Before the first look of a second attempt. The first may have ended before it
+    /// forced what was written while it copied; this one would do it after its first
+    /// look, and take that for a second change by a program that wrote once.
+    pub(crate) fn begin_again(
+        &self,
+        files: impl FnOnce() -> Result<Tree, WalkError>,
+    ) -> Result<(), CaptureError> {
+        if !self.writes_show_late() || !Rule::HandedInBetween.holds() {
+            return Ok(());
+        }
+        bring_in(self.source, &self.ours, self.ground, files, self.threads, self.progress)
+    }
+
+    fn writes_show_late(&self) -> bool {
+        matches!(self.ground, Ground::JuiceFs(_) | Ground::Remote) && !self.nobody_writes
     }
 
     /// Forces what was written to where looks see it. `before` is the first look.
@@ -77,7 +94,7 @@ impl WriteOut<'_> {
         if self.nobody_writes || *self.ground == Ground::Memory || !Rule::WrittenOutFirst.holds() {
             return Ok(None);
         }
-        match sync(self.source, self.ground) {
+        match sync(self.source, &self.ours, self.ground) {
             Ok(true) => Ok(None),
             Ok(false) => match hand_in(self.source, before, self.threads, self.progress)? {
                 0 => Ok(None),
@@ -99,14 +116,14 @@ impl WriteOut<'_> {
         }
     }
 
-    /// Waits until the mount says that it holds nothing, for as long as it may take.
+    /// Waits until the mount holds nothing, for as long as it may take.
     fn wait(&self, unknown: u64) -> Result<Option<Doubt>, CaptureError> {
         let mut waited = 0;
-        while !self.ground.holds_nothing() {
+        while !self.ground.holds_nothing(&self.ours) {
             if waited >= PATIENCE_MS {
                 return Ok(Some(format!(
-                    "the JuiceFS mount holds data that was not handed in for {} s, and cannot be \
-                     asked about {unknown} of the files",
+                    "somebody has had files of the JuiceFS mount open for {} s, and it cannot be \
+                     asked what it holds of {unknown} of the files",
                     PATIENCE_MS / 1000
                 )));
             }
@@ -122,44 +139,51 @@ impl WriteOut<'_> {
 
 /// Writes out what the kernel has of anybody's writes. Answers whether that is all
 /// there is.
-pub(crate) fn sync(source: &OwnedFd, ground: &Ground) -> Result<bool, CaptureError> {
+fn sync(source: &OwnedFd, ours: &Ours<'_>, ground: &Ground) -> Result<bool, CaptureError> {
     tree::sync_filesystem(source).map_err(CaptureError::whole("write out what was written to"))?;
     let on_juicefs = matches!(ground, Ground::JuiceFs(_)) && Rule::HandedInFirst.holds();
-    // The counter also has what was read and what is merely kept for later use, so
-    // only zero tells.
-    Ok(!on_juicefs || ground.holds_nothing())
+    Ok(!on_juicefs || ground.holds_nothing(ours))
+}
+
+/// Brings what was written to where a look sees it, as far as that can be done, for
+/// those to whom it proves nothing. `files` is asked for only if it has to be.
+pub(crate) fn bring_in(
+    source: &OwnedFd,
+    ours: &Ours<'_>,
+    ground: &Ground,
+    files: impl FnOnce() -> Result<Tree, WalkError>,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<(), CaptureError> {
+    if let Ok(false) = sync(source, ours, ground)
+        && let Ok(files) = files()
+    {
+        hand_in(source, &files, threads, progress)?;
+    }
+    Ok(())
 }
 
 /// Makes the mount hand in what it has of each file that is open for writing:
 /// closing a file does that, and so does reading from it. Answers with the number
 /// of files of which nothing is known.
-pub(crate) fn hand_in(
+fn hand_in(
     source: &OwnedFd,
     before: &Tree,
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<u64, CaptureError> {
-    let mut tasks: Vec<(&Branch, Vec<usize>)> = Vec::new();
-    for branch in &before.branches {
-        let files: Vec<usize> = (0..branch.nodes.len())
-            .filter(|&at| {
-                let stat = &branch.nodes[at].stat;
-                // What was written makes a file longer at once.
-                stat.kind == Kind::File && stat.size > 0
-            })
-            .collect();
-        tasks.extend(files.chunks(CHUNK).map(|part| (branch, part.to_vec())));
-    }
+    let tasks = before.in_parts(CHUNK, |branch, at| {
+        let stat = &branch.nodes[at].stat;
+        // What was written makes a file longer at once.
+        stat.kind == Kind::File && stat.size > 0
+    });
     let unknown = AtomicU64::new(0);
-    let stopped = Mutex::new(None);
-    workers::run(threads, tasks, |(branch, part), _| {
+    workers::try_each(threads, tasks, |(branch, part), _| {
         if !progress.keep_going() {
-            let mut stopped = stopped.lock().unwrap_or_else(PoisonError::into_inner);
-            stopped.get_or_insert(CaptureError::Stopped);
-            return;
+            return Err(CaptureError::Stopped);
         }
         // What is gone by now is a change, which the second look will see.
-        let Ok(dir) = tree::open_below(source, branch.path.components()) else { return };
+        let Ok(dir) = tree::open_below(source, branch.path.components()) else { return Ok(()) };
         for at in part {
             let Ok(file) = tree::open_file(&dir, branch.name(&branch.nodes[at])) else {
                 continue;
@@ -168,24 +192,32 @@ pub(crate) fn hand_in(
                 unknown.fetch_add(1, Ordering::Relaxed);
             }
         }
-    });
-    match stopped.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some(error) => Err(error),
-        None => Ok(unknown.into_inner()),
-    }
+        Ok(())
+    })?;
+    Ok(unknown.into_inner())
 }
 
 impl Ground {
-    /// Whether the mount holds nothing of anybody's. Only zero tells.
-    fn holds_nothing(&self) -> bool {
+    /// Whether the mount holds nothing of anybody's: nobody else has anything open. The
+    /// bytes that it says it holds do not tell: pages of mapped files may be on the way
+    /// to it, which it does not count yet, and of which the kernel counts no few exactly.
+    fn holds_nothing(&self, ours: &Ours<'_>) -> bool {
         let Ground::JuiceFs(Some(point)) = self else { return false };
-        mount_counters::read(point, BUFFERED_BYTES) == Some(0)
+        ours.are_all_that_is_open(point) || !Rule::NobodyElse.holds()
     }
 }
 
 /// Whether all that was written to a file before is handed in now.
 fn is_handed_in(file: &OwnedFd) -> bool {
-    matches!(lease::is_open_for_writing(file), Ok(false)) || read_through(file).is_ok()
+    matches!(lease::is_open_for_writing(file), Ok(false))
+        || (has_arrived(file).is_ok() && read_through(file).is_ok())
+}
+
+/// Waits until all that was stored into a mapped file has reached whoever serves it. A
+/// `syncfs` of a filesystem in user space sends pages and does not wait for them, and a
+/// read waits for those that it reads.
+fn has_arrived(file: &OwnedFd) -> io::Result<()> {
+    if Rule::ArrivedFirst.holds() { tree::sync_content(file) } else { Ok(()) }
 }
 
 /// Reads a byte from whoever serves the file and not from the kernel's memory.
@@ -202,15 +234,15 @@ mod tests {
     #[test]
     #[expect(clippy::disallowed_methods, reason = "plays a mount")]
     fn a_mount_that_does_not_say_what_it_holds_may_hold_something() {
-        let nothing =
-            |point: Option<&Path>| Ground::JuiceFs(point.map(Path::to_owned)).holds_nothing();
-        assert!(!nothing(None));
         let dir = tempfile::tempdir().expect("a directory");
+        let source = tree::open_root(dir.path()).expect("opened");
+        let nothing = |point: Option<&Path>| {
+            Ground::JuiceFs(point.map(Path::to_owned)).holds_nothing(&Ours::only(&source))
+        };
+        assert!(!nothing(None));
         assert!(!nothing(Some(dir.path())), "no counters");
         let say = |text: &str| std::fs::write(dir.path().join(".stats"), text).expect("counters");
-        say("juicefs_used_buffer_size_bytes 65536\n");
-        assert!(!nothing(Some(dir.path())));
         say("juicefs_used_buffer_size_bytes 0\n");
-        assert!(nothing(Some(dir.path())));
+        assert!(!nothing(Some(dir.path())), "no count of open files");
     }
 }

@@ -40,6 +40,18 @@ impl Alarm {
         to: Option<BorrowedFd<'_>>,
         at: Option<BootMs>,
     ) -> io::Result<([bool; N], bool)> {
+        let (ready, room) = self.wait_for(&fds, to, at)?;
+        let mut answers = ready.into_iter();
+        Ok((fds.map(|_| answers.next().unwrap_or(false)), room))
+    }
+
+    /// The same for as many as there are.
+    pub(crate) fn wait_for(
+        &self,
+        fds: &[Option<BorrowedFd<'_>>],
+        to: Option<BorrowedFd<'_>>,
+        at: Option<BootMs>,
+    ) -> io::Result<(Vec<bool>, bool)> {
         let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
         // A time of zero would disarm it.
         let at = at.map(|at| at.0.max(1)).unwrap_or(0);
@@ -57,8 +69,8 @@ impl Alarm {
             Err(error) => return Err(error.into()),
         }
         let mut answers = polled[1..].iter().map(|fd| !fd.revents().is_empty());
-        let ready = fds.map(|fd| fd.is_some() && answers.next().unwrap_or(false));
-        Ok((ready, to.is_some() && answers.next().unwrap_or(false)))
+        let ready = fds.iter().map(|fd| fd.is_some() && answers.next().unwrap_or(false));
+        Ok((ready.collect(), to.is_some() && answers.next().unwrap_or(false)))
     }
 }
 

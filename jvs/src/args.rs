@@ -9,6 +9,7 @@ mod init;
 mod keeper;
 mod lock;
 mod run;
+mod session;
 mod shell;
 mod snapshot;
 mod words;
@@ -27,10 +28,11 @@ pub(crate) use doctor::{DoctorArgs, Format};
 pub(crate) use init::InitArgs;
 pub(crate) use keeper::{Follow, KeeperArgs, OnLoss};
 pub(crate) use lock::{
-    AcquireArgs, FreezeArgs, KeepArgs, LeaseArgs, LockCommand, ReclaimArgs, StealArgs,
+    AcquireArgs, FreezeArgs, KeepArgs, LeaseArgs, LockCommand, ReclaimArgs, ReleaseArgs, StealArgs,
     TransferArgs, UnfreezeArgs,
 };
 pub(crate) use run::{Contain, GuardArgs, RunArgs, ShellArgs};
+pub(crate) use session::{SessionArgs, SessionCommand};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
     DiffArgs, GcArgs, HistoryArgs, InfoArgs, RestoreArgs, SnapshotArgs, StatusArgs, TagArgs,
@@ -47,9 +49,16 @@ Environment:
   JVS_SESSION_ID     Who is asking; one for each agent or terminal
   JVS_USER           On whose behalf [default: the user of this process]
   JVS_ENVIRONMENT    Where: local, ci, cloud or container [default: detected]
+  JVS_KEEP_WHILE     The process that locks are kept for [default: this terminal session]
   JVS_FENCING_TOKEN  The hold that `lock renew` and `lock release` are about
   JVS_FENCING_EPOCH  The life of the register in which that token was granted
+  JVS_WORKTREE       The worktree that they are of
+  JVS_FENCING_TOKENS The same for several worktrees: NAME:TOKEN:EPOCH, separated by spaces
   NO_COLOR           No colours";
+
+/// What the commands say that take several worktrees.
+const SEVERAL: &str = "\
+Several worktrees: -w A -w B, in any order. All of them or none.";
 
 /// Workspaces on a shared filesystem, with a lock that cannot lie.
 #[derive(Debug, Parser)]
@@ -70,7 +79,7 @@ pub(crate) struct Global {
 
     /// The worktree [default: the one the current directory is in, else main]
     #[arg(short, long, global = true, value_name = "NAME")]
-    pub(crate) worktree: Option<String>,
+    pub(crate) worktree: Vec<String>,
 
     /// Who is asking [default: $JVS_SESSION_ID, else this terminal session]
     #[arg(long, global = true, value_name = "ID")]
@@ -93,6 +102,7 @@ pub(crate) enum Command {
     Lock(LockCommand),
     Run(RunArgs),
     Shell(ShellArgs),
+    Session(SessionArgs),
     Snapshot(SnapshotArgs),
     Status(StatusArgs),
     History(HistoryArgs),
@@ -138,8 +148,19 @@ impl Command {
             Command::Demo(_) => "demo",
             Command::Run(_) => "run",
             Command::Shell(_) => "shell",
+            Command::Session(args) => args.name(),
             Command::Keeper(_) => "__keeper",
         }
+    }
+
+    /// Does it take several worktrees at once?
+    fn takes_several(&self) -> bool {
+        matches!(
+            self,
+            Command::Run(_)
+                | Command::Shell(_)
+                | Command::Lock(LockCommand::Acquire(_) | LockCommand::Release(_))
+        )
     }
 }
 
@@ -175,10 +196,10 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
 /// Reads the command line.
 pub(crate) fn parse(words: Vec<OsString>) -> Words {
     if let Some(args) = hot::parse(&words) {
-        return Words::Command(args);
+        return checked(args, &words);
     }
     let error = match Args::try_parse_from(&words) {
-        Ok(args) => return Words::Command(args),
+        Ok(args) => return checked(args, &words),
         Err(error) => error,
     };
     let name = named_command(&words);
@@ -199,6 +220,32 @@ pub(crate) fn parse(words: Vec<OsString>) -> Words {
             Words::Wrong { name, failure }
         }
     }
+}
+
+/// Worktrees are named as often as the command takes them, and all in one place: of
+/// those before and after a command's name only the latter would count.
+fn checked(args: Args, words: &[OsString]) -> Words {
+    let named = words.iter().skip(1).take_while(|word| *word != "--").filter(|word| {
+        let word = word.to_string_lossy();
+        word == "--worktree" || word.starts_with("--worktree=") || word.starts_with("-w")
+    });
+    let (several, apart) =
+        (args.global.worktree.len() > 1, named.count() > args.global.worktree.len());
+    if !apart && (!several || args.command.takes_several()) {
+        return Words::Command(args);
+    }
+    let name = args.command.name().to_owned();
+    let wrong = match args.command.takes_several() {
+        true => WrongUsage::new(
+            "worktrees are named before and after the command",
+            format!("name all of them after it: jvs {name} -w NAME -w NAME"),
+        ),
+        false => WrongUsage::new(
+            format!("`jvs {name}` takes one worktree"),
+            "name one with `-w`; several are for `run`, `shell`, `lock acquire` and `lock release`",
+        ),
+    };
+    Words::Wrong { name, failure: wrong.into() }
 }
 
 /// The longest run of subcommands that the words begin with; `jvs` if none.

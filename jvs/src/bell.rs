@@ -17,6 +17,7 @@ use rustix::process::Signal;
 use crate::alarm::Alarm;
 use crate::fail::{Failure, Stuck, on_one_line};
 use crate::render::Progress;
+use crate::session::life::Life;
 
 /// The signals that end a wait.
 pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
@@ -33,6 +34,7 @@ pub(crate) struct Doorbell<'w> {
     name: String,
     stopped_by: Option<Signal>,
     last: (usize, u64),
+    life: Option<Life>,
 }
 
 impl<'w> Doorbell<'w> {
@@ -55,7 +57,13 @@ impl<'w> Doorbell<'w> {
             name,
             stopped_by: None,
             last: (0, 0),
+            life: None,
         })
+    }
+
+    /// The same, giving a sign of life of its session for as long as it waits.
+    pub(crate) fn alive(self, life: Life) -> Self {
+        Doorbell { life: Some(life), ..self }
     }
 
     /// The signal that ended the wait, if one did.
@@ -113,24 +121,40 @@ impl Bell for Doorbell<'_> {
 
     fn tell(&mut self, waiting: &Waiting) {
         self.last = (waiting.ahead, waiting.waited_ms);
+        self.life.iter().for_each(Life::sign);
         let name = &self.name;
         let waited = Span(waiting.waited_ms);
-        let line = match waiting.ahead {
-            0 => "next in line".to_owned(),
-            ahead => format!("place {} of {} in line", ahead + 1, waiting.waiting),
-        };
-        let holder = waiting.view.as_ref().map(|view| match view.word() {
-            Word::Held if view.held_by_other_tool().is_some() => other_tool(view),
-            Word::Free => "free".to_owned(),
-            Word::Frozen => format!("frozen for {} more", Span(view.remaining_ms())),
-            Word::Expired | Word::Stealable => "its holder's lease is over".to_owned(),
-            Word::Held | Word::Retired => {
-                let who = view.record().map_or("somebody", |record| &record.session_id);
-                format!("held by {who}, lease ends in {}", Span(view.remaining_ms()))
+        let (line, place) = match waiting.ahead {
+            0 => ("next in line".to_owned(), "next".to_owned()),
+            ahead => {
+                let place = format!("{} of {}", ahead + 1, waiting.waiting);
+                (format!("place {place} in line"), place)
             }
-        });
-        let holder = holder.map(|holder| format!("; {holder}")).unwrap_or_default();
-        self.progress.show(&format!("waiting {waited} for worktree {name}: {line}{holder}"));
+        };
+        // Seen a while ago, perhaps; how long it lasts is told from now.
+        let view = waiting.view.clone().map(|view| View { at: SystemClock.now(), ..view });
+        let whose = view.as_ref().map(holder);
+        let long = whose.as_ref().map(|(long, _)| format!("; {long}")).unwrap_or_default();
+        let short = whose.map(|(_, short)| format!(": {short}")).unwrap_or_default();
+        self.progress.show_fitting(&[
+            format!("waiting {waited} for worktree {name}: {line}{long}"),
+            format!("waiting {waited} for {name} ({place}){short}"),
+        ]);
+    }
+}
+
+/// How it stands, at length and in few words.
+fn holder(view: &View) -> (String, String) {
+    let alike = |text: String| (text.clone(), text);
+    match view.word() {
+        Word::Held if view.held_by_other_tool().is_some() => alike(other_tool(view)),
+        Word::Free => alike("free".to_owned()),
+        Word::Frozen => alike(format!("frozen for {} more", Span(view.remaining_ms()))),
+        Word::Expired | Word::Stealable => alike("its holder's lease is over".to_owned()),
+        Word::Held | Word::Retired => {
+            let holder = view.holder();
+            (on_one_line(&format!("held by {}", holder.line())), on_one_line(&holder.brief()))
+        }
     }
 }
 

@@ -14,6 +14,7 @@ mod lock;
 mod man;
 mod restore;
 mod run;
+mod session;
 mod snapshot;
 mod snapshots;
 mod status;
@@ -27,9 +28,13 @@ use crate::args::Command;
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::Done;
+use crate::session::life::Life;
 
 /// Runs one command.
 pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failure> {
+    // Whoever asks is alive. Also at the end: it may have taken long.
+    let life = (!matches!(command, Command::Keeper(_))).then(|| context.life());
+    life.iter().for_each(Life::sign);
     let answer = match command {
         Command::Init(args) => init::run(context, &args),
         Command::Worktree(command) => worktree::run(context, &command),
@@ -51,8 +56,11 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Demo(args) => demo::run(context, &args),
         Command::Run(args) => run::command(context, &args),
         Command::Shell(args) => run::shell(context, &args),
+        // What waits to be told is shown, and stays for the command that it is told by.
+        Command::Session(args) => return session::run(context, &args),
         Command::Keeper(args) => return crate::keeper::run(context, &args),
     };
+    life.iter().for_each(Life::sign);
     // What happened behind the session's back is told with whatever it asks next.
     let notes = crate::keeper::take_note(context);
     match answer {

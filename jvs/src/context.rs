@@ -6,8 +6,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use jvs_lock::hold::{Eyes, Holds};
+use jvs_lock::holder::Onlooker;
 use jvs_lock::session::{Purpose, SessionId};
-use jvs_lock::{Locks, Seams, Session};
+use jvs_lock::{Identity, Locks, Seams, Session, State, Ticket};
 use jvs_repo::audit::{Alone, Log, Turn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::config::LockPolicy;
@@ -16,13 +18,17 @@ use jvs_repo::entropy::{Entropy, SystemEntropy};
 use jvs_repo::id::{Epoch, FencingToken, HolderNonce, strict_decimal};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::proc;
 use jvs_repo::repo::Repo;
-use jvs_repo::store::Store;
+use jvs_repo::store::{PosixStore, RepoPath, Store};
+use jvs_repo::term::Term;
+use jvs_snapshot::show_head;
 use serde_json::Value;
 
 use crate::args::Global;
 use crate::fail::{Failure, Stuck};
 use crate::render::{Done, Output, Paint};
+use crate::session::life::Life;
 use crate::session::{self, Acting, Unusable, Whence};
 use crate::teller::Teller;
 
@@ -134,9 +140,26 @@ impl<'a> Context<'a> {
         Ok(Here { repo: Repo::open(&located.root)?, worktree })
     }
 
+    /// The same for commands that take several worktrees: each once, in the one order
+    /// in which everybody takes them.
+    pub(crate) fn all_here(&self) -> Result<Vec<Here>, Failure> {
+        if self.global.worktree.len() < 2 {
+            return Ok(vec![self.here()?]);
+        }
+        let mut names: Vec<WorktreeName> = Vec::new();
+        for name in &self.global.worktree {
+            names.push(name.parse()?);
+        }
+        names.sort();
+        names.dedup();
+        let root = self.root()?;
+        let here = |worktree| Ok(Here { repo: Repo::open(&root)?, worktree });
+        names.into_iter().map(here).collect()
+    }
+
     /// The worktree that was given, if one was.
     pub(crate) fn given_worktree(&self) -> Result<Option<WorktreeName>, Failure> {
-        Ok(self.global.worktree.as_deref().map(str::parse).transpose()?)
+        Ok(self.global.worktree.first().map(|name| name.parse()).transpose()?)
     }
 
     /// The session that was given, if one was.
@@ -152,7 +175,9 @@ impl<'a> Context<'a> {
     ) -> Result<Option<(FencingToken, Option<Epoch>)>, Failure> {
         let meant = self.env.text("JVS_WORKTREE")?.is_none_or(|name| name == worktree.as_str());
         let Some(token) = self.env.text("JVS_FENCING_TOKEN")?.filter(|_| meant) else {
-            return Ok(None);
+            let handed = self.handed_tokens()?.into_iter();
+            let ours = handed.filter(|ticket| ticket.worktree == *worktree);
+            return Ok(ours.map(|ticket| (ticket.term.token, Some(ticket.term.epoch))).next());
         };
         let unusable = |name: &str, text: &str, what: &str| {
             let message = format!("{name} is \"{text}\", which is no {what}");
@@ -167,6 +192,29 @@ impl<'a> Context<'a> {
             None => None,
         };
         Ok(Some((FencingToken(number), epoch)))
+    }
+
+    /// Those that a parent handed down for several worktrees.
+    pub(crate) fn handed_tokens(&self) -> Result<Vec<Ticket>, Failure> {
+        let Some(text) = self.env.text("JVS_FENCING_TOKENS")? else { return Ok(Vec::new()) };
+        let ticket = |word: &str| {
+            let [worktree, token, epoch] = word.split(':').collect::<Vec<_>>()[..] else {
+                return None;
+            };
+            Some(Ticket {
+                worktree: worktree.parse().ok()?,
+                term: Term {
+                    epoch: epoch.parse().ok()?,
+                    token: FencingToken(strict_decimal(token)?),
+                },
+            })
+        };
+        let tickets: Option<Vec<Ticket>> = text.split_whitespace().map(ticket).collect();
+        let tickets = tickets.ok_or_else(|| {
+            let message = format!("JVS_FENCING_TOKENS is \"{text}\", which is no list of tokens");
+            Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
+        })?;
+        Ok(tickets)
     }
 
     /// The same for ever, for a thread that may hang longer than this process
@@ -270,6 +318,16 @@ impl<'a> Context<'a> {
         session::own_nonce(self.global.session.as_deref(), self.env)
     }
 
+    /// Where this session gives its signs of life.
+    pub(crate) fn life(&self) -> Life {
+        Life::of_asker(self.global.session.as_deref(), self.env)
+    }
+
+    /// This process as one who looks at the locks of others.
+    pub(crate) fn onlooker(&self) -> Option<Onlooker> {
+        session::onlooker(self.global.session.as_deref(), self.env)
+    }
+
     /// The locks of a repository in the hands of `acting`, who writes down what
     /// it does in its own log.
     pub(crate) fn locks<'r>(
@@ -280,6 +338,76 @@ impl<'a> Context<'a> {
     ) -> Result<Locks<'r>, Failure> {
         let locks = self.locks_of(store, policy, &acting.session, &acting.turns)?;
         Ok(locks.remembering(session::sightings::of(store, self.env)))
+    }
+
+    /// What the processes of this session agree on about the lock of a worktree.
+    pub(crate) fn holds<'r>(
+        &'r self,
+        repo: &Repo,
+        worktree: &WorktreeName,
+        acting: &'r Acting,
+    ) -> Result<Holds<'r>, Failure> {
+        let identity = acting.session.identity();
+        let holds = self.holds_of(repo, worktree, &acting.private, identity)?;
+        let root = self.absolute(repo.store().root_path()).display().to_string();
+        let holds = holds(acting.session.nonce()).remembering(&acting.family);
+        Ok(holds.of_repository_at(root))
+    }
+
+    /// Does anything rest on the hold that somebody has in `state`? `None` if that cannot
+    /// be seen. Makes nothing.
+    pub(crate) fn is_relied_on(
+        &self,
+        Here { repo, worktree }: &Here,
+        state: &State,
+    ) -> Option<bool> {
+        let private = session::private_store(self.env)?;
+        let me = session::imagine(self.session_id().ok()?, self.env).ok()?;
+        let holds_of = self.holds_of(repo, worktree, &private, me.identity()).ok()?;
+        holds_of(state.holder()?).is_relied_on(state)
+    }
+
+    /// The hold of a worktree, whoever holds it.
+    pub(crate) fn holds_of<'r>(
+        &'r self,
+        repo: &Repo,
+        worktree: &WorktreeName,
+        private: &'r PosixStore,
+        me: &Identity,
+    ) -> Result<impl Fn(HolderNonce) -> Holds<'r> + use<'r, 'a>, Failure> {
+        let root = repo.store().stat(&RepoPath::root());
+        let root = root.map_err(|error| Stuck::new("look at the repository", error))?;
+        // A copy of a repository has its id, but neither its locks nor its inode.
+        let which = format!("{}-{}", repo.id(), root.inode);
+        let (seams, eyes) = (self.seams(private), eyes());
+        let (me, worktree) = (me.clone(), worktree.clone());
+        Ok(move |holder| Holds::new(seams, eyes, me.clone(), holder, &which, worktree.clone()))
+    }
+
+    /// The same of any session of this user, by how the repository is called there.
+    pub(crate) fn holds_in<'r>(
+        &'r self,
+        private: &'r PosixStore,
+        me: Identity,
+        holder: HolderNonce,
+        which: &str,
+        worktree: WorktreeName,
+    ) -> Holds<'r> {
+        Holds::new(self.seams(private), eyes(), me, holder, which, worktree)
+    }
+
+    /// The environment, for what asks about sessions other than this one.
+    pub(crate) fn env(&self) -> Env<'a> {
+        self.env
+    }
+
+    /// The same for each of several worktrees.
+    pub(crate) fn holds_of_all<'r>(
+        &'r self,
+        all: &[Here],
+        acting: &'r Acting,
+    ) -> Result<Vec<Holds<'r>>, Failure> {
+        all.iter().map(|here| self.holds(&here.repo, &here.worktree, acting)).collect()
     }
 
     /// The same for a rehearsal on `store`, which is no repository: nothing is
@@ -309,6 +437,15 @@ impl<'a> Context<'a> {
         let writer = WriterId::derive(name.as_bytes(), control.device);
         let log = Log::new(store, turn, writer);
         let locks = Locks::new(self.seams(store), session.clone(), policy, log);
-        Ok(locks.watching(self.teller.clone()))
+        Ok(locks.watching(self.teller.clone()).showing(show_head))
+    }
+}
+
+/// How other processes of this host are seen.
+fn eyes() -> Eyes<'static> {
+    Eyes {
+        lookup: &proc::process_stat,
+        words: &proc::command_words,
+        time_namespace: proc::time_namespace(),
     }
 }

@@ -5,6 +5,7 @@
 //! mount; the other only waits (for the clock, for signals, for whoever it
 //! keeps the lease for) and so can always end belief in time.
 
+mod ends;
 mod hands;
 mod heart;
 mod identity;
@@ -14,11 +15,12 @@ mod start;
 mod voice;
 mod wire;
 
+pub(crate) use ends::Ends;
 pub(crate) use heart::run;
 pub(crate) use identity::{Identity, running};
 pub(crate) use note::{take as take_note, waiting as notes_waiting};
 pub(crate) use pace::Pace;
-pub(crate) use start::{Attached, Order, Started, follow, stand_down, start};
+pub(crate) use start::{Attached, Found, Order, Started, ensure, find, follow, start};
 pub(crate) use wire::{Lines, Said, Tell, say};
 
 /// The word by which a keeper is started. Nobody types it.

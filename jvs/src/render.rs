@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use anstyle::{AnsiColor, Style};
 use jvs_repo::code::{Code, Coded, code_of_io};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
@@ -57,6 +58,19 @@ impl Done {
     /// Changes the JSON data.
     pub(crate) fn amend(&mut self, change: impl FnOnce(&mut Value)) {
         change(&mut self.data);
+    }
+
+    /// The answers for several worktrees as one.
+    pub(crate) fn of_each(each: Vec<Done>) -> Self {
+        let mut all = Done::new(Value::Null);
+        let mut data = Vec::new();
+        for one in each {
+            all.text += &one.text;
+            all.warnings.extend(one.warnings);
+            data.push(one.data);
+        }
+        all.data = serde_json::json!({ "worktrees": data });
+        all
     }
 
     /// The exit status of a child, passed on.
@@ -249,6 +263,16 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// The first of `texts` that fits into one line; if none does, as much of the last
+    /// as there is room for.
+    pub(crate) fn show_fitting(&mut self, texts: &[String]) {
+        let columns = terminal_columns();
+        let fits = texts.iter().find(|text| text.chars().count() < columns);
+        if let Some(text) = fits.or(texts.last()) {
+            self.show(text);
+        }
+    }
+
     pub(crate) fn show(&mut self, text: &str) {
         if self.on {
             complain(&format!("\r\x1b[K{}", cut(text, terminal_columns())));
@@ -362,31 +386,31 @@ pub(crate) struct Paint {
 
 impl Paint {
     pub(crate) fn bold(self, text: &str) -> String {
-        self.wrap("1", text)
+        self.wrap(Style::new().bold(), text)
     }
 
     pub(crate) fn dim(self, text: &str) -> String {
-        self.wrap("2", text)
+        self.wrap(Style::new().dimmed(), text)
     }
 
     pub(crate) fn red(self, text: &str) -> String {
-        self.wrap("1;31", text)
+        self.wrap(AnsiColor::Red.on_default().bold(), text)
     }
 
     pub(crate) fn green(self, text: &str) -> String {
-        self.wrap("32", text)
+        self.wrap(AnsiColor::Green.on_default(), text)
     }
 
     pub(crate) fn yellow(self, text: &str) -> String {
-        self.wrap("33", text)
+        self.wrap(AnsiColor::Yellow.on_default(), text)
     }
 
     pub(crate) fn cyan(self, text: &str) -> String {
-        self.wrap("36", text)
+        self.wrap(AnsiColor::Cyan.on_default(), text)
     }
 
-    fn wrap(self, code: &str, text: &str) -> String {
-        if self.on { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    fn wrap(self, style: Style, text: &str) -> String {
+        if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 }
 
@@ -476,6 +500,18 @@ mod tests {
         assert!(!colour(&[("CLICOLOR_FORCE", "0")]));
         assert!(!colour(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
         assert!(colour(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "")]), "empty means unset");
+    }
+
+    #[test]
+    fn emphasis_ends_where_its_text_does_and_is_nothing_without_colours() {
+        let (on, off) = (Paint { on: true }, Paint { on: false });
+        for paint in [Paint::bold, Paint::dim, Paint::red, Paint::green, Paint::yellow, Paint::cyan]
+        {
+            assert_eq!(paint(off, "x"), "x");
+            let painted = paint(on, "x");
+            assert!(painted.starts_with("\x1b[") && painted.ends_with("x\x1b[0m"), "{painted:?}");
+        }
+        assert_eq!(on.red("x"), "\x1b[1m\x1b[31mx\x1b[0m");
     }
 
     #[test]

@@ -3,6 +3,9 @@
 //!
 //! **Must not know.** What a session may do; that is the lock's business.
 
+pub(crate) mod known;
+mod lasting;
+pub(crate) mod life;
 mod named;
 mod place;
 mod secret;
@@ -12,14 +15,16 @@ mod terminal;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-use jvs_lock::session::{Identity, Purpose, Secret, Session, SessionId};
+use jvs_lock::holder::Onlooker;
+use jvs_lock::session::{Identity, Place, Purpose, Secret, Session, SessionId, Sort};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::Entropy;
-use jvs_repo::id::HolderNonce;
+use jvs_repo::id::{HolderNonce, hex};
 use jvs_repo::proc;
+use jvs_repo::store::PosixStore;
 
-pub(crate) use named::{Named, Whence, has_terminal, require_lasting};
+pub(crate) use named::{Named, Whence, has_terminal, require_lasting, variables_of};
 pub(crate) use secret::{Turns, leftovers, notes_dir};
 
 use crate::context::Env;
@@ -29,6 +34,10 @@ use crate::fail::Failure;
 pub(crate) struct Acting {
     pub(crate) session: Session,
     pub(crate) turns: Turns,
+    /// The private directory.
+    pub(crate) private: PosixStore,
+    /// The name there of all who were this session on this machine.
+    pub(crate) family: String,
 }
 
 /// The session's id: given, from the environment, or this terminal's.
@@ -49,16 +58,25 @@ pub(crate) fn act(
     entropy: &dyn Entropy,
 ) -> Result<Acting, Failure> {
     let (secret, turns) = secret::of(&id, env, entropy)?;
-    let secret = of_this_host(&secret);
     let identity = identity(purpose, env)?;
-    Ok(Acting { session: Session::new(id, &secret, identity), turns })
+    let (private, holds) = lasting::store(env)?;
+    let secret = of_this_host(&secret, &holds);
+    let (family, place) = (family(&id), place_of(&id, env));
+    let session = Session::new(id, &secret, identity).found_at(place);
+    Ok(Acting { session, turns, private, family })
+}
+
+/// The private directory of holds, if there is one. Makes nothing.
+pub(crate) fn private_store(env: Env<'_>) -> Option<PosixStore> {
+    lasting::peek(env)
 }
 
 /// The session as it would act, with a made-up secret if it has none. Makes
 /// nothing.
 pub(crate) fn imagine(id: SessionId, env: Env<'_>) -> Result<Session, Failure> {
     let secret = secret::peek(&id, env)?.unwrap_or(Secret([0; 32]));
-    Ok(Session::new(id, &of_this_host(&secret), identity(None, env)?))
+    let holds = lasting::identity(env).unwrap_or_default();
+    Ok(Session::new(id, &of_this_host(&secret, &holds), identity(None, env)?))
 }
 
 /// The session's public nonce, if it has a secret here. Makes nothing.
@@ -69,11 +87,47 @@ pub(crate) fn own_nonce(given: Option<&str>, env: Env<'_>) -> Result<Option<Hold
         Err(_) if given.is_none() && env.get("JVS_SESSION_ID").is_none() => return Ok(None),
         Err(failure) => return Err(failure),
     };
-    Ok(secret::peek(&id, env)?.map(|secret| id.nonce(&of_this_host(&secret))))
+    let own = secret::peek(&id, env)?.zip(lasting::identity(env));
+    Ok(own.map(|(secret, holds)| id.nonce(&of_this_host(&secret, &holds))))
 }
 
-fn of_this_host(secret: &Secret) -> Secret {
-    secret.on_host(&proc::machine_id(), &SystemClock.boot_id())
+/// Where people find session `id`, as seen by a process of it.
+fn place_of(id: &SessionId, env: Env<'_>) -> Place {
+    let agent = named::agent(env);
+    let of_agent = agent.is_some_and(|agent| named::is_called_by(id, agent));
+    let leader = terminal::leader_in(id.as_str());
+    let sort = match leader {
+        Some(_) => Sort::Terminal,
+        None if of_agent => Sort::Agent,
+        None => Sort::Named,
+    };
+    let terminal = proc::terminal_of(std::process::id());
+    // A keeper has none itself.
+    let terminal = terminal.or_else(|| terminal::of(id.as_str()));
+    let dir = secret::place(env).ok().map(|dir| dir.display().to_string());
+    Place { sort: Some(sort), terminal, agent: agent.map(str::to_owned), private_dir: dir }
+}
+
+/// This process as one who looks at the locks of others; `None` if it cannot be told
+/// who it is. Makes nothing.
+pub(crate) fn onlooker(given: Option<&str>, env: Env<'_>) -> Option<Onlooker> {
+    let id = id(given, env).ok()?;
+    let place = place_of(&id, env);
+    // Nobody's secret: it is not asked for who it is, only shown what there is.
+    let session = Session::new(id, &Secret([0; 32]), identity(None, env).ok()?);
+    Some(Onlooker::of(&session.found_at(place)))
+}
+
+/// The same for all boots of this machine, and another one on every other machine.
+pub(crate) fn family(id: &SessionId) -> String {
+    let text = format!("{}/{}", proc::machine_id(), id.as_str());
+    hex(&blake3::derive_key("jvs holders v1", text.as_bytes())[..16])
+}
+
+/// The secret on this host, with the directory `holds`: in another one nobody sees what
+/// the others of the session rely on, so whoever looks there is another holder.
+fn of_this_host(secret: &Secret, holds: &str) -> Secret {
+    secret.on_host(&format!("{} {holds}", proc::machine_id()), &SystemClock.boot_id())
 }
 
 /// The private directory and the session's name in it, if there is one yet.
@@ -82,6 +136,28 @@ pub(crate) fn private_dir(
     env: Env<'_>,
 ) -> Result<Option<(OwnedFd, String)>, Failure> {
     secret::private_dir(&id(given, env)?, env)
+}
+
+/// What there is of this user's sessions; `None` if there is nothing yet. Makes nothing.
+pub(crate) fn files(env: Env<'_>) -> Result<Option<known::Files>, Failure> {
+    let Some((own, place)) = secret::peek_store(env)? else { return Ok(None) };
+    Ok(Some(known::Files { own, place, holds: lasting::peek(env) }))
+}
+
+/// What the names of the private files of session `id` begin with.
+pub(crate) fn file_of(id: &SessionId) -> String {
+    secret::file_name(id)
+}
+
+/// The process that asks, as others of its user are seen from.
+pub(crate) fn asker(env: Env<'_>) -> Result<Identity, Failure> {
+    identity(None, env)
+}
+
+/// Is the terminal that session `id` is named after still there? `None` if it is not
+/// named after one.
+pub(crate) fn terminal_is_open(id: &SessionId) -> Option<bool> {
+    terminal::leader_in(id.as_str()).map(|_| terminal::is_open(id.as_str()))
 }
 
 /// Where a word to the session's next command in the repository `repo` lies.

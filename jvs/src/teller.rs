@@ -40,7 +40,7 @@ impl Patience for Teller {
     fn tell(&self, Watched { view, watched_ms, needed_ms }: Watched<'_>) -> ControlFlow<()> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.watched_ms = told.watched_ms.max(needed_ms);
-        let who = view.record().map_or("its holder", |record| record.session_id.as_str());
+        let who = view.record().map_or("its holder".to_owned(), |_| view.holder().who());
         let (watched, needed) = (Span(watched_ms), Span(needed_ms));
         let text = format!(
             "watching worktree {} for {watched} of {needed}: is {who} still there?",

@@ -1,7 +1,7 @@
 //! How long a snapshot takes, the command from start to end, beside the floor and beside other tools, in one run.
 //!
 //! ```text
-//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many|history|memory|before]…
+//! cargo run --release -p jvs-bench-capture -- [ext4|xfs|btrfs|juicefs|large|many|history|memory|before|before-juicefs]…
 //! ```
 //! Without a word: all of them. `before` compares with the build of the command that
 //! `JVS_BENCH_BEFORE` names. Each figure is the median of several rounds that

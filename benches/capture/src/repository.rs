@@ -55,7 +55,7 @@ impl Repository {
         let status = format!("/proc/{}/status", child.id());
         let mut peak = 0;
         while child.try_wait().expect("our own child").is_none() {
-            let now = std::fs::read_to_string(&status).unwrap_or_default();
+            let now = fs_err::read_to_string(&status).unwrap_or_default();
             let line = now.lines().find_map(|line| line.strip_prefix("VmHWM:"));
             let kb = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
             peak = peak.max(kb.unwrap_or(0));

@@ -25,15 +25,15 @@ pub(crate) fn text(path: &Path) -> &str {
 /// Makes `files` files of `size` bytes, a hundred a directory, in a directory that
 /// may be there.
 pub(crate) fn make_tree(root: &Path, files: usize, size: usize) {
-    std::fs::create_dir_all(root).expect("the tree");
+    fs_err::create_dir_all(root).expect("the tree");
     let mut content = vec![0; size];
     for n in 0..files {
         let dir = root.join(format!("{:04}", n / 100));
         if n % 100 == 0 {
-            std::fs::create_dir(&dir).expect("a directory");
+            fs_err::create_dir(&dir).expect("a directory");
         }
         fill(&mut content, n);
-        std::fs::write(dir.join(format!("{:02}", n % 100)), &content).expect("a file");
+        fs_err::write(dir.join(format!("{:02}", n % 100)), &content).expect("a file");
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn change_one_percent(root: &Path, files: usize, size: usize, round: 
     for n in (round % 100..files).step_by(100) {
         fill(&mut content, n + files * (round + 1));
         let path = root.join(format!("{:04}", n / 100)).join(format!("{:02}", n % 100));
-        std::fs::write(path, &content).expect("a file");
+        fs_err::write(path, &content).expect("a file");
     }
 }
 
@@ -84,7 +84,7 @@ impl Restic {
         find("restic")?;
         let restic =
             Restic { store: place.join("restic"), password: place.join("restic-password") };
-        std::fs::write(&restic.password, "bench").expect("a file");
+        fs_err::write(&restic.password, "bench").expect("a file");
         restic.run(&["init"], root);
         restic.backup(root);
         Some(restic)
@@ -104,7 +104,7 @@ impl Restic {
 pub(crate) fn bare_clone(mount: &Path, source: &Path, parent: &Path, name: &str) {
     use std::io::{Read as _, Write as _};
     use std::os::unix::fs::MetadataExt as _;
-    let inode = |path: &Path| std::fs::symlink_metadata(path).expect("a directory").ino();
+    let inode = |path: &Path| fs_err::symlink_metadata(path).expect("a directory").ino();
     let mut body = Vec::new();
     for inode in [inode(source), inode(source.parent().expect("below the mount")), inode(parent)] {
         body.extend_from_slice(&inode.to_be_bytes());

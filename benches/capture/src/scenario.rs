@@ -24,7 +24,8 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("many", many),
     ("history", history),
     ("memory", memory),
-    ("before", before),
+    ("before", before_on_disks),
+    ("before-juicefs", before_on_juicefs),
 ];
 
 const ROUNDS: usize = 5;
@@ -109,13 +110,13 @@ fn history() {
     let dir = tempfile::tempdir().expect("a directory");
     let repository = Repository::new(dir.path(), "copy");
     let git = dir.path().join("git");
-    std::fs::create_dir(&git).expect("a directory");
+    fs_err::create_dir(&git).expect("a directory");
     git_init(&git);
     let mut taken = 0;
     for count in [20, 1_000, 10_000] {
         for n in taken..count {
             for tree in [&repository.files(), &git] {
-                std::fs::write(tree.join("file"), n.to_string()).expect("a file");
+                fs_err::write(tree.join("file"), n.to_string()).expect("a file");
             }
             repository.snapshot();
             git_commit(&git);
@@ -215,58 +216,93 @@ fn juicefs_volume() {
 /// Another build of the command, to compare with: an older one.
 const BEFORE: &str = "JVS_BENCH_BEFORE";
 
-/// Two builds of the command in turns, each in a repository of its own on the same
-/// filesystem. Only if the other one is named.
-fn before() {
-    let Some(program) = std::env::var_os(BEFORE).map(std::path::PathBuf::from) else { return };
-    let compare = |title: &str, place: &Path, engine| {
-        let (files, size) = (10_000, 4096);
+/// Two builds of the command, each in a repository of its own on the same filesystem.
+struct Builds<'b> {
+    title: String,
+    place: &'b Path,
+    older: Repository,
+    newer: Repository,
+    changes: Cell<usize>,
+}
+
+impl<'b> Builds<'b> {
+    const FILES: usize = 10_000;
+    const SIZE: usize = 4096;
+
+    /// `None` if the other one is not named.
+    fn at(title: &str, place: &'b Path, engine: &'static str) -> Option<Self> {
+        let program = std::env::var_os(BEFORE).map(std::path::PathBuf::from)?;
         let [older, newer] = ["older", "newer"].map(|name| {
             let place = place.join(name);
-            std::fs::create_dir(&place).expect("a directory");
+            fs_err::create_dir(&place).expect("a directory");
             place
         });
-        let older = Repository::by(Some(program.clone()), &older, engine);
+        let older = Repository::by(Some(program), &older, engine);
         let newer = Repository::new(&newer, engine);
         for repository in [&older, &newer] {
-            make_tree(&repository.files(), files, size);
+            make_tree(&repository.files(), Self::FILES, Self::SIZE);
             repository.first_snapshot();
             repository.snapshot();
         }
-        for (what, settled) in [("nothing left to write", true), ("just written", false)] {
-            let mut table = Table::new(format!("{title}: second snapshot, 1 % changed, {what}"));
-            table.row("jvs snapshot, before", |_| older.snapshot());
-            table.row("jvs snapshot", |_| newer.snapshot());
-            // Ahead of each snapshot and not of each round: on JuiceFS what the one
-            // before left in the mount would slow down the one after.
-            let changes = Cell::new(0);
-            let change = || {
-                changes.set(changes.get() + 1);
-                for repository in [&older, &newer] {
-                    change_one_percent(&repository.files(), files, size, changes.get());
-                }
-                if settled {
-                    settle(place);
-                }
-            };
-            table.run(2 * ROUNDS + 1, |_| {}, change);
-            older.say_phases();
-            newer.say_phases();
-        }
-    };
+        let title = format!("{title}, {} x {} B", Self::FILES, Self::SIZE);
+        Some(Builds { title, place, older, newer, changes: Cell::new(0) })
+    }
+
+    /// Times both in turns; `ahead` comes right before each snapshot.
+    fn compare(&self, what: &str, ahead: impl Fn()) {
+        let title = format!("{}: second snapshot, 1 % changed, {what}", self.title);
+        let mut table = Table::new(title);
+        table.row("jvs snapshot, before", |_| self.older.snapshot());
+        table.row("jvs snapshot", |_| self.newer.snapshot());
+        // Ahead of each snapshot and not of each round: on JuiceFS what the one
+        // before left in the mount would slow down the one after.
+        let change = || {
+            self.changes.set(self.changes.get() + 1);
+            for repository in [&self.older, &self.newer] {
+                let files = repository.files();
+                change_one_percent(&files, Self::FILES, Self::SIZE, self.changes.get());
+            }
+            ahead();
+        };
+        table.run(2 * ROUNDS + 1, |_| {}, change);
+        self.older.say_phases();
+        self.newer.say_phases();
+    }
+
+    fn compare_settled_and_not(&self) {
+        self.compare("nothing left to write", || settle(self.place));
+        self.compare("just written", || {});
+    }
+}
+
+fn before_on_disks() {
     let dir = tempfile::tempdir().expect("a directory");
-    compare("ext4, 10000 x 4096 B", dir.path(), "copy");
+    if let Some(builds) = Builds::at("ext4", dir.path(), "copy") {
+        builds.compare_settled_and_not();
+    }
     for kind in [Kind::Xfs, Kind::Btrfs] {
         let Some(small) = SmallFs::on_loop_of(kind, 4 * GIB) else { continue };
-        compare(&format!("{kind:?}, 10000 x 4096 B"), small.path(), "reflink");
+        if let Some(builds) = Builds::at(&format!("{kind:?}"), small.path(), "reflink") {
+            builds.compare_settled_and_not();
+        }
     }
-    let Some(volume) = Volume::mounted(Metadata::Redis, 1) else { return };
-    compare("JuiceFS on Redis, 10000 x 4096 B", volume.host(0), "juicefs");
-    // From now on the mount's counter is not zero, though nobody writes.
-    let busy = volume.host(0).join("busy");
-    std::fs::create_dir(&busy).expect("a directory");
-    std::fs::write(busy.join("large"), vec![7; 64 << 20]).expect("a large file");
-    compare("JuiceFS on Redis after a large write, 10000 x 4096 B", &busy, "juicefs");
+}
+
+fn before_on_juicefs() {
+    for metadata in Metadata::ALL {
+        let Some(volume) = Volume::mounted(metadata, 1) else { return };
+        let title = format!("JuiceFS on {metadata:?}");
+        let Some(builds) = Builds::at(&title, volume.host(0), "juicefs") else { return };
+        builds.compare_settled_and_not();
+        // Leaves pages with the mount, so that its counter does not tell that nobody
+        // has written.
+        let large = volume.host(0).join("large");
+        let leave_pages = || fs_err::write(&large, vec![7; 64 << 20]).expect("a large file");
+        builds.compare("the mount's counter not zero", leave_pages);
+        let open = std::fs::File::create(volume.host(0).join("open")).expect("a file");
+        builds.compare("the same, and somebody has a file open", leave_pages);
+        drop(open);
+    }
 }
 
 fn large() {
@@ -279,7 +315,7 @@ fn large() {
     for n in 0..GIB / 8 {
         content.extend_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
     }
-    std::fs::write(&file, &content).expect("the file");
+    fs_err::write(&file, &content).expect("the file");
     settle(place);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let open = std::fs::File::open(&file).expect("open");
@@ -303,7 +339,7 @@ fn large() {
     table.row("cp -a + sync -f", |round| {
         run("cp", &["-a", text(&tree), &format!("cp-{round}")], place);
         settle(place);
-        std::fs::remove_dir_all(place.join(format!("cp-{round}"))).expect("removed");
+        fs_err::remove_dir_all(place.join(format!("cp-{round}"))).expect("removed");
     });
     table.row("jvs snapshot", |_| repository.first_snapshot());
     table.run(3, |_| {}, || settle(place));

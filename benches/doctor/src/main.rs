@@ -78,9 +78,9 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
     let mut id = 0;
     for number in 0..worktrees {
         let name: WorktreeName = format!("w{number}").parse()?;
-        std::fs::create_dir_all(at(&layout::payload(&name)))?;
+        fs_err::create_dir_all(at(&layout::payload(&name)))?;
         let record = WorktreeRecord::new(Isolation::Exclusive, WallMs(START_MS));
-        std::fs::write(at(&layout::worktree_record(&name)), json::canonical(&record))?;
+        fs_err::write(at(&layout::worktree_record(&name)), json::canonical(&record))?;
         let mut op = 0_u64;
         let mut fresh = || {
             op += 1;
@@ -113,8 +113,7 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
             note(Kind::Acquire, Some(&state), &held)?;
             let bound = Bound {
                 worktree: name.clone(),
-                epoch: held.epoch,
-                token: held.token,
+                term: held.term(),
                 parent: held.head,
                 generation: held.generation,
                 id: SnapshotId { created_ms: START_MS + id, random: id as u32 },
@@ -126,8 +125,8 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
             note(Kind::Release, Some(&moved), &state)?;
         }
         let register = at(&layout::register(&name));
-        std::fs::create_dir(&register)?;
-        std::fs::write(register.join(state.to_string()), "")?;
+        fs_err::create_dir(&register)?;
+        fs_err::write(register.join(state.to_string()), "")?;
     }
     Ok(events)
 }
@@ -135,18 +134,18 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
 fn snapshot(store: &PosixStore, bound: &Bound) -> Outcome<()> {
     let dir = layout::snapshot(bound.id);
     let at = |path: &RepoPath| store.absolute(path);
-    std::fs::create_dir_all(at(&layout::snapshot_payload(&dir)))?;
+    fs_err::create_dir_all(at(&layout::snapshot_payload(&dir)))?;
     let manifest = vec![7; 2_000];
-    std::fs::write(at(&layout::manifest(&dir)), &manifest)?;
+    fs_err::write(at(&layout::manifest(&dir)), &manifest)?;
     let about = About {
         created_at: WallMs(START_MS),
         note: Some("nightly".into()),
         tags: Vec::new(),
-        consistency: Consistency::Quiesced,
         holder_id: "host:ann:1:1".into(),
         session_id: "bench".into(),
     };
     let content = Content {
+        consistency: Consistency::Quiesced,
         files: 20,
         bytes: 20_000,
         payload_root_hash: Digest::of(b"tree"),
@@ -163,7 +162,7 @@ fn snapshot(store: &PosixStore, bound: &Bound) -> Outcome<()> {
         boot_id: None,
         risk: None,
     };
-    let (bytes, checksum) = Descriptor::new(bound, &about, &content).seal();
-    std::fs::write(at(&layout::descriptor(&dir)), bytes)?;
-    Ok(std::fs::write(at(&layout::ready(&dir)), ready::bytes(bound.id, checksum))?)
+    let (bytes, checksum) = Descriptor::new(bound, about, content).seal();
+    fs_err::write(at(&layout::descriptor(&dir)), bytes)?;
+    Ok(fs_err::write(at(&layout::ready(&dir)), ready::bytes(bound.id, checksum))?)
 }

@@ -1,17 +1,14 @@
-//! What the lock costs: against the bare system calls that it cannot avoid,
-//! against the start of a program that does nothing, against what one would use
-//! instead, and on JuiceFS, operation by operation.
+//! What the command costs: against the start of a program that does nothing,
+//! against what one would use instead, and on JuiceFS, operation by operation.
+//! What the library costs within one process is in `benches/in_process`.
 //!
 //! `scripts/bench lock` builds everything and runs this in a namespace of its
 //! own; the figures and what they mean are in `README.md`.
 
 mod accesslog;
-mod bare;
 mod juicefs;
 mod processes;
 mod race;
-mod session;
-mod within;
 
 use crate::race::say;
 use jvs_kit::live::juicefs::Engine;
@@ -20,8 +17,6 @@ fn main() {
     let dir = tempfile::tempdir().expect("a directory");
     let filesystem = filesystem(dir.path());
     say(&format!("filesystem: {filesystem}"));
-    within::acquire_and_release(dir.path());
-    within::renewal(dir.path());
     processes::on(dir.path(), &filesystem, 400, Some(processes::LOCAL));
     for engine in Engine::ALL {
         juicefs::on(engine);

@@ -1,16 +1,18 @@
 //! Symlinks, permissions, owners and strangers in the control plane.
 
 use jvs_repo::layout;
+use jvs_repo::name::Shown;
 use jvs_repo::store::{Kind, RepoPath, Stat};
 
-use crate::finding::{Check, Report};
+use crate::check::Check;
+use crate::finding::Report;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     let store = survey.store();
     let Ok(root) = store.stat(&layout::control_dir()) else { return };
     look(&layout::control_dir(), &root, &root, report);
@@ -28,7 +30,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         let Ok(entries) = store.list(&dir) else { continue };
         for entry in entries {
             let Some(path) = entry.name.to_str().and_then(|name| dir.child(name).ok()) else {
-                let path = format!("{dir}/{}", entry.name.to_string_lossy());
+                let path = format!("{dir}/{}", Shown::new(&entry.name));
                 report
                     .add(Check::ForeignFile, path, "its name is not UTF-8: JVS did not make it")
                     .advice("move it away");
@@ -39,7 +41,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                 let known = told_elsewhere(&dir, path.split().1);
                 if !known {
                     report
-                        .add(Check::Symlink, &path, "a symlink lies in the control plane")
+                        .add(Check::Symlink, &path, "a symlink inside the control directory")
                         .remedy(Remedy::Quarantine { path: path.clone() });
                 }
                 continue;
@@ -100,7 +102,7 @@ fn inside_snapshot(survey: &Survey<'_, '_>, dir: &RepoPath, root: &Stat, report:
         let Ok(stat) = survey.store().stat(&path) else { continue };
         if stat.kind == Kind::Symlink {
             report
-                .add(Check::Symlink, &path, "a symlink lies in a snapshot's control files")
+                .add(Check::Symlink, &path, "a symlink among a snapshot's control files")
                 .remedy(Remedy::Quarantine { path: path.clone() });
         } else if path != layout::snapshot_payload(dir) {
             look(&path, &stat, root, report);

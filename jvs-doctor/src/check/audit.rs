@@ -4,24 +4,25 @@ use jvs_lock::history::{self, Life, Problem, Seen};
 use jvs_repo::layout;
 use jvs_repo::store::RepoPath;
 
-use crate::finding::{Check, Report, Severity};
+use crate::check::{Check, Severity};
+use crate::finding::Report;
 use crate::rebuild;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-/// No more lines of one examination are told one by one.
+/// At most this many lines are reported one by one.
 const TOLD: usize = 100;
 
 const EVIDENCE: &str = "keep a copy of the audit directory and find out who did it; a log is \
                         evidence and is never rewritten";
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     let seen: Vec<Seen> = survey
         .registers
         .iter()
         .filter_map(|(worktree, read)| {
             // READ again, now that the logs were read.
-            let (state, still) = (*read.as_ref().ok()?, survey.is_unchanged(worktree));
+            let (state, still) = (**read.as_ref().ok()?, survey.is_unchanged(worktree));
             Some(Seen { worktree: worktree.clone(), state, still })
         })
         .collect();
@@ -38,7 +39,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         tell(problem, over, report);
     }
     if more > 0 {
-        let message = format!("{more} more lines or links do not add up");
+        let message = format!("{more} more lines or links are inconsistent");
         report
             .add(Check::AuditForged, layout::audit(), message)
             .advice("jvs audit --verify --json");
@@ -47,7 +48,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         forged_register(survey, life, report);
     }
     for writer in &survey.logs.linked {
-        let message = "the log has another name too, so nothing more is added to it";
+        let message = "the log has a second name, so nothing is appended to it any more";
         report.add(Check::AuditLinked, layout::audit_log(writer), message).advice(
             "nothing needs to be done: its session goes on in a log of its own; `find -samefile` \
              finds the other name",
@@ -57,13 +58,13 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
 
 fn tell(problem: &Problem, over: bool, report: &mut Report) {
     let check = match problem {
-        problem if problem.is_crash() => Check::AuditTorn,
+        problem if problem.explained_by().is_some() => Check::AuditTorn,
         Problem::Gap { .. } | Problem::Unannounced { .. } => Check::AuditGap,
         _ => Check::AuditForged,
     };
-    let advice = match check {
-        Check::AuditTorn => "nothing needs to be done: a crash explains it",
-        _ => EVIDENCE,
+    let advice = match problem.explained_by() {
+        Some(cause) => format!("nothing needs to be done: {cause} explains it"),
+        None => EVIDENCE.to_owned(),
     };
     let found = report.add(check, path_of(problem), problem.to_string()).advice(advice);
     if over {
@@ -81,6 +82,7 @@ fn path_of(problem: &Problem) -> RepoPath {
         | Problem::NotInHistory { place, .. } => layout::audit_log(&place.writer),
         Problem::Forged { worktree, .. }
         | Problem::Unlawful { worktree, .. }
+        | Problem::UntoldRelease { worktree, .. }
         | Problem::SetBack { worktree, .. } => layout::register(worktree),
         Problem::Gap { .. } | Problem::Unannounced { .. } | Problem::UnloggedRenewals { .. } => {
             layout::audit()
@@ -88,7 +90,7 @@ fn path_of(problem: &Problem) -> RepoPath {
     }
 }
 
-/// A register that somebody wrote to gets a new life above all that was ever seen:
+/// A register that somebody wrote to gets a new epoch above all that was ever seen:
 /// until then a token may have been granted twice.
 fn forged_register(survey: &Survey<'_, '_>, life: &Life, report: &mut Report) {
     let Some(Ok(state)) = survey.registers.get(&life.worktree) else { return };
@@ -101,7 +103,7 @@ fn forged_register(survey: &Survey<'_, '_>, life: &Life, report: &mut Report) {
     if report.findings.iter().any(|found| found.path == path.as_str() && found.remedy.is_some()) {
         return;
     }
-    let message = "its history is not one that operations make: somebody wrote to the register";
+    let message = "no sequence of operations explains its history: somebody wrote to the register";
     let found = report.add(Check::RegisterChain, path, message).of(&life.worktree);
     match rebuild::plan_regressed(survey, &life.worktree, state) {
         Ok(rebuild) => found.remedy(Remedy::Rebuild(Box::new(rebuild))),

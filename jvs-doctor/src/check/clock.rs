@@ -4,14 +4,15 @@ use jvs_lock::span::Span;
 use jvs_repo::clock::Discipline;
 use jvs_repo::layout;
 
-use crate::finding::{Check, Report, Severity};
+use crate::check::{Check, Severity};
+use crate::finding::Report;
 use crate::survey::Survey;
 
 const HERE: &str = "this host";
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     let allowed = survey.policy.max_clock_skew_ms;
-    let advice = "let chrony, ntpd or systemd-timesyncd steer the clock of every host";
+    let advice = "have chrony, ntpd or systemd-timesyncd synchronise the clock of every host";
     match survey.patient.seams.clock.discipline() {
         Discipline::Unsynchronised => {
             report
@@ -24,7 +25,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         }
         Discipline::Synchronised { max_error_ms } if max_error_ms > allowed / 2 => {
             let message = format!(
-                "this host's clock may be off by {}; locks allow {} between any two hosts",
+                "this host's clock may be wrong by {}; locks tolerate {} between any two hosts",
                 Span(max_error_ms),
                 Span(allowed)
             );
@@ -39,7 +40,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         }
         let evidence: Vec<String> = judged.evidence.iter().map(ToString::to_string).collect();
         let message = format!(
-            "clocks differ by {} at least, and locks allow {}: {}",
+            "clocks differ by {} at least, and locks tolerate {}: {}",
             Span(judged.observed_skew_ms),
             Span(allowed),
             evidence.join("; ")

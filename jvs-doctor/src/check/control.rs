@@ -6,8 +6,9 @@ use jvs_repo::layout;
 use jvs_repo::record::format::{Format, FormatError};
 use jvs_repo::store::Kind;
 
+use crate::check::Check;
 use crate::check::seal;
-use crate::finding::{Check, Report};
+use crate::finding::Report;
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
@@ -54,14 +55,14 @@ pub(crate) fn format(
     }
 }
 
-pub(crate) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     config(survey, report);
     for dir in layout::skeleton() {
         match survey.store().stat(&dir) {
             Ok(stat) if stat.kind == Kind::Directory => {}
             Ok(stat) if stat.kind == Kind::Symlink => {
                 report
-                    .add(Check::Symlink, &dir, "a symlink stands in place of a control directory")
+                    .add(Check::Symlink, &dir, "a symlink is in the place of a control directory")
                     .remedy(Remedy::Quarantine { path: dir });
             }
             Ok(_) => {

@@ -3,30 +3,31 @@
 
 use jvs_repo::audit::{Kind, Phase};
 use jvs_repo::layout;
-use jvs_repo::probe::Severity as Promise;
+use jvs_repo::probe::{self, Setup, Subject};
 
-use crate::finding::{Check, Report, Severity};
+use crate::check::{Check, Severity};
+use crate::finding::Report;
 use crate::survey::Survey;
 
-/// Less free than one part in so many is nearly full.
+/// Less free than one part in this many is nearly full.
 const NEARLY_FULL: u64 = 50;
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     let around = &survey.patient.surroundings;
     let at = around.filesystem.mount_point.display().to_string();
     for seen in around.filesystem.findings() {
         let check = match seen.subject {
-            "untried_filesystem" => Check::FsUntried,
-            "volatile_filesystem" => Check::FsVolatile,
-            "juicefs_options" => Check::FsOptionsUnknown,
-            "juicefs_readdir_cache" => Check::FsReaddirCache,
-            "juicefs_writeback" => Check::FsWriteback,
-            "juicefs_cache" => Check::FsCache,
-            "juicefs_version" => Check::FsVersion,
-            _ => Check::FsPromise,
+            Subject::Setup(Setup::UntriedFilesystem) => Check::FsUntried,
+            Subject::Setup(Setup::VolatileFilesystem) => Check::FsVolatile,
+            Subject::Setup(Setup::JuicefsOptions) => Check::FsOptionsUnknown,
+            Subject::Setup(Setup::JuicefsReaddirCache) => Check::FsReaddirCache,
+            Subject::Setup(Setup::JuicefsWriteback) => Check::FsWriteback,
+            Subject::Setup(Setup::JuicefsCache) => Check::FsCache,
+            Subject::Setup(Setup::JuicefsVersion) => Check::FsVersion,
+            Subject::Promise(_) => Check::FsPromise,
         };
         let found = report.add(check, &at, seen.message).advice(seen.remedy);
-        if seen.severity == Promise::Unsafe {
+        if seen.severity == probe::Severity::Unsafe {
             found.severity(Severity::Error);
         }
     }
@@ -51,8 +52,8 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-/// What we deleted may stay in the volume's trash.
-pub(super) fn trash(survey: &Survey<'_, '_>, report: &mut Report) {
+/// Snapshots that were collected may still be in the volume's trash.
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     let filesystem = &survey.patient.surroundings.filesystem;
     if filesystem.juicefs.is_none() {
         return;

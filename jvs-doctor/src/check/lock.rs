@@ -1,21 +1,18 @@
 //! Leases and freezes that are over, and keepers that are gone.
 
 use jvs_lock::Word;
-use jvs_lock::decide::FrozenUnder;
 use jvs_lock::judge::Standing;
-use jvs_lock::liveness::{Here, Liveness, keeper_liveness};
+use jvs_lock::liveness::Liveness;
 use jvs_lock::span::Span;
 use jvs_lock::state::Hold;
 use jvs_repo::layout;
 
-use crate::finding::{Check, Report};
+use crate::check::Check;
+use crate::finding::Report;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let clock = survey.patient.seams.clock.boot_clock();
-    let around = &survey.patient.surroundings;
-    let here = Here { clock: &clock, pid_namespace: around.pid_namespace };
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     for (worktree, view) in &survey.views {
         let path = layout::register(worktree);
         let who = match view.record() {
@@ -26,7 +23,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             Some(expires) => Span(view.at.wall.since(expires)).to_string(),
             None => continue,
         };
-        let stands = view.judgement.as_ref().map(|judged| judged.standing);
+        let standing = view.judgement.as_ref().map(|judged| judged.standing);
         match (view.word(), view.state.hold) {
             (Word::Expired, _) => {
                 let message = format!("the lease of {who} ended {over} ago");
@@ -42,20 +39,16 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                     .of(worktree)
                     .remedy(Remedy::Free(worktree.clone()));
             }
-            (_, Hold::Frozen(_)) if stands == Some(Standing::Stealable) => {
+            (_, Hold::Frozen(_)) if standing == Some(Standing::Stealable) => {
                 let message = format!("the freeze by {who} ended {over} ago and was not lifted");
                 report.add(Check::FreezeStale, path, message).of(worktree).remedy(
-                    Remedy::Unfreeze {
-                        worktree: worktree.clone(),
-                        meant: FrozenUnder::of(&view.state),
-                    },
+                    Remedy::Unfreeze { worktree: worktree.clone(), meant: view.state.term() },
                 );
             }
             _ => {}
         }
         let keeper = view.record().and_then(|record| record.keeper.as_ref());
-        let dead =
-            keeper.filter(|keeper| keeper_liveness(keeper, here, around.lookup) == Liveness::Dead);
+        let dead = keeper.filter(|keeper| survey.keeper_liveness(keeper) == Liveness::Dead);
         if let (Some(keeper), Word::Held) = (dead, view.word()) {
             let message = format!(
                 "process {}, which renewed the lease of {who}, has ended; the lease ends in {}",

@@ -1,19 +1,18 @@
-//! Tickets of waiters that are gone.
+//! Tickets whose waiter is gone, and files that are not tickets.
 
-use jvs_lock::liveness::Here;
-use jvs_lock::queue::{Queue, Waiter};
+use jvs_lock::queue::Waiter;
 use jvs_repo::layout;
+use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::store::DirEntry;
 
-use crate::finding::{Check, Report};
+use crate::check::Check;
+use crate::finding::Report;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let clock = survey.patient.seams.clock.boot_clock();
-    let around = &survey.patient.surroundings;
-    let here = Here { clock: &clock, pid_namespace: around.pid_namespace };
-    for worktree in survey.locks.iter().filter_map(|file| layout::worktree_of_queue(file)) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+    for worktree in queues(survey) {
         let dir = layout::queue(&worktree);
         let entries = match survey.store().list(&dir) {
             Ok(entries) => entries,
@@ -24,24 +23,34 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             }
         };
         for entry in entries {
-            let Some(waiter) = entry.name.to_str().and_then(|name| name.parse::<Waiter>().ok())
-            else {
-                let name = entry.name.to_string_lossy();
-                report
-                    .add(Check::ForeignFile, format!("{dir}/{name}"), "it is not a ticket")
-                    .advice("remove it if you know what it is");
-                continue;
-            };
-            if !Queue::is_gone(&waiter, here, &around.lookup) {
-                continue;
-            }
-            let Ok(path) = dir.child(&waiter.to_string()) else { continue };
+            let Some(waiter) = waiter(&entry) else { continue };
+            let Some(proof) = Proof::of_ticket(survey, &worktree, &waiter) else { continue };
             let message = format!("process {}, which waited here, has ended", waiter.pid);
-            let proof = Proof::process_ended(waiter.pid);
             report
-                .add(Check::TicketStale, &path, message)
+                .add(Check::TicketStale, &proof.thing().0, message)
                 .of(&worktree)
-                .remedy(Remedy::Remove { path: path.clone(), proof });
+                .remedy(Remedy::Remove(proof));
         }
     }
+}
+
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+    for dir in queues(survey).map(|worktree| layout::queue(&worktree)) {
+        // What cannot be listed is reported by the quick look.
+        let entries = survey.store().list(&dir).unwrap_or_default();
+        for entry in entries.iter().filter(|entry| waiter(entry).is_none()) {
+            let name = Shown::new(&entry.name);
+            report
+                .add(Check::ForeignFile, format!("{dir}/{name}"), "it is not a ticket")
+                .advice("remove it if you know what it is");
+        }
+    }
+}
+
+fn queues(survey: &Survey<'_, '_>) -> impl Iterator<Item = WorktreeName> {
+    survey.locks.iter().filter_map(|file| layout::worktree_of_queue(file))
+}
+
+fn waiter(entry: &DirEntry) -> Option<Waiter> {
+    entry.name.to_str()?.parse().ok()
 }

@@ -1,16 +1,17 @@
 //! Lock records: details of the holder, never asked who holds.
 
 use jvs_lock::legacy;
-use jvs_lock::record::{Found, Record};
+use jvs_lock::record::{Found, Meaning, Record};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
-use crate::finding::{Check, Report, Severity};
+use crate::check::{Check, Severity};
+use crate::finding::Report;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     legacy_locks(survey, report);
     for (worktree, view) in &survey.views {
         let path = layout::lock_record(worktree);
@@ -40,7 +41,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             Found::Unreadable(_) if is_legacy(survey, worktree) => {}
             Found::Refused(why) => {
                 report
-                    .add(Check::Unreadable, &path, format!("it cannot be looked at: {why}"))
+                    .add(Check::Unreadable, &path, format!("it cannot be read: {why}"))
                     .of(worktree)
                     .severity(Severity::Warning)
                     .advice(
@@ -51,11 +52,11 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             }
             Found::Unreadable(why) => {
                 let bytes = survey.store().read(&path, 64 * 1024).unwrap_or_default();
-                let other = serde_json::from_slice::<Record>(&bytes).ok();
+                let other = Record::parse(&bytes).ok();
                 let (check, message) = match other {
                     Some(record) if record.worktree_id != *worktree => (
                         Check::RecordForeign,
-                        format!("the lock record is about worktree '{}'", record.worktree_id),
+                        format!("the lock record describes worktree '{}'", record.worktree_id),
                     ),
                     _ => (Check::RecordTorn, format!("the lock record cannot be read: {why}")),
                 };
@@ -75,7 +76,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         if !survey.registers.contains_key(&worktree) {
             let path = layout::lock_record(&worktree);
             report
-                .add(Check::RecordForeign, &path, "a lock record of a worktree that there is not")
+                .add(Check::RecordForeign, &path, "a lock record of a worktree that does not exist")
                 .remedy(Remedy::Quarantine { path: path.clone() });
         }
     }
@@ -88,22 +89,19 @@ fn still_missing(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
 }
 
 fn stale(survey: &Survey<'_, '_>, worktree: &WorktreeName, record: &Record, report: &mut Report) {
-    let Ok(state) = survey.read_again(worktree) else { return };
-    if record.is_of(&state) {
+    let Ok(read) = survey.read_again(worktree) else { return };
+    if record.is_of(&read) {
         return;
     }
-    let proof = Proof::fenced(&state, record.epoch, record.fencing_token)
-        .or_else(|| Proof::released(&state, record.fencing_token));
     let message = format!(
-        "the lock record is about token {} of session {}, whose hold is over",
+        "the lock record describes token {} of session {}, whose hold is over",
         record.fencing_token, record.session_id
     );
-    let remedy = proof.map(|proof| Remedy::RemoveRecord { worktree: worktree.clone(), proof });
     report
         .add(Check::RecordStale, layout::lock_record(worktree), message)
         .of(worktree)
         .advice("nothing needs to be done: the next holder replaces it")
-        .maybe(remedy);
+        .maybe(Proof::of_record(&read, record).map(Remedy::RemoveRecord));
 }
 
 fn is_legacy(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
@@ -121,7 +119,7 @@ fn legacy_locks(survey: &Survey<'_, '_>, report: &mut Report) {
         let others = legacy::find(survey.store(), worktree).unwrap_or_default();
         if let Some(why) = &others.unread {
             report
-                .add(Check::Unreadable, &theirs, format!("it cannot be looked at: {why}"))
+                .add(Check::Unreadable, &theirs, format!("it cannot be read: {why}"))
                 .of(worktree)
                 .advice(
                     "it may be a lock of another tool; if that tool is gone for good, remove it",

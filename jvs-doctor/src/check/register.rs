@@ -2,29 +2,32 @@
 //! the history.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use jvs_lock::{State, history};
 use jvs_repo::audit::Phase;
 use jvs_repo::id::{Epoch, FencingToken, Seq};
 use jvs_repo::layout;
-use jvs_repo::name::WorktreeName;
+use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::store::{Kind, RepoPath};
 use jvs_snapshot::Descriptor;
 
-use crate::finding::{Check, Depth, Report};
+use crate::check::{Check, Depth};
+use crate::finding::Report;
+use crate::read::Fault;
 use crate::rebuild;
 use crate::remedy::Remedy;
-use crate::survey::{Fault, Survey};
+use crate::survey::Survey;
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     for (worktree, read) in &survey.registers {
         let path = layout::register(worktree);
         let fault = match read {
             Ok(state) => {
                 let message = if state.seq == Seq(0) && !state.is_birth() {
-                    Some("its first state does not commit to itself: its name was changed")
+                    Some("its first state does not match its own hash: its name was changed")
                 } else if state.is_at_an_end() {
-                    Some("a counter of it is at its end, where nobody gets by counting")
+                    Some("one of its counters is at its maximum, which nobody reaches by counting")
                 } else {
                     None
                 };
@@ -50,17 +53,21 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
             ),
             Fault::Unparsable(names) => (
                 Check::RegisterUnparsable,
-                format!(
-                    "the fence register has an entry that is not a state: {}",
-                    names.join(", ")
-                ),
+                format!("the fence register has an entry that is not a state: {}", some_of(names)),
             ),
+            Fault::NotUtf8(names) => {
+                let names = some_of(names);
+                (
+                    Check::RegisterUnparsable,
+                    format!("the fence register has an entry that is not a state: {names}"),
+                )
+            }
             Fault::Newer(name) => (
                 Check::RegisterNewer,
                 format!("the fence register was written by a later version of jvs: {name}"),
             ),
             Fault::NotADirectory(Kind::Symlink) => {
-                (Check::Symlink, "a symlink stands in place of the fence register".to_owned())
+                (Check::Symlink, "a symlink is in the place of the fence register".to_owned())
             }
             Fault::NotADirectory(_) => {
                 (Check::NotADirectory, "the fence register is not a directory".to_owned())
@@ -72,6 +79,16 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
         };
         let plan = (survey.depth == Depth::Full).then(|| rebuild::plan(survey, worktree, fault));
         told(report.add(check, path, message).of(worktree), plan);
+    }
+}
+
+/// Names that others chose, not more of them than anybody reads.
+fn some_of(names: &[impl AsRef<OsStr>]) -> String {
+    const MOST: usize = 3;
+    let shown: Vec<_> = names.iter().take(MOST).map(|name| Shown::new(name).to_string()).collect();
+    match names.len().saturating_sub(MOST) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -91,8 +108,13 @@ fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, 
     }
 }
 
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+    entries(survey, report);
+    against_history(survey, report);
+}
+
 /// Only the name of an entry counts, but it should be an empty file.
-pub(super) fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
+fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
     for (worktree, read) in &survey.registers {
         let Ok(state) = read else { continue };
         let Ok(entry) = layout::register(worktree).child(&state.to_string()) else { continue };
@@ -110,7 +132,7 @@ pub(super) fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
 }
 
 /// A register that is older than what was committed through it.
-pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
+fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
     let newest = newest_commits(survey);
     let reached = newest_states(survey);
     for (worktree, read) in &survey.registers {
@@ -118,7 +140,7 @@ pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
         // READ again, after everything that it is compared with was read: what
         // was committed meanwhile is no fault.
         let Ok(state) = survey.read_again(worktree) else { continue };
-        // Two lives of one number are those of two worktrees of that name, one of
+        // Two epochs of one number are those of two worktrees of that name, one of
         // which is gone: nothing follows from one for the other.
         let comparable = |epoch: Epoch| epoch == state.epoch || epoch.counter > state.epoch.counter;
         let key = (state.epoch.counter, state.generation);
@@ -135,26 +157,26 @@ pub(super) fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
             .filter(|seen| seen.epoch == state.epoch && seen.token > state.token);
         let message = match (ahead, behind_log) {
             (Some(d), _) => format!(
-                "the register has {} commits of life {}, but {} is commit {} of life {}: it was \
+                "the register has {} commits in epoch {}, but {} is commit {} of epoch {}: it was \
                  restored from a backup or rolled back",
                 state.generation, state.epoch.counter, d.snapshot_id, d.commit_seq, d.epoch.counter
             ),
             (None, Some((place, to))) => format!(
-                "the register is at state {} of life {}, but {place} says that state {} of life \
+                "the register is at state {} of epoch {}, but {place} says that state {} of epoch \
                  {} was reached: it was restored from a backup or rolled back",
                 state.seq, state.epoch.counter, to.seq, to.epoch.counter
             ),
             (None, None) => match token {
                 Some(seen) => format!(
-                    "the register is at token {} of life {}, but token {} was granted before, by \
-                     the word of {}: it was set back",
-                    state.token, state.epoch.counter, seen.token, seen.path
+                    "the register is at token {} of epoch {}, but according to {} token {} was \
+                     granted before: it was set back",
+                    state.token, state.epoch.counter, seen.path, seen.token
                 ),
                 None => continue,
             },
         };
         if *seen != state {
-            // Somebody works with it: the next look will tell.
+            // Somebody works with it: the next look will show.
             continue;
         }
         let plan = rebuild::plan_regressed(survey, worktree, &state);

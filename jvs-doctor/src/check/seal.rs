@@ -1,20 +1,19 @@
-//! Checksums of the control files that are written once: damage is told from
-//! intention, and a single flipped bit put right.
+//! Checksums of the control files that are written once: damage is
+//! told from intention, and a single flipped bit corrected.
 
 use jvs_repo::json::Limits;
 use jvs_repo::layout;
 use jvs_repo::record::format::Format;
-use jvs_repo::record::seal::{self, Seal};
+use jvs_repo::record::seal::{self, Seal, Sealable, Sealed};
 use jvs_repo::record::worktree::WorktreeRecord;
 use jvs_repo::store::RepoPath;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::finding::{Check, Report};
+use crate::check::Check;
+use crate::finding::Report;
 use crate::remedy::{How, Remedy};
 use crate::survey::Survey;
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     look::<Format>(survey, &layout::format(), report);
     for (worktree, record) in &survey.worktrees.worktrees {
         if record.is_ok() {
@@ -23,11 +22,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-fn look<T: Serialize + DeserializeOwned>(
-    survey: &Survey<'_, '_>,
-    path: &RepoPath,
-    report: &mut Report,
-) {
+fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut Report) {
     let Ok(seen) = survey.store().read(path, Limits::RECORD.size) else { return };
     let Ok(sealed) = seal::look(&seen) else { return };
     if sealed == Seal::Whole {
@@ -36,7 +31,7 @@ fn look<T: Serialize + DeserializeOwned>(
     let remedy = unflipped(path, &seen).or_else(|| {
         // Without a checksum it is as an earlier version wrote it.
         let says: T = jvs_repo::json::parse(&seen).ok().filter(|_| sealed == Seal::Broken)?;
-        let bytes = seal::seal(&says);
+        let bytes = Sealed::of(says).into_bytes();
         Some(Remedy::Replace { path: path.clone(), seen: seen.clone(), bytes, how: How::Believed })
     });
     if let Some(remedy) = remedy {

@@ -1,7 +1,7 @@
 //! Snapshots: visible ones whole and in a lineage, hidden ones somebody's work
 //! or nobody's.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod content;
 
 use jvs_lock::Hold;
 use jvs_lock::history::Place;
@@ -9,22 +9,19 @@ use jvs_repo::audit::{Event, Kind};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::store::RepoPath;
-use jvs_snapshot::garbage::Candidate;
-use jvs_snapshot::gc::Dead;
-use jvs_snapshot::hash::Digest;
-use jvs_snapshot::ready;
 
-use crate::finding::{Check, Report};
+use super::staging::IN_FLIGHT;
+use crate::check::Check;
+use crate::finding::Report;
+use crate::mutation::Rule;
 use crate::proof::Proof;
+use crate::read::Read;
 use crate::rebuild;
 use crate::remedy::Remedy;
-use crate::survey::{Snap, Survey, is_absent};
-
-const CHUNK: usize = 1 << 20;
+use crate::survey::{BreakWhy, Lineages, Snap, Survey};
 
 /// The heads: a stat or two each.
-pub(super) fn heads(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     for (worktree, read) in &survey.registers {
         let Ok(state) = read else { continue };
         let Some(head) = state.head.filter(|_| state.hold != Hold::Retired) else { continue };
@@ -41,12 +38,12 @@ pub(super) fn heads(survey: &Survey<'_, '_>, report: &mut Report) {
                 .add(
                     Check::HeadMissing,
                     &dir,
-                    format!("the head of worktree '{worktree}', {head}, is not there"),
+                    format!("the head of worktree '{worktree}', {head}, is missing"),
                 )
                 .of(worktree)
                 .advice(format!(
                     "restore that directory from a backup; if there is none, give up what it \
-                     held: `jvs doctor --repair -w {worktree} --head ID`, with a snapshot of that \
+                     contained: `jvs doctor --repair -w {worktree} --head ID`, with a snapshot of that \
                      worktree that is there, or with `none`"
                 ))
                 .maybe(
@@ -59,7 +56,7 @@ pub(super) fn heads(survey: &Survey<'_, '_>, report: &mut Report) {
         let described = survey.descriptor(head).is_some();
         let (check, message) = match staged {
             true => (Check::ReadyPending, format!("{head} is committed and not visible yet")),
-            false => (Check::ReadyLost, format!("{head} is committed, and its READY is gone")),
+            false => (Check::ReadyLost, format!("{head} is committed, and its READY is missing")),
         };
         let remedy = (staged || described).then(|| Remedy::Show {
             worktree: worktree.clone(),
@@ -69,15 +66,16 @@ pub(super) fn heads(survey: &Survey<'_, '_>, report: &mut Report) {
         report
             .add(check, &dir, message)
             .of(worktree)
-            .advice("`jvs doctor --strict` tells more")
+            .advice("`jvs doctor --strict` says more")
             .maybe(remedy);
     }
 }
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let lineages = Lineages::walk(survey, report);
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+    let lineages = Lineages::walk(survey);
+    lineage(survey, &lineages, report);
     for (id, snap) in &survey.snapshots {
-        content(survey, *id, snap, lineages.reached.contains(id), report);
+        content::look(survey, *id, snap, lineages.reaches(*id), report);
         if !snap.ready {
             hidden(survey, *id, snap, &lineages, report);
         }
@@ -89,7 +87,8 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                 report.unreadable(&path, why);
                 continue;
             }
-            let message = format!("what is left of the collected {id} cannot be read: {why}");
+            let message =
+                format!("the tombstone of {id}, which was collected, cannot be read: {why}");
             report
                 .add(Check::DescriptorCorrupt, path, message)
                 .advice("restore it from a backup; its descendants' lineage needs it");
@@ -98,179 +97,21 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
     outside(survey, &lineages, report);
 }
 
-/// Is what a visible snapshot consists of what was written?
-fn content(
-    survey: &Survey<'_, '_>,
-    id: SnapshotId,
-    snap: &Snap,
-    committed: bool,
-    report: &mut Report,
-) {
-    let dir = layout::snapshot(id);
-    let restore = "restore the snapshot's directory from a backup; nothing else can bring it back";
-    let (descriptor, checksum) = match &snap.descriptor {
-        Ok(read) => read,
-        Err(why) if survey.is_unseen(&layout::descriptor(&dir)) => {
-            report.unreadable(&layout::descriptor(&dir), why);
-            return;
-        }
-        Err(why) => {
-            if snap.ready {
+/// Lineages that end too early.
+fn lineage(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
+    for at in lineages.breaks() {
+        let (id, child) = (at.id, at.child);
+        match at.why {
+            BreakWhy::NotDescribed => broken(survey, &at.worktree, id, child, report),
+            BreakWhy::NotBefore { commit, commit_of_child } => {
+                let message = format!(
+                    "{id} counts as commit {commit}, and its child {child} as {commit_of_child}"
+                );
                 report
-                    .add(
-                        Check::DescriptorCorrupt,
-                        layout::descriptor(&dir),
-                        format!("the descriptor of {id} is not what was written: {why}"),
-                    )
-                    .advice(restore);
+                    .add(Check::LineageCycle, layout::snapshot(id), message)
+                    .of(&at.worktree)
+                    .advice("restore the descriptors of both from a backup");
             }
-            return;
-        }
-    };
-    if !snap.ready {
-        return;
-    }
-    let path = layout::ready(&dir);
-    match survey.store().read(&path, 4096) {
-        Ok(bytes) if bytes == ready::bytes(id, *checksum) => {}
-        Ok(_) => {
-            report
-                .add(Check::ReadyMismatch, &path, format!("READY of {id} is not of its descriptor"))
-                .advice(restore)
-                .maybe(committed.then_some(Remedy::RestoreReady(id)));
-        }
-        Err(error) if survey.is_missing(&dir) => drop(error),
-        Err(error) => report.unreadable(&path, &error),
-    }
-    if !snap.payload && !survey.is_missing(&dir) {
-        let path = layout::snapshot_payload(&dir);
-        report
-            .add(Check::PayloadMissing, path, format!("the files of {id} are not there"))
-            .advice(restore);
-    }
-    let path = layout::manifest(&dir);
-    match hash(survey, &path) {
-        Ok(found) if found == descriptor.manifest_hash => {}
-        Ok(_) => {
-            report
-                .add(
-                    Check::ManifestCorrupt,
-                    &path,
-                    format!("the manifest of {id} does not match its descriptor"),
-                )
-                .advice(restore);
-        }
-        Err(_) if survey.is_missing(&dir) => {}
-        Err(error) if is_absent(&error) || error.kind() == std::io::ErrorKind::InvalidData => {
-            report
-                .add(
-                    Check::ManifestCorrupt,
-                    &path,
-                    format!("the manifest of {id} cannot be read: {error}"),
-                )
-                .advice(restore);
-        }
-        // Nothing follows for what is there.
-        Err(error) => report.unreadable(&path, &error),
-    }
-}
-
-fn hash(survey: &Survey<'_, '_>, path: &RepoPath) -> std::io::Result<Digest> {
-    let file = survey.store().open(path)?;
-    let mut hasher = blake3::Hasher::new();
-    let mut offset = 0;
-    loop {
-        let piece = file.read_range(offset, CHUNK)?;
-        if piece.len() == CHUNK && piece.iter().all(|byte| *byte == 0) {
-            // Every entry has a name: a hole is no manifest's, however long it is.
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "it has a hole"));
-        }
-        hasher.update(&piece);
-        offset += piece.len() as u64;
-        if piece.len() < CHUNK {
-            return Ok(hasher.finalize().into());
-        }
-    }
-}
-
-/// Which snapshots descend to which heads.
-struct Lineages {
-    /// Ancestors of any head, heads included.
-    reached: BTreeSet<SnapshotId>,
-    /// Lives of each worktree that its lineage has part in.
-    lives: BTreeMap<WorktreeName, BTreeSet<u32>>,
-    /// Was every register read and every lineage whole?
-    whole: bool,
-}
-
-impl Lineages {
-    fn walk(survey: &Survey<'_, '_>, report: &mut Report) -> Self {
-        let whole = survey.unseen.is_empty();
-        let mut lineages = Lineages { reached: BTreeSet::new(), lives: BTreeMap::new(), whole };
-        for (worktree, read) in &survey.registers {
-            match read {
-                Ok(state) => {
-                    let lives = lineages.lives.entry(worktree.clone()).or_default();
-                    lives.insert(state.epoch.counter);
-                    let retired = state.hold == Hold::Retired;
-                    lineages.follow(survey, worktree, state.head, !retired, report);
-                }
-                Err(_) => lineages.whole = false,
-            }
-        }
-        for (worktree, graves) in &survey.buried {
-            for (_, state) in graves {
-                match state {
-                    // A removed worktree's snapshots are collected in any order.
-                    Some(state) => lineages.follow(survey, worktree, state.head, false, report),
-                    None => lineages.whole = false,
-                }
-            }
-        }
-        lineages
-    }
-
-    fn follow(
-        &mut self,
-        survey: &Survey<'_, '_>,
-        worktree: &WorktreeName,
-        head: Option<SnapshotId>,
-        tell: bool,
-        report: &mut Report,
-    ) {
-        let mut next = head;
-        let mut above: Option<(SnapshotId, u64)> = None;
-        while let Some(id) = next {
-            let Some(descriptor) = survey.descriptor(id) else {
-                self.whole = false;
-                if let (true, Some((child, _))) = (tell, above) {
-                    broken(survey, worktree, id, child, report);
-                }
-                return;
-            };
-            let seq = descriptor.commit_seq.0;
-            if let Some((child, of_child)) = above.filter(|(_, of_child)| seq >= *of_child) {
-                self.whole = false;
-                if tell {
-                    let message =
-                        format!("{id} counts as commit {seq}, and its child {child} as {of_child}");
-                    report
-                        .add(Check::LineageCycle, layout::snapshot(id), message)
-                        .of(worktree)
-                        .advice("restore the descriptors of both from a backup");
-                }
-                return;
-            }
-            if descriptor.worktree_id == *worktree {
-                let lives = self.lives.entry(worktree.clone()).or_default();
-                lives.insert(descriptor.epoch.counter);
-            }
-            // Met before: the rest was followed for another worktree.
-            if !self.reached.insert(id) && self.whole {
-                return;
-            }
-            above = Some((id, seq));
-            next = descriptor.parent;
         }
     }
 }
@@ -288,15 +129,13 @@ fn broken(
             ("cannot be read".to_owned(), "restore that directory from a backup".into())
         }
         (None, None) => (
-            "is neither there nor was it collected".to_owned(),
+            "is missing and was not collected".to_owned(),
             "restore that directory from a backup".into(),
         ),
         // A tombstone is the whole descriptor, and an event has the id alone. It names
         // what was to go, too, whether it went or was put back.
         (None, Some(place)) => (
-            format!(
-                "is not there and has no tombstone, and a collection was to remove it: {place}"
-            ),
+            format!("is missing and has no tombstone, and a collection was to remove it: {place}"),
             format!(
                 "restore {tombstone} or that directory from a backup: the log does not hold the \
                  descriptor, so the tombstone cannot be written anew"
@@ -330,11 +169,22 @@ fn hidden(
     report: &mut Report,
 ) {
     let dir = layout::snapshot(id);
-    let is_head = survey.registers.values().flatten().any(|state| state.head == Some(id));
-    if is_head {
-        return; // the heads' check tells
+    let has_it = |state: &Read| state.hold != Hold::Retired && state.head == Some(id);
+    if survey.registers.values().flatten().any(has_it) {
+        return; // reported by the quick look
     }
-    if lineages.reached.contains(&id) {
+    if lineages.reaches(id) {
+        // Its worktree was removed before anybody came to show it.
+        if let Some(descriptor) = snap.described().filter(|_| snap.staged)
+            && Rule::DraftOfReadyIsUsed.holds()
+        {
+            let worktree = &descriptor.worktree_id;
+            report
+                .add(Check::ReadyPending, &dir, format!("{id} is committed and not visible yet"))
+                .of(worktree)
+                .remedy(Remedy::ShowCommitted { worktree: worktree.clone(), id });
+            return;
+        }
         // Every proper ancestor of a head was visible.
         let remedy = snap.described().map(|_| Remedy::RestoreReady(id));
         report
@@ -345,57 +195,34 @@ fn hidden(
     }
     let Some(descriptor) = snap.described() else {
         report
-            .add(Check::SnapshotUnknown, &dir, format!("nothing tells what {id} is"))
+            .add(Check::SnapshotUnknown, &dir, format!("{id} has no descriptor that can be read"))
             .advice("if no jvs is running anywhere, move it away");
         return;
     };
-    let bound = descriptor.bound();
-    let parent_ready = bound.parent.is_some_and(|parent| survey.was_ready(parent));
-    let candidate = Candidate::new(&bound, false, parent_ready);
-    // Without READY.staged it was visible once, and somebody took READY away:
-    // not what the rules for work in progress are about. The same if it could be
-    // an ancestor that a broken lineage does not lead to.
-    let proof = survey
-        .judging(&bound.worktree)
-        .filter(|_| snap.staged && lineages.whole)
-        .and_then(|state| Proof::garbage(state, &candidate));
-    match proof {
-        Some(proof) => {
-            let message = format!("a snapshot that can never be committed: {proof}");
-            report
-                .add(Check::StagedDead, &dir, message)
-                .of(&bound.worktree)
-                .remedy(Remedy::Collect { dead: Dead::Hidden(id), proof });
-        }
-        None if snap.staged => {
-            let message =
-                format!("a snapshot of worktree '{}' that somebody may commit", bound.worktree);
-            report
-                .add(Check::StagedInFlight, &dir, message)
-                .of(&bound.worktree)
-                .advice("wait: the next change of holder proves it dead if it is");
-        }
-        None => {
-            report
-                .add(Check::SnapshotUnknown, &dir, format!("{id} has neither READY nor its draft"))
-                .advice("move it away, or restore its READY from a backup");
-        }
+    let worktree = &descriptor.worktree_id;
+    if let Some(proof) = Proof::of_hidden(survey, lineages, id) {
+        let message = format!("a snapshot that can never be committed: {proof}");
+        report.add(Check::StagedDead, &dir, message).of(worktree).remedy(Remedy::Collect(proof));
+    } else if snap.staged {
+        let message = format!("a snapshot of worktree '{worktree}' that somebody may still commit");
+        report.add(Check::StagedInFlight, &dir, message).of(worktree).advice(IN_FLIGHT);
+    } else {
+        report
+            .add(Check::SnapshotUnknown, &dir, format!("{id} has neither READY nor its draft"))
+            .advice("move it away, or restore its READY from a backup");
     }
 }
 
-/// Visible, of a life that a worktree's lineage has part in, and no ancestor of
+/// Visible, of an epoch that a worktree's lineage has part in, and no ancestor of
 /// any head.
 fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
-    if !lineages.whole {
+    if !lineages.is_whole() {
         return;
     }
     for (id, snap) in survey.snapshots.iter().filter(|(_, snap)| snap.ready) {
         let Some(descriptor) = snap.described() else { continue };
         let worktree = &descriptor.worktree_id;
-        let lives = lineages.lives.get(worktree);
-        if lineages.reached.contains(id)
-            || !lives.is_some_and(|lives| lives.contains(&descriptor.epoch.counter))
-        {
+        if lineages.reaches(*id) || !lineages.has_part_in(worktree, descriptor.epoch.counter) {
             continue;
         }
         // Newer than the register is the register's fault, and a snapshot that
@@ -408,7 +235,7 @@ fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
         }
         let dir = layout::snapshot(*id);
         let message =
-            format!("{id} is visible, but worktree '{worktree}' does not descend from it");
+            format!("{id} is visible, but is not an ancestor of the head of worktree '{worktree}'");
         report
             .add(Check::ReadyOutside, &dir, message)
             .of(worktree)

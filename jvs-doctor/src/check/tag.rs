@@ -1,4 +1,4 @@
-//! Tags: readable, and standing for something.
+//! Tags: readable, and pointing to a snapshot that exists.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,19 @@ use jvs_repo::name::TagName;
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::tags::{self, Told};
 
-use crate::finding::{Check, Report};
+use crate::check::Check;
+use crate::finding::Report;
 use crate::remedy::{How, Remedy};
 use crate::survey::{Survey, is_symlink};
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     let Ok(all) = tags::list(survey.store()) else { return };
     // Set aside by a collection that did not decide yet: the tag brings it back.
     let condemned: BTreeSet<SnapshotId> = survey
         .staging
         .iter()
-        .filter_map(|name| match name.to_str()?.parse() {
-            Ok(StagingName::Condemned { id, .. }) => Some(id),
+        .filter_map(|staged| match staged.parsed() {
+            Some(StagingName::Condemned { id, .. }) => Some(*id),
             _ => None,
         })
         .collect();
@@ -56,8 +57,8 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                     || !survey.is_missing(&layout::snapshot(id));
                 if !there && !survey.is_missing(&path) {
                     let collected = survey.tombstones.contains_key(&id);
-                    let what = if collected { "was collected" } else { "is not there" };
-                    let message = format!("tag '{name}' stands for {id}, which {what}");
+                    let what = if collected { "was collected" } else { "does not exist" };
+                    let message = format!("tag '{name}' points to {id}, which {what}");
                     // It may be among what the filesystem did not show.
                     let certain = survey.unseen.is_empty();
                     report
@@ -81,13 +82,13 @@ fn missing(survey: &Survey<'_, '_>, told: &[Told], report: &mut Report) {
     for told in told {
         let path = layout::tag(&told.tag);
         // Asked after the log was read: what was deleted since then is no fault,
-        // and is told by the log of the next examination.
+        // and the log of the next examination says so.
         let there = survey.snapshots.get(&told.snapshot_id).is_some_and(|snap| snap.ready);
         if !there || !survey.is_missing(&path) || deleted_since(survey, told) {
             continue;
         }
         let message = format!(
-            "tag '{}' was made for {} and not deleted, and is not there",
+            "tag '{}' of {} was created and never deleted, and is missing",
             told.tag, told.snapshot_id
         );
         report

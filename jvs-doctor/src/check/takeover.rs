@@ -1,49 +1,59 @@
 //! What an interrupted takeover by the letter of v6.3 leaves: its new record under
 //! one fixed name, `<worktree>.lock.tmp`, before it is renamed over the old one.
 //!
-//! Whether anybody can still need it is told by its content and never by its age.
+//! Whether anybody can still need it follows from its content, never from its age.
 //! Its writer takes the token of the record it has read and adds one, and registers
-//! never go back, not even in another life. So a register that is above that token,
+//! never go back, not even in another epoch. So a register that is above that token,
 //! or at it and free, has moved on since: the takeover that the file belongs to can
 //! no longer be the newest hold, and renamed now it could only put a stale record in
 //! the place of a true one.
 
-use jvs_lock::liveness::{Here, Liveness, keeper_liveness};
-use jvs_lock::record::Keeper;
-use jvs_repo::clock::BootId;
-use jvs_repo::id::FencingToken;
-use jvs_repo::layout;
-use serde::Deserialize;
+use std::io;
 
-use crate::finding::{Check, Report};
+use jvs_lock::record::Keeper;
+use jvs_repo::id::FencingToken;
+use jvs_repo::json::Limits;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::takeover::Takeover;
+
+use crate::check::Check;
+use crate::finding::Report;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
-/// Largest file that is read.
-const READ_MAX: usize = 64 * 1024;
-
-/// What is understood of it; every field may be missing, as in a torn one.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Leftover {
-    fencing_token: Option<u64>,
-    holder_id: Option<String>,
-    session_id: Option<String>,
-    boot_id: Option<String>,
-    pid_namespace: Option<u64>,
-    time_namespace: Option<u64>,
+/// The file as it was read.
+#[derive(Debug)]
+pub(crate) struct Leftover {
+    worktree: WorktreeName,
+    seen: Vec<u8>,
+    content: Takeover,
 }
 
 impl Leftover {
+    fn read(survey: &Survey<'_, '_>, worktree: WorktreeName) -> io::Result<Self> {
+        let seen = survey.store().read(&layout::takeover(&worktree), Limits::RECORD.size)?;
+        // A torn one says nothing.
+        let content = Takeover::parse(&seen).unwrap_or_default();
+        Ok(Leftover { worktree, seen, content })
+    }
+
+    pub(crate) fn worktree(&self) -> &WorktreeName {
+        &self.worktree
+    }
+
+    pub(crate) fn seen(&self) -> &[u8] {
+        &self.seen
+    }
+
+    pub(crate) fn token(&self) -> Option<FencingToken> {
+        self.content.fencing_token
+    }
+
     /// The process that wrote it, if it says which and where.
-    fn writer(&self) -> Option<Keeper> {
-        let mut parts = self.holder_id.as_deref()?.rsplit(':');
-        let start_time = parts.next()?.parse().ok()?;
-        let pid = parts.next()?.parse().ok()?;
-        let boot_id = BootId(self.boot_id.clone().filter(|id| !id.is_empty())?);
-        let (pid_namespace, time_namespace) = (self.pid_namespace, self.time_namespace);
-        Some(Keeper { pid, start_time, boot_id, pid_namespace, time_namespace })
+    pub(crate) fn writer(&self) -> Option<Keeper> {
+        self.content.writer()
     }
 
     /// Whose it may be, in words.
@@ -52,7 +62,7 @@ impl Leftover {
             let safe = text.chars().map(|c| if c.is_control() { '_' } else { c });
             safe.take(80).collect::<String>()
         };
-        match (&self.session_id, &self.holder_id, self.fencing_token) {
+        match (&self.content.session_id, &self.content.holder_id, self.content.fencing_token) {
             (Some(session), Some(holder), Some(token)) => format!(
                 "it may be session {} ({}), taking over under token {token}",
                 plain(session),
@@ -63,35 +73,21 @@ impl Leftover {
     }
 }
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
-    let clock = survey.patient.seams.clock.boot_clock();
-    let around = &survey.patient.surroundings;
-    let here = Here { clock: &clock, pid_namespace: around.pid_namespace };
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     for worktree in survey.locks.iter().filter_map(|file| layout::worktree_of_takeover(file)) {
         let path = layout::takeover(&worktree);
-        let seen = match survey.store().read(&path, READ_MAX) {
-            Ok(seen) => seen,
+        let leftover = match Leftover::read(survey, worktree.clone()) {
+            Ok(leftover) => leftover,
             Err(error) if is_absent(&error) || is_symlink(&error) => continue,
             Err(error) => {
                 report.unreadable(&path, &error);
                 continue;
             }
         };
-        let leftover: Leftover = serde_json::from_slice(&seen).unwrap_or_default();
-        // READ after the file: what the register was before proves nothing.
-        let state = survey.read_again(&worktree).ok();
-        let moved_on = leftover
-            .fencing_token
-            .zip(state.as_ref())
-            .and_then(|(token, state)| Proof::released(state, FencingToken(token)));
-        let ended = leftover
-            .writer()
-            .filter(|writer| keeper_liveness(writer, here, around.lookup) == Liveness::Dead);
-        let proof = moved_on.or_else(|| ended.map(|writer| Proof::process_ended(writer.pid)));
-        match proof {
+        match Proof::of_takeover(survey, &leftover) {
             Some(proof) => {
                 let message = format!("an interrupted takeover left it: {proof}");
-                let remedy = Remedy::RemoveTakeover { worktree: worktree.clone(), seen, proof };
+                let remedy = Remedy::RemoveTakeover(proof);
                 report.add(Check::TmpDead, path, message).of(&worktree).remedy(remedy);
             }
             None => {
@@ -99,7 +95,7 @@ pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
                 report
                     .add(Check::TmpUnproven, &path, message)
                     .of(&worktree)
-                    .advice(format!("if nobody takes that lock over: rm {path}"));
+                    .advice(format!("if nobody is taking that lock over: rm {path}"));
             }
         }
     }

@@ -1,135 +1,93 @@
 //! Temporary files: whose they are, and whether anybody can still need them.
 
-use jvs_lock::liveness::Liveness;
 use jvs_lock::span::Span;
 use jvs_lock::{Hold, State};
-use jvs_repo::id::{Epoch, FencingToken, OpNonce, strict_decimal};
-use jvs_repo::json;
 use jvs_repo::layout;
-use jvs_repo::record::worktree::WorktreeRecord;
+use jvs_repo::name::Shown;
 use jvs_repo::store::{Kind, RepoPath};
 
-use crate::finding::{Check, Report};
+use crate::check::Check;
+use crate::finding::Report;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     for file in &survey.locks {
         let Some((worktree, mark)) = layout::lock_tmp_of(file) else { continue };
-        let path = layout::lock_tmp(&worktree, mark);
-        let state = survey.state(&worktree);
-        if let Some(op) = mark.strip_prefix("birth-").and_then(|op| op.parse::<OpNonce>().ok()) {
-            let proof = state.filter(|state| state.op != op).map(Proof::born);
-            tell(survey, report, path, proof.map(|p| (p, true)));
-        } else if let Some((epoch, token)) = token_of(mark) {
-            let proof = state.and_then(|state| Proof::fenced(state, epoch, token));
-            tell(survey, report, path, proof.map(|p| (p, false)));
-        } else {
-            tell(survey, report, path, None);
-        }
+        let birth = Proof::of_birth(survey, file).map(Remedy::RemoveBirth);
+        let remedy = birth.or_else(|| Proof::of_lock_tmp(survey, file).map(Remedy::Remove));
+        tell(survey, layout::lock_tmp(&worktree, mark), remedy, report);
     }
     for worktree in survey.registers.keys() {
-        dot_names(survey, &layout::register(worktree), report);
+        let register = layout::register(worktree);
+        for path in each(survey, register, layout::is_probe_scratch) {
+            let remedy = Proof::of_scratch(survey, &path).map(Remedy::Remove);
+            tell(survey, path, remedy, report);
+        }
     }
-    // What can only be renamed to a name that is taken.
     notes(survey, report);
-    each(survey, &layout::tags(), report, |name| Some(layout::tag(&layout::tag_of_tmp(name)?)));
-    each(survey, &layout::snapshots(), report, |name| {
-        Some(layout::tombstone(layout::id_of_tombstone_tmp(name)?))
-    });
+    let tags = each(survey, layout::tags(), |name| layout::tag_of_tmp(name).is_some());
+    let tombstones = each(survey, layout::snapshots(), layout::is_tombstone_tmp);
+    for path in tags.chain(tombstones) {
+        let remedy = Proof::of_taken_name(survey, &path).map(Remedy::Remove);
+        tell(survey, path, remedy, report);
+    }
     control_dir(survey, report);
 }
 
 /// The notes of operations on worktrees. One whose operation the register is at is
-/// told of with its worktree.
+/// reported with its worktree.
 fn notes(survey: &Survey<'_, '_>, report: &mut Report) {
     for name in &survey.worktrees.unfinished {
         let Some((worktree, op)) = name.to_str().and_then(layout::note_of) else { continue };
-        let at_work = |state: &&State| state.op == op;
-        let renames = survey
-            .registers
-            .values()
-            .filter_map(|read| read.as_ref().ok())
-            .any(|state| state.hold == Hold::Retired && state.op == op);
-        if renames || survey.state(&worktree).filter(at_work).is_some() {
+        let is_of = |state: &State| op == state.op || op == state.op.withdrawn();
+        let mut registers = survey.registers.values().flatten();
+        let renames = registers.any(|state| state.hold == Hold::Retired && is_of(state));
+        if renames || survey.state(&worktree).is_some_and(|state| is_of(state)) {
             continue;
         }
         let path = layout::worktree_record_tmp(&worktree, op);
-        let record = layout::worktree_record(&worktree);
-        let said: Option<WorktreeRecord> = json::read(survey.store(), &path).ok().flatten();
-        let maker = said.and_then(|said| said.maker);
-        let proof = match maker.as_ref().map(|maker| survey.liveness(maker)) {
-            Some(Liveness::Alive) => None,
-            Some(Liveness::Dead) => maker.map(|maker| Proof::process_ended(maker.pid)),
-            _ => (!survey.is_missing(&record)).then(|| Proof::taken(&record)),
-        };
-        tell(survey, report, path, proof.map(|proof| (proof, false)));
-    }
-}
-
-fn token_of(mark: &str) -> Option<(Epoch, FencingToken)> {
-    // <counter>-<salt>-<token>-<lock id>
-    let mut parts = mark.rsplitn(3, '-');
-    let (_lock_id, token, epoch) = (parts.next()?, parts.next()?, parts.next()?);
-    Some((epoch.parse().ok()?, FencingToken(strict_decimal(token)?)))
-}
-
-fn tell(
-    survey: &Survey<'_, '_>,
-    report: &mut Report,
-    path: RepoPath,
-    proof: Option<(Proof, bool)>,
-) {
-    match proof {
-        Some((proof, birth)) => {
-            let message = format!("a temporary file that nobody can still need: {proof}");
-            let remedy = match birth {
-                true => Remedy::RemoveBirth { path: path.clone(), proof },
-                false => Remedy::Remove { path: path.clone(), proof },
-            };
-            report.add(Check::TmpDead, path, message).remedy(remedy);
-        }
-        None => {
-            let Ok(stat) = survey.store().stat(&path) else { return };
-            // For people: nothing follows from it.
-            let written = u64::try_from(stat.mtime_ns / 1_000_000).unwrap_or(0);
-            let age = Span(survey.began.wall.0.saturating_sub(written));
-            let rm = if stat.kind == Kind::Directory { "rm -r" } else { "rm" };
-            let message =
-                format!("a temporary file that somebody may be writing, last written {age} ago");
-            let advice = format!("if no jvs is at work anywhere: {rm} {path}");
+        if survey.is_only_record(&worktree, op) {
+            let record = layout::worktree_record(&worktree);
+            let message = format!("the record of worktree '{worktree}' lies under another name");
+            let advice = format!("put it back: mv -n {path} {record}");
             report.add(Check::TmpUnproven, path, message).advice(advice);
-        }
-    }
-}
-
-/// Names that the register's readers do not count, made to shake a cache awake.
-fn dot_names(survey: &Survey<'_, '_>, register: &RepoPath, report: &mut Report) {
-    let Ok(entries) = survey.store().list(register) else { return };
-    for entry in entries {
-        let Some(name) = entry.name.to_str().filter(|name| name.starts_with(".probe-")) else {
             continue;
-        };
-        if let Ok(path) = register.child(name) {
-            tell(survey, report, path, Some((Proof::harmless(), false)));
         }
+        let remedy = Proof::of_note(survey, &worktree, op).map(Remedy::Remove);
+        tell(survey, path, remedy, report);
     }
 }
 
+fn tell(survey: &Survey<'_, '_>, path: RepoPath, remedy: Option<Remedy>, report: &mut Report) {
+    if let Some(remedy) = remedy {
+        let why = remedy.proof().map(ToString::to_string).unwrap_or_default();
+        let message = format!("a temporary file that nobody can still need: {why}");
+        report.add(Check::TmpDead, path, message).remedy(remedy);
+        return;
+    }
+    let Ok(stat) = survey.store().stat(&path) else { return };
+    // For people: nothing follows from it.
+    let written = u64::try_from(stat.mtime_ns / 1_000_000).unwrap_or(0);
+    let age = Span(survey.began.wall.0.saturating_sub(written));
+    let rm = if stat.kind == Kind::Directory { "rm -r" } else { "rm" };
+    let message = format!("a temporary file that somebody may be writing, last written {age} ago");
+    let advice = format!("if no jvs is running anywhere: {rm} {path}");
+    report.add(Check::TmpUnproven, path, message).advice(advice);
+}
+
+/// The entries of a directory whose names `are` what is looked for.
 fn each(
     survey: &Survey<'_, '_>,
-    dir: &RepoPath,
-    report: &mut Report,
-    becomes: impl Fn(&str) -> Option<RepoPath>,
-) {
-    let Ok(entries) = survey.store().list(dir) else { return };
-    for entry in entries {
-        let Some(name) = entry.name.to_str() else { continue };
-        let (Some(to), Ok(path)) = (becomes(name), dir.child(name)) else { continue };
-        let proof = (!survey.is_missing(&to)).then(|| (Proof::taken(&to), false));
-        tell(survey, report, path, proof);
-    }
+    dir: RepoPath,
+    are: impl Fn(&str) -> bool,
+) -> impl Iterator<Item = RepoPath> {
+    let entries = survey.store().list(&dir).unwrap_or_default().into_iter();
+    entries.filter_map(move |entry| {
+        let name = entry.name.to_str().filter(|name| are(name))?;
+        dir.child(name).ok()
+    })
 }
 
 /// Directly in the control directory there are tmp files of the format, the
@@ -146,11 +104,16 @@ fn control_dir(survey: &Survey<'_, '_>, report: &mut Report) {
         let path = match entry.name.to_str().map(|name| dir.child(name)) {
             Some(Ok(path)) if known.contains(&path) => continue,
             Some(Ok(path)) => path,
-            _ => continue,
+            _ => {
+                let shown = format!("{dir}/{}", Shown::new(&entry.name));
+                let message = "its name is not UTF-8: JVS did not make it";
+                report.add(Check::ForeignFile, shown, message).advice("move it away");
+                continue;
+            }
         };
         let name = path.split().1;
-        if name.contains(".tmp-") || name.starts_with(".probe-") {
-            tell(survey, report, path, None);
+        if name.contains(".tmp-") || layout::is_probe_scratch(name) {
+            tell(survey, path, None, report);
         } else {
             report
                 .add(Check::ForeignFile, &path, "JVS did not put it there")

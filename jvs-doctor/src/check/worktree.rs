@@ -8,11 +8,12 @@ use jvs_lock::liveness::{Liveness, Unknowable};
 use jvs_lock::worktrees::unfinished::{self, Doing};
 use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
-use jvs_repo::name::WorktreeName;
+use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::store::{Kind, RepoPath};
 
 use crate::check::seal;
-use crate::finding::{Check, Report, Severity};
+use crate::check::{Check, Severity};
+use crate::finding::Report;
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
@@ -35,7 +36,7 @@ fn files(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<Files> 
     }
 }
 
-pub(super) fn run(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     let recorded: BTreeSet<&WorktreeName> =
         survey.worktrees.worktrees.iter().map(|(name, _)| name).collect();
     for (worktree, record) in &survey.worktrees.worktrees {
@@ -176,10 +177,12 @@ fn half_done(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Repo
         Doing::Removing | Doing::Changing => {
             (Check::WorktreeHalfRemoved, format!("worktree '{worktree}' is being removed"))
         }
-        Doing::Making => (Check::WorktreeHalfMade, format!("worktree '{worktree}' is being made")),
+        Doing::Making => {
+            (Check::WorktreeHalfMade, format!("worktree '{worktree}' is being created"))
+        }
     };
     let (liveness, pid) = match &found.maker {
-        Some(maker) => (survey.liveness(maker), maker.pid),
+        Some(maker) => (survey.maker_liveness(maker), maker.pid),
         None => (Liveness::Unknown(Unknowable::NoProcess), 0),
     };
     let remedy = Remedy::EndUnfinished(worktree.clone());
@@ -194,7 +197,7 @@ fn half_done(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Repo
         }
         Liveness::Dead => {
             report
-                .add(check, path, format!("{what}, and process {pid}, which was at it, has ended"))
+                .add(check, path, format!("{what}, and process {pid}, which did so, has ended"))
                 .of(worktree)
                 .severity(Severity::Warning)
                 .remedy(remedy);
@@ -214,11 +217,11 @@ fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) 
         .add(
             Check::WorktreeHalfMade,
             register,
-            format!("worktree '{worktree}' has a register, and is not on the list"),
+            format!("worktree '{worktree}' has a register and no metadata"),
         )
         .of(worktree)
         .advice(format!(
-            "if nobody is making it: move its files away if it has any, then \
+            "if nobody is creating it: move its files away if it has any, then \
              `jvs worktree create {worktree}`"
         ));
 }
@@ -240,22 +243,22 @@ fn unknown_payloads(
             .as_ref()
             .is_some_and(|name| recorded.contains(name) || survey.registers.contains_key(name));
         if !known {
-            let path = format!("{dir}/{}", entry.name.to_string_lossy());
+            let path = format!("{dir}/{}", Shown::new(&entry.name));
             report
                 .add(Check::PayloadUnknown, path, "it is not the directory of any worktree")
-                .advice("move it out of the repository if nobody is making that worktree");
+                .advice("move it out of the repository if nobody is creating that worktree");
         }
     }
 }
 
-/// Control directories inside payloads: whoever stands below one talks to
+/// Control directories inside payloads: commands run below one talk to
 /// another repository.
-pub(super) fn inside(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     for (worktree, _) in &survey.worktrees.worktrees {
         let payload = layout::payload(worktree);
         let found = survey.patient.payloads.find_directory(&payload, layout::CONTROL_DIR);
         if let Ok(Some(found)) = found {
-            let path = format!("{payload}/{}", found.to_string_lossy());
+            let path = format!("{payload}/{}", Shown::new(&found));
             report
                 .add(
                     Check::ControlInPayload,

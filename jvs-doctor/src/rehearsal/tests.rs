@@ -1,6 +1,6 @@
 //! A rehearsal answers as the filesystem would, and leaves it as it was.
 
-use jvs_repo::store::PosixStore;
+use jvs_repo::store::{PosixStore, StoredFile};
 
 use super::*;
 

@@ -1,4 +1,6 @@
 use jvs_repo::clock::WallMs;
+use jvs_repo::id::Epoch;
+use jvs_repo::term::Term;
 
 use super::*;
 use crate::judge::Evidence;
@@ -19,7 +21,7 @@ fn held_by(holder: HolderNonce) -> State {
 }
 
 fn bound(state: &State) -> Bound {
-    Bound { epoch: state.epoch, token: state.token, holder: ME }
+    Bound { term: state.term(), holder: ME }
 }
 
 fn judged(standing: Standing, method: Method, skew: u64) -> Judgement {
@@ -160,9 +162,9 @@ fn a_freeze_is_known_by_its_operation_and_lifted_by_its_token() {
         Err(Refusal::Conflict(live.clone()))
     );
     assert_eq!(freeze(&held_by(OTHER), OP, Some(&live), true), Ok(Own::Try));
-    let meant = FrozenUnder::of(&frozen);
+    let meant = frozen.term();
     assert_eq!(unfreeze(&frozen, meant, false), Ok(Own::Try));
-    let another = FrozenUnder { token: FencingToken(0), ..meant };
+    let another = Term { token: FencingToken(0), ..meant };
     assert_eq!(unfreeze(&frozen, another, false), Err(Refusal::NotHeld));
     assert_eq!(unfreeze(&free(), meant, true), Ok(Own::Done));
 }
@@ -182,7 +184,7 @@ fn everybody_who_takes_over_asks_one_question() {
         assert_eq!(retire(&other, judgement, ME, OP, &policy), Err(refusal));
     }
     let frozen = free().frozen(OTHER, 60_000, WallMs(0), EARLIER);
-    let meant = FrozenUnder::of(&frozen);
+    let meant = frozen.term();
     let lift = |judged: &Judgement| lift(&frozen, meant, false, Some(judged), &policy);
     assert_eq!(lift(&skewed), Err(Refusal::Skew(skewed.clone())));
     let live = judged(Standing::Live, Method::SameBoot, 0);
@@ -223,7 +225,7 @@ fn a_worktree_with_a_live_holder_is_not_retired() {
 #[test]
 fn without_a_holder_a_head_moves_only_under_the_token_it_was_bound_to() {
     let shared = free().with_head(HEAD, EARLIER);
-    let bound = Unheld { epoch: shared.epoch, token: shared.token };
+    let bound = shared.term();
     let commit = |state: &State| commit_unheld(state, bound, Some(HEAD), NEXT, false);
     assert_eq!(commit(&shared), Ok(Own::Try));
     assert_eq!(commit(&shared.with_head(NEXT, OP)), Ok(Own::Done));
@@ -241,4 +243,16 @@ fn without_a_holder_a_head_moves_only_under_the_token_it_was_bound_to() {
     let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, ..shared };
     assert_eq!(commit(&rebuilt), Err(Refusal::Fenced { current: shared.token }));
     assert_eq!(commit(&shared.retired(OP)), Err(Refusal::Retired));
+}
+
+#[test]
+fn a_hold_of_another_life_with_the_same_counter_was_taken_whatever_the_salts_are() {
+    let of = |salt| State { epoch: Epoch { counter: 1, salt }, ..held_by(ME) };
+    for (mine, now) in [(of(1), of(2)), (of(2), of(1))] {
+        for now in [now, now.released(EARLIER)] {
+            let fenced = Refusal::Fenced { current: now.token };
+            assert_eq!(renew(&now, bound(&mine), OP), Err(fenced.clone()), "{now}");
+            assert_eq!(commit(&now, bound(&mine), None, NEXT, false), Err(fenced), "{now}");
+        }
+    }
 }

@@ -143,6 +143,9 @@ impl Walk<'_> {
             is_renewal(state, current) && took_time(state, current) && !known
         });
         let (worktree, to) = (self.worktree.clone(), current.to_string());
+        if let Some(held) = self.held_before(current, earlier.map(|(state, _)| *state)) {
+            return Some(held);
+        }
         let Some(earlier) = lost else {
             let done = self.last_done_before(before);
             let after = done.map(|state| state.to_string());
@@ -153,6 +156,28 @@ impl Walk<'_> {
         let count = current.seq.0 - earlier.seq.0;
         self.found.push(Problem::UnloggedRenewals { worktree, count, before: to });
         self.unknown.push(earlier.seq.next()..current.seq);
+        Some(earlier)
+    }
+
+    /// What was held until a release that nobody told of, and that says so: `earlier`,
+    /// and renewals that nobody told of either.
+    fn held_before(&mut self, released: &State, earlier: Option<State>) -> Option<State> {
+        let earlier = earlier.filter(|earlier| {
+            released.is_untold_release()
+                && earlier.holder().is_some()
+                && broken_by(earlier, released).is_none()
+                && earlier.token == released.token
+                && earlier.head == released.head
+                && earlier.seq.next() < released.seq
+        })?;
+        let worktree = || self.worktree.clone();
+        let before = released.to_string();
+        let count = released.seq.0 - earlier.seq.0 - 1;
+        let renewals =
+            Problem::UnloggedRenewals { worktree: worktree(), count, before: before.clone() };
+        let untold = Problem::UntoldRelease { worktree: worktree(), to: before };
+        self.found.extend([untold, renewals]);
+        self.unknown.push(earlier.seq.next()..released.seq);
         Some(earlier)
     }
 
@@ -198,11 +223,14 @@ impl Walk<'_> {
         }
     }
 
-    /// Every transition but a renewal has an event that was written before it.
+    /// Every transition but a renewal has an event that was written before it, or says
+    /// that there was no room for one.
     fn check_unannounced(&mut self, previous: &State, state: &State) {
         let (worktree, to) = (self.worktree.clone(), state.to_string());
         self.found.push(if is_renewal(previous, state) {
             Problem::UnloggedRenewals { worktree, count: 1, before: to }
+        } else if previous.holder().is_some() && state.is_untold_release() {
+            Problem::UntoldRelease { worktree, to }
         } else {
             Problem::Unannounced { worktree, to }
         });

@@ -1,4 +1,4 @@
-//! What may not add up, and whether a crash explains it.
+//! What may not add up, and what explains it.
 
 use std::fmt;
 
@@ -7,6 +7,8 @@ use jvs_repo::name::WorktreeName;
 use serde::Serialize;
 
 use super::logs::Place;
+
+const CRASH: &str = "a crash";
 
 /// Something that does not add up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -97,6 +99,14 @@ pub enum Problem {
         /// Where it is told.
         place: Place,
     },
+    /// A release that was made although the volume had no room for its event, and says
+    /// so itself.
+    UntoldRelease {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The state it led to.
+        to: String,
+    },
     /// Renewals whose event was lost with their process. A crash explains it.
     UnloggedRenewals {
         /// The worktree.
@@ -124,13 +134,19 @@ impl Problem {
         }
     }
 
+    /// What explains it without anybody's ill will, if anything does.
+    pub fn explained_by(&self) -> Option<&'static str> {
+        match self {
+            Problem::Line { flaw, .. } => flaw.is_crash().then_some(CRASH),
+            Problem::UnloggedRenewals { .. } | Problem::LostRenewals { .. } => Some(CRASH),
+            Problem::UntoldRelease { .. } => Some("a full volume"),
+            _ => None,
+        }
+    }
+
     /// Can crashes alone explain it?
     pub fn is_crash(&self) -> bool {
-        match self {
-            Problem::Line { flaw, .. } => flaw.is_crash(),
-            Problem::UnloggedRenewals { .. } | Problem::LostRenewals { .. } => true,
-            _ => false,
-        }
+        self.explained_by() == Some(CRASH)
     }
 }
 
@@ -168,6 +184,11 @@ impl fmt::Display for Problem {
             Problem::UnloggedRenewals { worktree, count, .. } => write!(
                 f,
                 "{count} renewal(s) of worktree '{worktree}' have no event: their process died first"
+            ),
+            Problem::UntoldRelease { worktree, to } => write!(
+                f,
+                "worktree '{worktree}' was given back without an event, because the volume was \
+                 full: {to}"
             ),
             Problem::Forged { worktree, state, instead, place } => write!(
                 f,

@@ -106,6 +106,52 @@ fn a_steal_without_its_event_is_a_bad_link() {
     );
 }
 
+/// A life whose last release found no room for its event; its last renewal has none if
+/// `renewals` says so.
+fn released_untold(lost: impl Fn(&Event) -> bool) -> Report {
+    let mut life = life();
+    let held = life[5].1;
+    let renewed = held.extended(30_000, WallMs(99_500), OpNonce([7; 8]));
+    life.truncate(6);
+    life.push((Kind::Renew, renewed));
+    life.push((Kind::Release, renewed.released_untold()));
+    without_events_of(&life, |event| event.kind == Kind::Release || lost(event))
+}
+
+#[test]
+fn a_release_without_its_event_is_a_bad_link_unless_it_says_why() {
+    let report = without_events_of(&life(), |e| e.kind == Kind::Release);
+    assert!(
+        matches!(report.first_bad_link(), Some(Problem::Unannounced { .. })),
+        "{:?}",
+        report.problems
+    );
+    let report = released_untold(|_| false);
+    assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
+    assert!(
+        matches!(report.problems[..], [Problem::UntoldRelease { .. }]),
+        "{:?}",
+        report.problems
+    );
+}
+
+#[test]
+fn renewals_that_were_lost_before_an_untold_release_are_told_with_it() {
+    let report = released_untold(|event| event.kind == Kind::Renew);
+    assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
+    let [.., Problem::UnloggedRenewals { count: 1, .. }, Problem::UntoldRelease { .. }] =
+        &report.problems[..]
+    else {
+        panic!("{:?}", report.problems)
+    };
+}
+
+#[test]
+fn a_steal_is_not_hidden_by_an_untold_release() {
+    let report = released_untold(|event| matches!(event.kind, Kind::Renew | Kind::Steal));
+    assert!(report.first_bad_link().is_some(), "{:?}", report.problems);
+}
+
 #[test]
 fn events_lost_on_both_sides_of_a_state_are_a_gap() {
     let report = without_events_of(&life(), |e| {

@@ -337,3 +337,46 @@ fn the_formula_of_v63_refuses_an_hour_old_lock_and_ours_does_not() {
         assert_eq!(judged.observed_skew_ms, 0);
     }
 }
+
+/// Frozen on host a at wall T0 for a lease, seen from host b `after_ms` later by its wall
+/// clock, which `discipline` vouches for, and watched for `watched_ms`.
+fn frozen(after_ms: u64, watched_ms: u64, discipline: Discipline) -> Judgement {
+    let Case { state, policy, .. } = Case::new();
+    let op = OpNonce([2; 8]);
+    let state = state.released(op).frozen(HolderNonce([7; 16]), LEASE, WallMs(T0), op);
+    let began = Reading { wall: WallMs(T0), boot: BootMs(5) };
+    let watch = Watch::start(state, began, began);
+    let now = Reading { wall: WallMs(T0 + after_ms), boot: BootMs(5 + watched_ms) };
+    let clock = clock("boot-b");
+    let facts = Facts {
+        state: &state,
+        record: None,
+        now,
+        clock: &clock,
+        discipline,
+        watch: Some(&watch),
+        policy: &policy,
+    };
+    judge(facts).expect("frozen")
+}
+
+#[test]
+fn by_a_clock_that_nothing_steers_no_freeze_is_over() {
+    let grace = LockPolicy::default().steal_grace_ms;
+    for discipline in [Discipline::Unsynchronised, Discipline::Unknown] {
+        let seen = frozen(10 * LEASE, 0, discipline);
+        assert_eq!((seen.standing, seen.watch_ms), (Standing::Expired, 0), "{discipline:?}");
+        assert_eq!(seen.stealable_in_ms, LEASE + grace, "{discipline:?}");
+        // Seen for as long as it lasts, it is over, whatever clocks say.
+        let seen = frozen(0, LEASE + grace, discipline);
+        assert_eq!((seen.standing, seen.method), (Standing::Stealable, Method::Observed));
+    }
+    let steered = |after_ms, max_error_ms| {
+        frozen(after_ms, 0, Discipline::Synchronised { max_error_ms }).standing
+    };
+    assert_eq!(steered(LEASE + MARGIN, 10), Standing::Expired);
+    assert_eq!(steered(LEASE + MARGIN + 1, 10), Standing::Stealable);
+    // What the kernel says of its error counts, if it is more than clocks may differ.
+    assert_eq!(steered(LEASE + 40_000 + grace, 40_000), Standing::Expired);
+    assert_eq!(steered(LEASE + 40_001 + grace, 40_000), Standing::Stealable);
+}

@@ -46,6 +46,11 @@ impl<'r> Place<'r> {
         self.queue.ticket(&self.me)
     }
 
+    /// Who stands there.
+    pub(super) fn waiter(&self) -> &Waiter {
+        &self.me
+    }
+
     /// Gives a sign of life if one is due, and looks at the line.
     pub fn look(&mut self, lookup: Lookup<'_>) -> io::Result<Look> {
         let line = self.queue.list()?;

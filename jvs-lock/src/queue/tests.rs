@@ -13,13 +13,17 @@ fn waiter(order: u64, op: u8, beat: u64) -> Waiter {
 
 #[test]
 fn a_ticket_s_name_is_read_back_and_nothing_else_is_a_ticket() {
-    for (namespace, lease_ms) in [(None, None), (Some(4_026_531_836), Some(u64::MAX))] {
+    let most = Some(u64::MAX);
+    for (namespace, lease_ms, since) in
+        [(None, None, None), (None, most, None), (Some(4_026_531_836), most, most.map(WallMs))]
+    {
         let waiter = Waiter {
             order: u64::MAX,
             pid: u32::MAX,
             start_time: u64::MAX,
             pid_namespace: namespace,
             lease_ms,
+            since,
             ..waiter(1, 7, u64::MAX)
         };
         let name = waiter.to_string();
@@ -28,7 +32,7 @@ fn a_ticket_s_name_is_read_back_and_nothing_else_is_a_ticket() {
         for broken in [
             format!("{name}."),
             format!("{name}.1"),
-            format!("3{}", &name[1..]),
+            format!("4{}", &name[1..]),
             name.replace(".1", ".01"),
             name[..name.len() / 2].to_owned(),
             String::new(),

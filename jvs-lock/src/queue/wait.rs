@@ -6,9 +6,12 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
 
+use super::circle::Circle;
+use super::deadlock::Wait;
 use super::{Look, Lookup, Mark, Place, Queue, Waiter, pause_ms};
 use crate::decide::is_skewed;
 use crate::error::LockError;
+use crate::hold::Ties;
 use crate::lease::Lease;
 use crate::locks::{Locks, Want};
 use crate::register::{Register, is_transient};
@@ -128,12 +131,15 @@ impl<'r> Locks<'r> {
         })
     }
 
-    /// Takes a waiter that was handed the lock out of the line, which wakes it.
-    pub fn wake(&self, worktree: &WorktreeName, waiter: &Waiter) {
+    /// Takes a waiter that was handed the lock out of the line, which wakes it. False
+    /// if it is not in it any more.
+    pub fn wake(&self, worktree: &WorktreeName, waiter: &Waiter) -> bool {
         let queue = Queue::new(self.seams, worktree);
-        let line = queue.list().unwrap_or_default();
+        // Who cannot be looked for is there.
+        let Ok(line) = queue.list() else { return true };
         // By its operation: it may have given a sign of life since it was seen.
-        line.iter().filter(|seen| seen.op == waiter.op).for_each(|seen| queue.remove(seen));
+        let ticket = line.iter().find(|seen| seen.op == waiter.op);
+        ticket.inspect(|seen| queue.remove(seen)).is_some()
     }
 
     /// Waits in line for the lock, at most `at_most_ms`, and takes it. `None`:
@@ -141,7 +147,8 @@ impl<'r> Locks<'r> {
     ///
     /// Whoever is first in line tries; the register decides. Only the first
     /// looks at the register, so the load does not grow with the square of the
-    /// line's length.
+    /// line's length. One whose session keeps something until then, as `ties` tells,
+    /// gives up if those who have the lock wait for that.
     pub fn wait(
         &self,
         worktree: &WorktreeName,
@@ -149,6 +156,7 @@ impl<'r> Locks<'r> {
         at_most_ms: u64,
         lookup: Lookup<'_>,
         bell: &mut dyn Bell,
+        ties: &dyn Ties,
     ) -> Result<Option<Lease<'r>>, LockError> {
         let started = self.seams.clock.now().boot;
         // Whoever waits watches anyway.
@@ -166,6 +174,7 @@ impl<'r> Locks<'r> {
         let mut looks = 0;
         let mut last_ahead = usize::MAX;
         let mut shown = Waiting { ahead: 0, waiting: 1, waited_ms: 0, view: None };
+        let mut circle = Circle::new(ties);
         loop {
             let in_line = match &mut place {
                 Some(place) => place.look(lookup),
@@ -215,6 +224,11 @@ impl<'r> Locks<'r> {
             if shown.waited_ms >= at_most_ms {
                 drop(place);
                 return Err(self.waited_in_vain(worktree, &shown)?);
+            }
+            if let Some(place) = &place {
+                let own = Wait { worktree: worktree.clone(), waiter: *place.waiter() };
+                let again_in_ms = circle.must_not_close(self, own, shown.waited_ms, lookup)?;
+                due_in_ms = due_in_ms.min(again_in_ms);
             }
             bell.tell(&shown);
             let mut new = false;

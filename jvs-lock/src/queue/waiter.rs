@@ -70,6 +70,8 @@ pub struct Waiter {
     /// The length of lease that it wants: what a transfer gives it. `None` in
     /// tickets that do not say.
     pub lease_ms: Option<u64>,
+    /// When it came, on its wall clock. `None` in tickets that do not say.
+    pub since: Option<WallMs>,
     /// Its last sign of life, on its wall clock. Changes with every sign.
     pub beat: WallMs,
 }
@@ -83,6 +85,7 @@ impl Waiter {
         lease_ms: u64,
     ) -> Self {
         let identity = session.identity();
+        let now = clock.now().wall;
         Waiter {
             order,
             op,
@@ -93,13 +96,21 @@ impl Waiter {
             pid: identity.pid,
             start_time: identity.start_time,
             lease_ms: Some(lease_ms),
-            beat: clock.now().wall,
+            since: Some(now),
+            beat: now,
         }
     }
 
     /// What the line is sorted by.
     pub(super) fn rank(&self) -> (u64, OpNonce) {
         (self.order, self.op)
+    }
+
+    /// How long it has waited, compared with those in other lines: the greater, the
+    /// newer. Never changes, and no two have the same. Between hosts it is as good as
+    /// their clocks agree; nothing but who of a cycle gives up rests on it.
+    pub(super) fn age(&self) -> (WallMs, OpNonce) {
+        (self.since.unwrap_or(WallMs(0)), self.op)
     }
 
     /// The same waiter with a new sign of life; never the same name twice.
@@ -111,7 +122,11 @@ impl Waiter {
 impl fmt::Display for Waiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Waiter { order, op, holder, session, boot, pid, start_time, beat, .. } = self;
-        let version = if self.lease_ms.is_some() { 2 } else { 1 };
+        let version = match (self.lease_ms, self.since) {
+            (Some(_), Some(_)) => 3,
+            (Some(_), None) => 2,
+            (None, _) => 1,
+        };
         write!(f, "{version}.{order}.{op}.{holder}.{session}.{boot}.")?;
         match self.pid_namespace {
             Some(namespace) => write!(f, "{namespace}.")?,
@@ -120,6 +135,9 @@ impl fmt::Display for Waiter {
         write!(f, "{pid}.{start_time}.")?;
         if let Some(lease_ms) = self.lease_ms {
             write!(f, "{lease_ms}.")?;
+        }
+        if let Some(since) = self.since.filter(|_| version == 3) {
+            write!(f, "{}.", since.0)?;
         }
         write!(f, "{}", beat.0)
     }
@@ -136,9 +154,10 @@ impl FromStr for Waiter {
 fn parse(name: &str) -> Option<Waiter> {
     let mut fields = name.split('.');
     let mut next = || fields.next();
-    let says_lease = match next()? {
-        "1" => false,
-        "2" => true,
+    let (says_lease, says_since) = match next()? {
+        "1" => (false, false),
+        "2" => (true, false),
+        "3" => (true, true),
         _ => return None,
     };
     let waiter = Waiter {
@@ -155,6 +174,10 @@ fn parse(name: &str) -> Option<Waiter> {
         start_time: strict_decimal(next()?)?,
         lease_ms: match says_lease {
             true => Some(strict_decimal(next()?)?),
+            false => None,
+        },
+        since: match says_since {
+            true => Some(WallMs(strict_decimal(next()?)?)),
             false => None,
         },
         beat: WallMs(strict_decimal(next()?)?),

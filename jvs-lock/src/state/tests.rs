@@ -207,3 +207,15 @@ fn a_head_move_copies_the_claim() {
     assert_eq!(moved.hold, held.hold);
     assert_eq!(moved.generation, Generation(1));
 }
+
+#[test]
+fn a_release_without_an_event_says_so_in_its_place_alone() {
+    let birth = State::birth(Epoch { counter: 1, salt: 2 }, OpNonce([1; 8]));
+    let held = birth.granted(HolderNonce([4; 16]), 60_000, WallMs(0), OpNonce([2; 8]));
+    let untold = held.released_untold();
+    assert!(untold.follows(&held) && untold.is_untold_release());
+    assert_eq!(untold, held.released_untold(), "two who do so agree");
+    assert!(!held.released(OpNonce([3; 8])).is_untold_release());
+    let later = held.extended(60_000, WallMs(1), OpNonce([3; 8]));
+    assert!(!later.released(untold.op).is_untold_release());
+}

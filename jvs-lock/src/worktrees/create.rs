@@ -8,7 +8,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self as record, Isolation, WorktreeRecord};
 use jvs_repo::store::RepoPath;
 
-use super::error::{WorktreeError, exists, io_at};
+use super::error::{WorktreeError, exists, io_at, unknown};
 use super::note::{self, Discarded};
 use super::reserve::{self, FROM_NOTHING, Origin};
 use crate::locks::Locks;
@@ -172,15 +172,19 @@ impl<'l, 'r> Making<'l, 'r> {
         error: WorktreeError,
         clear: impl FnOnce(),
     ) -> Result<WorktreeRecord, WorktreeError> {
-        // The note first: without it nobody can finish what is taken apart here.
-        match note::discard(self.locks.seams.store, &self.name, self.op) {
+        let seams = self.locks.seams;
+        // The note first: nobody can finish what is taken apart here. It goes last:
+        // without one the name is nobody's, and what is there may be another's.
+        match note::withdraw(seams, &self.name, self.op) {
             Ok(Discarded::Placed) => Ok(self.record.clone()),
             Ok(Discarded::Gone) => {
                 clear();
                 reserve::give_up(self.locks, &self.name, &self.reserved);
+                note::dismiss(seams.store, &self.name, self.op);
                 Err(error)
             }
-            Err(_) => Err(error),
+            // Whoever finds it may still finish it.
+            Err(_) => Err(unknown(&self.name)(error)),
         }
     }
 }
@@ -221,14 +225,20 @@ fn refuse_files(
 
 /// True if it was not there before.
 pub(super) fn make_one(locks: &Locks<'_>, path: &RepoPath) -> Result<bool, WorktreeError> {
-    match locks.seams.store.make_dir(path) {
+    let store = locks.seams.store;
+    match store.make_dir(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(io_at(path)(error)),
+        // Its answer may have been lost.
+        Err(error) => match store.is_there(path) {
+            Ok(true) => Ok(true),
+            _ => Err(io_at(path)(error)),
+        },
     }
 }
 
-/// Makes an empty directory for files; true if it was not there before.
+/// Makes an empty directory for files, under a name that is the caller's; true if it
+/// was not there before. If that fails, nothing is left of what it made.
 pub(super) fn make_payload(
     locks: &Locks<'_>,
     name: &WorktreeName,
@@ -242,6 +252,11 @@ pub(super) fn make_payload(
     if !made {
         refuse_files(locks, name, payload)?;
     }
-    locks.seams.store.sync_dir(&parent).map_err(io_at(&parent))?;
-    Ok(made)
+    let store = locks.seams.store;
+    store.sync_dir(&parent).map(|()| made).map_err(|error| {
+        if made && Rule::FailedMakingLeavesNothing.holds() {
+            let _ = store.remove_dir(payload);
+        }
+        io_at(&parent)(error)
+    })
 }

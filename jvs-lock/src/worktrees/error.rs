@@ -144,6 +144,7 @@ impl Coded for WorktreeError {
             WorktreeError::Exists { .. } | WorktreeError::NotEmpty { .. } => Code::Exists,
             WorktreeError::BeingRestored { .. } => Code::Exists,
             WorktreeError::Underway { doing: Doing::Changing, .. } => Code::LockConflict,
+            WorktreeError::Underway { doing: Doing::Making, .. } => Code::Exists,
             WorktreeError::NotFound { .. } | WorktreeError::Underway { .. } => Code::NotFound,
             WorktreeError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
             WorktreeError::BroughtBack { .. } => Code::FencingMismatch,
@@ -221,6 +222,19 @@ impl From<ReadError> for WorktreeError {
 pub(super) fn io_at(path: &RepoPath) -> impl FnOnce(io::Error) -> WorktreeError + use<> {
     let path = path.clone();
     move |source| WorktreeError::Io { path, source }
+}
+
+/// What is told if the world could not be put back as it was.
+pub(super) fn unknown(name: &WorktreeName) -> impl FnOnce(WorktreeError) -> WorktreeError + use<> {
+    let name = name.clone();
+    |error| match error {
+        error @ WorktreeError::OutcomeUnknown { .. } => error,
+        WorktreeError::Io { source, .. } => WorktreeError::OutcomeUnknown { name, source },
+        error => {
+            let source = io::Error::other(error.to_string());
+            WorktreeError::OutcomeUnknown { name, source }
+        }
+    }
 }
 
 pub(super) fn exists(name: &WorktreeName, what: &str) -> WorktreeError {

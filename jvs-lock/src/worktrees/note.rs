@@ -2,7 +2,9 @@
 
 use std::io;
 
+use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::OpNonce;
+use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self as record, Maker, WorktreeRecord};
@@ -60,6 +62,42 @@ pub(super) fn discard(
     if is_record_of(store, name, op)? { Ok(Discarded::Placed) } else { Ok(Discarded::Gone) }
 }
 
+/// Makes a note one that can never become the record, and leaves it where it is looked
+/// for: what its operation takes apart is its own until [`dismiss`].
+pub(super) fn withdraw(
+    seams: Seams<'_>,
+    name: &WorktreeName,
+    op: OpNonce,
+) -> Result<Discarded, WorktreeError> {
+    if !Rule::WithdrawnUnderItsNote.holds() {
+        return discard(seams.store, name, op);
+    }
+    let from = layout::worktree_record_tmp(name, op);
+    let to = layout::worktree_record_tmp(name, op.withdrawn());
+    match move_new(seams, &from, &to) {
+        Ok(()) => Ok(Discarded::Gone),
+        Err(Stuck::Gone) if is_record_of(seams.store, name, op)? => Ok(Discarded::Placed),
+        Err(Stuck::Gone) => Ok(Discarded::Gone),
+        Err(stuck) => Err(stuck.at(name, &from)),
+    }
+}
+
+/// Was the note of `op` withdrawn, by whoever is not at an end with that?
+pub(super) fn is_withdrawn(
+    store: &dyn Store,
+    name: &WorktreeName,
+    op: OpNonce,
+) -> Result<bool, WorktreeError> {
+    let path = layout::worktree_record_tmp(name, op.withdrawn());
+    store.is_there(&path).map_err(io_at(&path))
+}
+
+/// Removes a note that was withdrawn: its operation touches nothing of the name any
+/// more. One that stays says nothing but that.
+pub(super) fn dismiss(store: &dyn Store, name: &WorktreeName, op: OpNonce) {
+    let _ = unlink(store, &layout::worktree_record_tmp(name, op.withdrawn()));
+}
+
 /// Removes a file, if it is there; true if this answer says that it was.
 pub(super) fn unlink(store: &dyn Store, path: &RepoPath) -> Result<bool, WorktreeError> {
     for attempt in 1.. {
@@ -84,11 +122,45 @@ fn is_record_of(
 
 /// Is there a record of that name? Asked of the directory: that a name is not there
 /// a mount may remember for a while, a listing is the server's.
-pub(super) fn is_recorded(store: &dyn Store, name: &WorktreeName) -> Result<bool, WorktreeError> {
+pub(crate) fn has_record(store: &dyn Store, name: &WorktreeName) -> io::Result<bool> {
     let path = layout::worktree_record(name);
     let (dir, file) = path.split();
-    let entries = store.list(&dir).map_err(io_at(&dir))?;
-    Ok(entries.iter().any(|entry| entry.name == *file))
+    Ok(store.list(&dir)?.iter().any(|entry| entry.name == *file))
+}
+
+pub(super) fn is_recorded(store: &dyn Store, name: &WorktreeName) -> Result<bool, WorktreeError> {
+    has_record(store, name).map_err(io_at(&layout::worktree_records()))
+}
+
+/// Is there a record of that name, also one that a removal took aside to look at, or the
+/// note of `op`, which the register is at? All are names in one directory, which are
+/// renamed to each other.
+pub(super) fn is_spoken_for(
+    store: &dyn Store,
+    name: &WorktreeName,
+    op: OpNonce,
+) -> Result<bool, WorktreeError> {
+    let dir = layout::worktree_records();
+    for entry in store.list(&dir).map_err(io_at(&dir))? {
+        let Some(file) = entry.name.to_str() else { continue };
+        if layout::worktree_of_record(file).as_ref() == Some(name) {
+            return Ok(true);
+        }
+        let Some((_, by)) = layout::note_of(file).filter(|(of, _)| of == name) else { continue };
+        if by == op || by == op.withdrawn() {
+            return Ok(true);
+        }
+        match json::read::<WorktreeRecord>(store, &layout::worktree_record_tmp(name, by)) {
+            // Another's note.
+            Ok(Some(said)) if said.op.is_some_and(|of| by == of || by == of.withdrawn()) => {}
+            // Taken aside, or renamed since it was listed.
+            Ok(_) => return Ok(true),
+            // Only a note is ever cut short.
+            Err(error) if error.code() == Code::Io => return Err(error.into()),
+            Err(_) => {}
+        }
+    }
+    Ok(false)
 }
 
 /// Makes the note of `op` the record of `name`. An error other than

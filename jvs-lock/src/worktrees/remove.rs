@@ -5,12 +5,14 @@ use std::io;
 use jvs_repo::audit::Kind;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::OpNonce;
+use jvs_repo::json::Limits;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree as record;
 use jvs_repo::store::RepoPath;
 
-use super::error::{WorktreeError, io_at};
+use super::error::{WorktreeError, io_at, unknown};
+use super::head;
 use super::note::{self, Stuck};
 use super::reserve;
 use super::unfinished;
@@ -19,6 +21,7 @@ use crate::drive::{Applied, Verdict};
 use crate::error::LockError;
 use crate::locks::Locks;
 use crate::mutation::Rule;
+use crate::record::OwnRecord;
 use crate::register::ReadError;
 use crate::state::{Hold, State};
 
@@ -73,20 +76,16 @@ pub fn remove(
         // Its files stay, and so does it: perhaps somebody put one there meanwhile, and
         // nobody said that it may go.
         Err(error) => {
-            bring_back(locks, name, &last, "its files could not be taken away")?;
+            bring_back(locks, name, &last, "its files could not be taken away")
+                .map_err(unknown(name))?;
             let _ = note::discard(store, name, op);
             return Err(error);
         }
     };
     // Before the record, whose removal is made durable.
     let _ = note::discard(store, name, op);
-    forget(locks, name, &last).map_err(|error| match error {
-        // There is no way back: its files are gone.
-        WorktreeError::Io { source, .. } => {
-            WorktreeError::OutcomeUnknown { name: name.clone(), source }
-        }
-        error => error,
-    })?;
+    // There is no way back: its files are gone.
+    forget(locks, name, &last).map_err(unknown(name))?;
     Ok(Removed { files })
 }
 
@@ -99,11 +98,18 @@ fn give_up_half_made(locks: &Locks<'_>, name: &WorktreeName) -> Result<Removed, 
         Err(ReadError::Missing { .. }) => return Err(not_found()),
         Err(error) => return Err(error.into()),
     };
-    if seen.hold != Hold::Free || !seen.is_birth() {
+    if seen.hold != Hold::Free {
         return Err(not_found());
+    }
+    if !seen.is_birth() && !reserve::is_nobodys(locks.seams, name, &seen)? {
+        return Err(match unfinished::look(locks.seams, name)? {
+            Some(found) => WorktreeError::Underway { name: name.clone(), doing: found.doing },
+            None => not_found(),
+        });
     }
     reserve::retire_exactly(locks, name, &seen, "removed before it was made")?;
     let _ = note::discard(locks.seams.store, name, seen.op);
+    note::dismiss(locks.seams.store, name, seen.op);
     Ok(Removed { files: None })
 }
 
@@ -121,35 +127,51 @@ fn clear(
     last: &State,
     force: bool,
 ) -> Result<Option<RepoPath>, WorktreeError> {
-    let (store, aside) = (locks.seams.store, undecided(name, last));
     if !force {
-        let was_there = match store.remove_dir(payload) {
-            Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
-                return Err(WorktreeError::NotEmpty { name: name.clone() });
-            }
-            Err(error) => return Err(io_at(payload)(error)),
-        };
+        let was_there = remove_empty(locks, name, payload)?;
         return still_removed(locks, name, last).map(|()| None).inspect_err(|_| {
             if was_there {
-                let _ = store.make_dir(payload);
+                let _ = locks.seams.store.make_dir(payload);
             }
         });
     }
+    let aside = undecided(name, last);
     match note::move_new(locks.seams, payload, &aside) {
         Ok(()) => {}
         Err(Stuck::Gone) => return still_removed(locks, name, last).map(|()| None),
         Err(stuck) => return Err(stuck.at(name, payload)),
     }
-    if let Err(error) = still_removed(locks, name, last) {
-        return Err(match note::move_new(locks.seams, &aside, payload) {
-            // Somebody else put them back.
-            Ok(()) | Err(Stuck::Gone) => error,
-            Err(_) => WorktreeError::BroughtBack { name: name.clone(), files: Some(aside) },
-        });
+    let error = match still_removed(locks, name, last).and_then(|()| decided(locks, name, last)) {
+        Ok(files) => return Ok(Some(files)),
+        Err(error @ WorktreeError::OutcomeUnknown { .. }) => return Err(error),
+        Err(error) => error,
+    };
+    Err(match note::move_new(locks.seams, &aside, payload) {
+        // Somebody else put them back.
+        Ok(()) | Err(Stuck::Gone) => error,
+        Err(_) => WorktreeError::BroughtBack { name: name.clone(), files: Some(aside) },
+    })
+}
+
+/// Removes a directory that must be empty; true if it was there.
+fn remove_empty(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    payload: &RepoPath,
+) -> Result<bool, WorktreeError> {
+    match locks.seams.store.remove_dir(payload) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {
+            Err(WorktreeError::NotEmpty { name: name.clone() })
+        }
+        // Its answer may have been lost.
+        Err(error) => match locks.seams.store.is_there(payload) {
+            Ok(false) => Ok(true),
+            Ok(true) => Err(io_at(payload)(error)),
+            Err(_) => Err(unknown(name)(io_at(payload)(error))),
+        },
     }
-    decided(locks, name, last).map(Some)
 }
 
 /// Is the register at this removal, exactly?
@@ -165,7 +187,7 @@ fn still_removed(
 }
 
 fn undecided(name: &WorktreeName, last: &State) -> RepoPath {
-    layout::removing_payload(name, last.epoch, last.token, last.op)
+    layout::removing_payload(name, last.term(), last.op)
 }
 
 /// Gives files that were taken away their last name. This decides between the removal
@@ -176,12 +198,15 @@ fn decided(
     last: &State,
 ) -> Result<RepoPath, WorktreeError> {
     let (aside, removed) =
-        (undecided(name, last), layout::removed_payload(name, last.epoch, last.token, last.op));
+        (undecided(name, last), layout::removed_payload(name, last.term(), last.op));
     match note::move_new(locks.seams, &aside, &removed) {
         Ok(()) => Ok(removed),
         // Deleted by whoever ended this, or back where they were.
-        Err(Stuck::Gone) if locks.register(name).read()? == *last => Ok(removed),
-        Err(Stuck::Gone) => Err(WorktreeError::BroughtBack { name: name.clone(), files: None }),
+        Err(Stuck::Gone) => match locks.register(name).read() {
+            Ok(state) if state == *last => Ok(removed),
+            Ok(_) => Err(WorktreeError::BroughtBack { name: name.clone(), files: None }),
+            Err(error) => Err(unknown(name)(error.into())),
+        },
         Err(stuck) => Err(stuck.at(name, &aside)),
     }
 }
@@ -249,7 +274,12 @@ pub(super) fn retire(
                 Ok(Own::Try) if reserved.is_some_and(|to| !goes_on_in(state, to)) => {
                     Err(LockError::HeadMoved { worktree: name.clone(), current: state.head })
                 }
-                Ok(Own::Try) => Ok(Verdict::Try(Kind::Retire, state.retired(op))),
+                Ok(Own::Try) => {
+                    if Rule::ShownBeforeRetired.holds() {
+                        head::show(locks, &register, state)?;
+                    }
+                    Ok(Verdict::Try(Kind::Retire, state.retired(op)))
+                }
                 Ok(Own::Done) => Ok(Verdict::Applied),
                 Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
             }
@@ -288,12 +318,27 @@ pub(super) fn forget(
     last: &State,
 ) -> Result<(), WorktreeError> {
     let store = locks.seams.store;
+    let path = layout::worktree_record(name);
+    // Looked at before the register: as long as that is at `last`, it is this worktree's.
+    let record = match store.read(&path, Limits::RECORD.size) {
+        Ok(bytes) => Some(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(io_at(&path)(error)),
+    };
     // Whoever ended this before made way for the next of that name.
     if locks.register(name).read()? != *last {
         return Ok(());
     }
-    note::unlink(store, &layout::lock_record(name))?;
-    let record = layout::worktree_record(name);
-    note::unlink(store, &record)?;
-    store.sync_dir(&record.parent()).map_err(io_at(&record))
+    OwnRecord::forget(store, name, last);
+    let Some(record) = record else { return Ok(()) };
+    if !Rule::ForgottenThenLooked.holds() {
+        note::unlink(store, &path)?;
+        return store.sync_dir(&path.parent()).map_err(io_at(&path));
+    }
+    // Whoever was paused before this may find the record of the next of that name.
+    let aside = layout::worktree_record_tmp(name, locks.fresh_op());
+    store
+        .remove_meant(&path, &aside, Limits::RECORD.size, &|bytes| bytes == record)
+        .and_then(|_| store.sync_dir(&path.parent()))
+        .map_err(io_at(&path))
 }

@@ -10,7 +10,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree as record;
 
 use super::create::{make_one, make_payload, refuse_directory};
-use super::error::{WorktreeError, exists, io_at};
+use super::error::{WorktreeError, exists, io_at, unknown};
 use super::note::{self, Discarded, Stuck};
 use super::remove::{bring_back, forget, retire};
 use super::reserve::{self, Origin};
@@ -196,25 +196,31 @@ fn take_back(
     error: WorktreeError,
 ) -> Result<(), WorktreeError> {
     let seams = locks.seams;
-    match note::discard(seams.store, new, last.op) {
+    match note::withdraw(seams, new, last.op) {
         Ok(Discarded::Placed) => {
             let _ = forget(locks, old, last);
             return Ok(());
         }
         Ok(Discarded::Gone) => {}
-        Err(_) => return Err(error),
+        Err(_) => return Err(unknown(old)(error)),
     }
     let (from, to) = (layout::payload(old), layout::payload(new));
-    if let Ok(seen) = locks.register(new).read()
-        && is_ours(&seen, last.op)
-    {
+    // Where the files are is told by the target alone.
+    let seen = locks.register(new).read().map_err(|error| unknown(old)(error.into()))?;
+    if is_ours(&seen, last.op) {
         // The target is this operation's, and so is what is there if it is no longer
         // here.
         if seams.store.stat(&from).is_err() {
-            note::move_new(seams, &to, &from).map_err(|stuck| stuck.at(old, &from))?;
+            match note::move_new(seams, &to, &from) {
+                // It never had any.
+                Ok(()) | Err(Stuck::Gone) => {}
+                Err(stuck) => return Err(unknown(old)(stuck.at(old, &from))),
+            }
         }
         reserve::give_up(locks, new, &seen);
     }
-    bring_back(locks, old, last, &format!("it could not be renamed to {new}"))?;
+    bring_back(locks, old, last, &format!("it could not be renamed to {new}"))
+        .map_err(unknown(old))?;
+    note::dismiss(seams.store, new, last.op);
     Err(error)
 }

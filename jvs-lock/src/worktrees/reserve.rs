@@ -1,19 +1,25 @@
 //! Who may have a name: decided in its register.
 
+use std::io;
+
 use jvs_repo::audit::Kind;
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree as record;
+use jvs_repo::store::{RepoPath, Store};
 
 use super::error::{WorktreeError, exists, io_at};
-use super::note::is_recorded;
+use super::head;
+use super::note::{is_recorded, is_spoken_for};
+use super::unfinished::Doing;
 use crate::birth;
 use crate::drive::{Applied, Verdict};
 use crate::error::{BirthError, LockError};
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::register::{ReadError, Register};
+use crate::seams::Seams;
 use crate::state::{Hold, State};
 
 /// How often a reservation that somebody else made is looked at before it is taken
@@ -59,6 +65,51 @@ pub(super) fn reserve(
     origin: Origin,
     op: OpNonce,
 ) -> Result<State, WorktreeError> {
+    try_to_reserve(locks, name, origin, op).inspect_err(|_| {
+        // It may be there all the same: what failed may have come after it.
+        if let Ok(seen) = locks.register(name).read()
+            && seen.op == op
+            && seen.is_birth()
+        {
+            give_up(locks, name, &seen);
+        }
+    })
+}
+
+/// Is a register at `state`, which was READ, of a reservation that nobody owns: free,
+/// with neither a note, a record nor files?
+///
+/// Whoever makes a worktree has a note from before it reserved the name until it touches
+/// nothing more of it, or until the note became the record; so if neither is there,
+/// nobody confirms or finishes `state` any more, and a CAS from exactly `state` takes
+/// nothing of anybody. Looked at twice: what is renamed during a listing it may miss.
+pub(super) fn is_nobodys(
+    seams: Seams<'_>,
+    name: &WorktreeName,
+    state: &State,
+) -> Result<bool, WorktreeError> {
+    Ok(state.hold == Hold::Free
+        && !name.is_main()
+        && !is_spoken_for(seams.store, name, state.op)?
+        && !is_spoken_for(seams.store, name, state.op)?
+        && is_empty(seams.store, &layout::payload(name))?)
+}
+
+/// Is there no directory, or nothing in it?
+pub(super) fn is_empty(store: &dyn Store, payload: &RepoPath) -> Result<bool, WorktreeError> {
+    match store.list(payload) {
+        Ok(entries) => Ok(entries.is_empty()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(io_at(payload)(error)),
+    }
+}
+
+fn try_to_reserve(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    origin: Origin,
+    op: OpNonce,
+) -> Result<State, WorktreeError> {
     let register = locks.register(name);
     let mut looks: Option<(State, u32)> = None;
     loop {
@@ -98,6 +149,11 @@ pub(super) fn reserve(
                     Some(_) => {}
                 }
             }
+            Hold::Free if is_nobodys(locks.seams, name, &seen)? => {}
+            Hold::Free if record::note_of(locks.seams.store, seen.op)?.is_some() => {
+                let doing = Doing::Making;
+                return Err(WorktreeError::Underway { name: name.clone(), doing });
+            }
             _ => return Err(exists(name, "its lock is in use, though it has no record")),
         }
         let next = origin.life_after(locks, Some(&seen), op);
@@ -120,16 +176,19 @@ fn install(
 }
 
 /// Begins the next life from exactly `from`. False: somebody else was faster.
-pub(super) fn begin_life(
-    locks: &Locks<'_>,
-    register: &Register<'_>,
+pub(super) fn begin_life<'r>(
+    locks: &Locks<'r>,
+    register: &Register<'r>,
     from: &State,
     next: State,
     kind: Kind,
     reason: Option<&str>,
 ) -> Result<bool, WorktreeError> {
-    let mut journal = locks.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(birth::begin_again(locks.seams, &mut journal, register, from, next, kind, reason)?)
+    // Whoever retired it may have died, or not have known.
+    if from.head != next.head && Rule::ShownBeforeNextLife.holds() {
+        head::show(locks, register, from)?;
+    }
+    Ok(locks.driver(register, reason).begin_life(from, next, kind)?)
 }
 
 /// The next life of a reservation of one's own, from what its origin is by now.
@@ -149,10 +208,7 @@ pub(super) fn reserve_again(
 
 /// Is `state` in the life that `reserved` began, with nobody else having moved it?
 fn is_still(state: &State, reserved: &State) -> bool {
-    state.epoch == reserved.epoch
-        && state.token == reserved.token
-        && state.head == reserved.head
-        && state.hold == Hold::Free
+    state.term() == reserved.term() && state.head == reserved.head && state.hold == Hold::Free
 }
 
 fn taken(name: &WorktreeName) -> WorktreeError {
@@ -231,13 +287,24 @@ pub(super) fn retire_exactly(
     Ok(state)
 }
 
-/// The last state of the newest register that an earlier version put aside.
+/// The last state of the newest register that an earlier version put aside. Of several
+/// that nobody can order the one with the highest token: what comes next is above all.
+/// Their heads are made visible, for the next life forgets them.
 fn last_buried(locks: &Locks<'_>, name: &WorktreeName) -> Result<Option<State>, WorktreeError> {
     let store = locks.seams.store;
     let entries = store.list(&layout::locks()).map_err(io_at(&layout::locks()))?;
-    let epochs =
-        entries.iter().filter_map(|entry| layout::buried_epoch(name, entry.name.to_str()?));
-    let Some(newest) = epochs.max() else { return Ok(None) };
-    let grave = layout::buried_register(name, newest);
-    Ok(Some(Register::at(store, locks.seams.clock, name.clone(), grave).read()?))
+    let names = entries.iter().filter_map(|entry| entry.name.to_str());
+    let epochs: Vec<Epoch> = names.filter_map(|file| layout::buried_epoch(name, file)).collect();
+    let counter = epochs.iter().map(|epoch| epoch.counter).max();
+    let mut last: Option<State> = None;
+    for newest in epochs.into_iter().filter(|epoch| Some(epoch.counter) == counter) {
+        let grave = layout::buried_register(name, newest);
+        let register = Register::at(store, locks.seams.clock, name.clone(), grave);
+        let state = register.read()?;
+        head::show(locks, &register, &state)?;
+        if last.is_none_or(|last| last.token < state.token) {
+            last = Some(state);
+        }
+    }
+    Ok(last)
 }

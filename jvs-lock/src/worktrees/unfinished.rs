@@ -21,9 +21,6 @@ use crate::state::{Hold, State};
 /// is not asked of the clock; this only lets through whoever is quick.
 const PAUSE_MS: u64 = 1_000;
 
-/// A lock is only taken to be released again.
-const LEASE_MS: u64 = 30_000;
-
 /// What is being done with a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doing {
@@ -66,8 +63,7 @@ pub fn look(seams: Seams<'_>, name: &WorktreeName) -> Result<Option<Unfinished>,
     }
     let note = record::note_of(seams.store, state.op)?;
     // A worktree that lost its record has no note, and is more than reserved.
-    let has_files = || seams.store.stat(&layout::payload(name)).is_ok();
-    if name.is_main() || note.is_none() && (!state.is_birth() || has_files()) {
+    if name.is_main() || note.is_none() && !reserve::is_nobodys(seams, name, &state)? {
         return Ok(None);
     }
     let maker = note.and_then(|(_, said)| said).and_then(|said| said.maker);
@@ -151,6 +147,14 @@ fn end_making(locks: &Locks<'_>, name: &WorktreeName, state: &State) -> Result<(
         return finish(locks, source, name, &last);
     }
     let payload = layout::payload(name);
+    if note::is_withdrawn(seams.store, name, state.op)? || note.is_none() {
+        // With files it is a worktree without a record, which is told as such.
+        if reserve::is_empty(seams.store, &payload)? && !is_recorded(seams.store, name)? {
+            reserve::retire_exactly(locks, name, state, "it was not made")?;
+        }
+        note::dismiss(seams.store, name, state.op);
+        return Ok(());
+    }
     let has_files = seams.store.stat(&payload).is_ok();
     match note {
         // Confirmed, with all that it needs.
@@ -162,15 +166,18 @@ fn end_making(locks: &Locks<'_>, name: &WorktreeName, state: &State) -> Result<(
             note::place(seams, name, state.op)?;
             // What is left of the copy is bound to the token that it was begun under.
             // Best effort: the first who takes the lock ends that as well.
-            if copied && let Ok(lease) = locks.acquire(name, Want::lease(LEASE_MS)) {
+            let want = Want::lease(locks.policy.lease_duration_ms);
+            if copied && let Ok(lease) = locks.acquire(name, want) {
                 let _ = lease.release();
             }
             Ok(())
         }
-        _ => match note::discard(seams.store, name, state.op)? {
+        _ => match note::withdraw(seams, name, state.op)? {
             Discarded::Placed => Ok(()),
             Discarded::Gone => {
-                reserve::retire_exactly(locks, name, state, "it was not made").map(drop)
+                reserve::retire_exactly(locks, name, state, "it was not made")?;
+                note::dismiss(seams.store, name, state.op);
+                Ok(())
             }
         },
     }

@@ -3,7 +3,6 @@
 
 use jvs_lock::legacy::{self, Migrated};
 use jvs_lock::queue::{Look, Queue};
-use jvs_lock::record::Keeper;
 use jvs_lock::{How, Want};
 use jvs_repo::audit::{Kind, Phase};
 use jvs_repo::clock::{Clock, WallMs};
@@ -76,14 +75,14 @@ fn a_reclaimed_lock_has_a_new_token_and_an_event_with_both_holders() {
     let world = World::new();
     let (old, new) = (world.session("old"), world.session("new"));
     let mut lease = old.acquire(&main(), Want::lease(MINUTE)).expect("free");
-    lease.set_keeper(Some(Keeper::of(old.session(), &world.clock))).expect("written");
+    lease.set_keeper(Some(old.session().keeper(&world.clock))).expect("written");
     let want = || Want { reason: Some("it crashed"), ..Want::lease(MINUTE) };
     let rules = ReclaimRules::default();
 
     let error = new.reclaim(&main(), want(), &rules, true, &all_alive).expect_err("it lives");
     assert_eq!(error.code(), Code::LockConflict);
     assert_eq!(error.details().expect("told")["reason"], "LOCK_HELD");
-    assert!(error.to_string().contains("keeps it is alive"), "{error}");
+    assert!(error.to_string().contains("a process that needs it is alive"), "{error}");
 
     let taken = new.reclaim(&main(), want(), &rules, false, &none_alive).expect("its keeper died");
     assert_eq!((taken.how(), taken.token().0), (How::Reclaimed, lease.token().0 + 1));

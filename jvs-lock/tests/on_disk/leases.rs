@@ -1,3 +1,4 @@
+use jvs_lock::record::Meaning as _;
 use jvs_lock::{How, Want, Word};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{FencingToken, SnapshotId};

@@ -1,6 +1,7 @@
 //! The lock on a real directory: what each operation leaves on disk.
 
 mod counting;
+mod deadlock;
 mod handing_over;
 mod leases;
 mod waiting;

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
+use jvs_lock::hold::NoTies;
 use jvs_lock::queue::{Bell, Look, Queue, Rung, SleepOnly, Waiting, pause_ms};
 use jvs_lock::{How, Seams, Want};
 use jvs_repo::clock::{Clock, SystemClock};
@@ -47,7 +48,7 @@ fn waiters_get_the_lock_in_the_order_in_which_they_came() {
                 let mut bell = SleepOnly(&SystemClock);
                 let want = Want::lease(HOUR);
                 let lease = locks
-                    .wait(&main(), want, 30_000, &all_alive, &mut bell)
+                    .wait(&main(), want, 30_000, &all_alive, &mut bell, &NoTies)
                     .expect("no error")
                     .expect("not stopped");
                 tell.send(n).expect("the test listens");
@@ -154,7 +155,7 @@ fn a_wait_that_is_over_names_the_holder_and_leaves_no_ticket() {
     let waiter = world.session("waiter");
     let mut bell = SleepOnly(&world.clock);
     let error = waiter
-        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut bell)
+        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut bell, &NoTies)
         .expect_err("still held");
     assert_eq!(error.code(), Code::LockConflict);
     let details = error.details().expect("told");
@@ -186,7 +187,7 @@ fn a_wait_that_the_user_stops_leaves_no_ticket() {
     let lease = world.session("holder").acquire(&main(), Want::lease(HOUR)).expect("free");
     let waiter = world.session("waiter");
     let mut bell = Impatient { sleeps: 0 };
-    let got = waiter.wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut bell);
+    let got = waiter.wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut bell, &NoTies);
     assert!(got.expect("no error").is_none());
     assert_eq!(world.names(&layout::queue(&main())), [""; 0]);
     lease.release().expect("released");
@@ -220,7 +221,7 @@ fn the_first_in_line_takes_over_a_lease_that_ran_out_while_it_waited() {
     let waiter = world.session("waiter");
     let mut bell = Telling { clock: &world.clock, told: RefCell::new(Vec::new()) };
     let lease = waiter
-        .wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut bell)
+        .wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut bell, &NoTies)
         .expect("no error")
         .expect("not stopped");
     assert_eq!(lease.how(), How::Stolen);
@@ -326,7 +327,7 @@ fn a_wait_that_never_sees_its_own_ticket_ends_with_its_time() {
     let waiter = world.session_through("waiter", &blind);
     let mut bell = SleepOnly(&world.clock);
     let error = waiter
-        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut bell)
+        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut bell, &NoTies)
         .expect_err("its time is over");
     assert_eq!(error.code(), Code::LockConflict, "{error}");
 }

@@ -1,6 +1,6 @@
-use jvs_lock::{Hold, Want, worktrees};
+use jvs_lock::{Hold, State, Want, worktrees};
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::id::{FencingToken, Generation, SnapshotId};
+use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self as record, Isolation};
@@ -90,7 +90,7 @@ fn a_name_that_is_used_again_goes_on_above_its_old_token() {
     worktrees::create(&ann, &side, Isolation::Exclusive).expect("made again");
     let again = ann.acquire(&side, LEASE).expect("free");
     assert!(again.token() > token);
-    assert_ne!(again.ticket().epoch, ticket.epoch);
+    assert_ne!(again.term().epoch, ticket.term.epoch);
     assert_eq!(
         ann.resume(&side, Some(&ticket)).expect_err("another life").code(),
         Code::FencingMismatch
@@ -129,6 +129,27 @@ fn the_register_that_an_earlier_version_put_aside_is_gone_on_above() {
     worktrees::create(&ann, &side, Isolation::Exclusive).expect("made again");
     let state = ann.inspect(&side).expect("seen").state;
     assert!(state.epoch.counter > last.epoch.counter && state.token >= last.token, "{state}");
+}
+
+#[test]
+fn of_registers_put_aside_in_no_order_the_highest_token_is_gone_on_above() {
+    for (low, high) in [(1, 2), (2, 1)] {
+        let world = World::new();
+        let ann = world.session("ann");
+        let side = name("side");
+        for (salt, token) in [(low, FencingToken(3)), (high, FencingToken(9))] {
+            let epoch = Epoch { counter: 4, salt };
+            let op = OpNonce([salt as u8; 8]);
+            let last = State::rebuilt(epoch, token, Generation(0), None, op).retired(op);
+            let grave = layout::buried_register(&side, epoch);
+            world.store.make_dir(&grave).expect("made");
+            let entry = grave.child(&last.to_string()).expect("plain");
+            drop(world.store.create_new(&entry).expect("new"));
+        }
+        worktrees::create(&ann, &side, Isolation::Exclusive).expect("made");
+        let state = ann.inspect(&side).expect("seen").state;
+        assert!(state.epoch.counter > 4 && state.token >= FencingToken(9), "{state}");
+    }
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::any::Any;
 use std::fmt;
 use std::io;
 
-use super::line::{LINE_MAX, Sum, put_together, take_apart};
 use super::{Event, WriterId, room};
 use crate::layout;
+use crate::record::audit::{LINE_MAX, Sum, body_of, put_together, take_apart};
 use crate::store::{Store, StoredFile};
 
 /// How much of a log's end is read first to find its last line: several of
@@ -95,12 +95,14 @@ pub struct Log<'s> {
     turn: &'s dyn Turn,
     writer: WriterId,
     open: Option<(Box<dyn StoredFile>, End)>,
+    /// The last event found no room.
+    refused: bool,
 }
 
 impl<'s> Log<'s> {
     /// The log of `writer`. Touches nothing until the first event.
     pub fn new(store: &'s dyn Store, turn: &'s dyn Turn, writer: WriterId) -> Self {
-        Log { store, turn, writer, open: None }
+        Log { store, turn, writer, open: None, refused: false }
     }
 
     /// Appends an event and makes it durable: what must be known of an
@@ -110,8 +112,6 @@ impl<'s> Log<'s> {
     pub fn append_durably(&mut self, event: &Event) -> io::Result<()> {
         match self.append_and_sync(event) {
             Err(error) if room::is_full(&error) && room::give_up(self.store) => {
-                // What was written may be on disk in part: the end is found anew.
-                self.open = None;
                 self.append_and_sync(event)
             }
             answer => answer,
@@ -119,11 +119,16 @@ impl<'s> Log<'s> {
     }
 
     fn append_and_sync(&mut self, event: &Event) -> io::Result<()> {
-        self.append(event)?;
-        match &self.open {
+        let written = self.append(event).and_then(|()| match &self.open {
             Some((file, _)) => file.sync(),
             None => Ok(()),
+        });
+        self.refused = written.as_ref().is_err_and(room::is_full);
+        if written.is_err() {
+            // It may be on disk in part, or not at all: the end is found anew.
+            self.open = None;
         }
+        written
     }
 
     /// Appends an event; a power cut may lose it.
@@ -183,6 +188,13 @@ impl<'s> Log<'s> {
                 }
                 Err(error) => return Err(error),
             };
+            if self.refused {
+                // A JuiceFS mount goes on refusing a file that it found no room for, and
+                // shows it as long as if there had been, until it has closed it for all
+                // who had it open. A sync tells whether it still does, and adds nothing
+                // to what must not be added to.
+                file.sync()?;
+            }
             if let Some(end) = end_of(file.as_ref(), &writer)? {
                 return Ok((file, end));
             }
@@ -190,17 +202,6 @@ impl<'s> Log<'s> {
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, Spoilt { writer: self.writer }))
     }
-}
-
-/// An event as the part of a line that its sum is taken over.
-fn body_of(event: &Event) -> io::Result<Vec<u8>> {
-    let mut body = serde_json::to_vec(event)?;
-    body.remove(0); // the opening brace: the sum comes first
-    let length = body.len() + 48;
-    if length > LINE_MAX {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, EventTooLong { length }));
-    }
-    Ok(body)
 }
 
 /// Where to go on in a log. `None` if it is not to be added to: it has another

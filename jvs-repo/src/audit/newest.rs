@@ -2,10 +2,10 @@
 
 use std::io;
 
-use super::line::{LINE_MAX, take_apart};
 use super::{Event, WriterId, writers};
 use crate::clock::WallMs;
 use crate::layout;
+use crate::record::audit::{self, LINE_MAX};
 use crate::store::Store;
 
 /// The latest time in the last whole lines of all logs. Reads no more than their
@@ -24,10 +24,5 @@ fn last(store: &dyn Store, writer: &WriterId) -> io::Result<Option<Event>> {
     let size = file.size()?;
     let want = size.min(2 * LINE_MAX as u64);
     let tail = file.read_range(size - want, usize::try_from(want).unwrap_or(usize::MAX))?;
-    let event = |line: &[u8]| {
-        let (_, body) = take_apart(line)?;
-        let object = [b"{", body].concat();
-        serde_json::from_slice::<Event>(&object).ok()
-    };
-    Ok(tail.split(|byte| *byte == b'\n').rev().find_map(event))
+    Ok(tail.split(|byte| *byte == b'\n').rev().find_map(|line| audit::parse(line).ok()))
 }

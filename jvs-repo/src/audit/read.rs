@@ -4,9 +4,9 @@ use std::io;
 
 use serde::Serialize;
 
-use super::line::{LINE_MAX, Sum, take_apart};
 use super::{Event, WriterId};
 use crate::layout;
+use crate::record::audit::{LINE_MAX, Sum, event_in, take_apart};
 use crate::store::Store;
 
 /// How much of a log one read takes in.
@@ -104,10 +104,7 @@ impl Checker {
             let torn = line.last().is_some_and(|last| *last != b'}');
             return self.flawed(if torn { Flaw::TornInside } else { Flaw::Unreadable });
         };
-        let mut object = Vec::with_capacity(body.len() + 1);
-        object.push(b'{');
-        object.extend_from_slice(body);
-        let event = serde_json::from_slice::<Event>(&object).ok();
+        let event = event_in(body).ok();
         if stated != self.sum.then(body) {
             if event.is_none() && line.last() != Some(&b'}') {
                 return self.flawed(Flaw::TornInside);

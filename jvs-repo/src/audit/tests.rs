@@ -20,6 +20,24 @@ fn event(n: u8) -> Event {
     }
 }
 
+#[test]
+fn the_bytes_of_a_log_are_these() {
+    let log = Fixture::new();
+    log.append(1..2);
+    let full = Event {
+        phase: Phase::NotApplied,
+        from: Some("from".into()),
+        to: Some("to".into()),
+        reason: Some("na\u{ef}ve \"why\"".into()),
+        details: Some(serde_json::json!({ "z": 1, "a": [null, true] })),
+        ..event(2)
+    };
+    Log::new(&log.store, &Alone, log.writer).append(&full).expect("append");
+    let mut bytes = Vec::new();
+    log.edit(|there| bytes.clone_from(there));
+    assert_eq!(String::from_utf8_lossy(&bytes), include_str!("../record/golden/audit.jsonl"));
+}
+
 struct Fixture {
     dir: tempfile::TempDir,
     store: PosixStore,

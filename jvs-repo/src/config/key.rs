@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use strsim::levenshtein;
+
 use super::{Config, ConfigError, Consistency, Engine};
 use crate::duration::Span;
 use crate::id::strict_decimal;
@@ -116,6 +118,14 @@ pub static KEYS: &[Key] = &[
         (0, HOUR_MS),
         |c| &mut c.lock.steal_grace_ms,
         "What a rival waits on top, once a lease is over.",
+    ),
+    number(
+        "lock.idle_release_ms",
+        "1800000",
+        (0, 365 * DAY_MS),
+        |c| &mut c.lock.idle_release_ms,
+        "A session without a terminal that ran no command for so long lets go of what it locked \
+         without --for; 0: never.",
     ),
     ttl(
         "ttl.local.interactive",
@@ -270,26 +280,12 @@ pub(super) fn is_section(name: &str) -> bool {
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let name: String = name.chars().take(80).collect();
     let last = |key: &str| key.rsplit('.').next().unwrap_or_default().to_owned();
+    let edits = |key: &str| levenshtein(key, &name).min(levenshtein(&last(key), &last(&name)));
     KEYS.iter()
-        .map(|key| (edits(key.name, &name).min(edits(&last(key.name), &last(&name))), key.name))
+        .map(|key| (edits(key.name), key.name))
         .min()
         .filter(|(edits, _)| *edits <= 3)
         .map(|(_, name)| name)
-}
-
-/// How many letters must be added, removed or replaced to make `b` of `a`.
-fn edits(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, to) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 impl Key {

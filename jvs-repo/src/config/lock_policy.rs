@@ -1,4 +1,4 @@
-//! The four numbers that every decision about a lease rests on.
+//! The numbers that every decision about a lease rests on.
 
 /// How long leases last, how often they are renewed, how far clocks may be
 /// apart, and how much longer a rival waits.
@@ -12,6 +12,9 @@ pub struct LockPolicy {
     pub max_clock_skew_ms: u64,
     /// What a rival waits on top, once a lease is over.
     pub steal_grace_ms: u64,
+    /// For how long a session without a terminal may run no command before what it was
+    /// promised by default is let go; 0 if never.
+    pub idle_release_ms: u64,
 }
 
 impl Default for LockPolicy {
@@ -21,6 +24,7 @@ impl Default for LockPolicy {
             renew_interval_ms: 10_000,
             max_clock_skew_ms: 2_000,
             steal_grace_ms: 1_000,
+            idle_release_ms: 1_800_000,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Finding, Severity};
+use super::{Finding, Setup, Severity, Subject};
 use crate::duration::Span;
 use crate::json::{self, Limits};
 use crate::proc;
@@ -95,13 +95,14 @@ impl Filesystem {
     /// What its kind and its options alone let one say.
     pub fn findings(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let mut say = |severity, subject, message: String, remedy: &str| {
+        let mut say = |severity, setup, message: String, remedy: &str| {
+            let subject = Subject::Setup(setup);
             findings.push(Finding { severity, subject, message, remedy: remedy.to_owned() });
         };
         if !TRIED.contains(&self.kind.as_str()) {
             say(
                 Severity::Warning,
-                "untried_filesystem",
+                Setup::UntriedFilesystem,
                 format!(
                     "locking was never tried at length on this kind of filesystem ({})",
                     self.kind
@@ -112,7 +113,7 @@ impl Filesystem {
         if VOLATILE.contains(&self.kind.as_str()) {
             say(
                 Severity::Warning,
-                "volatile_filesystem",
+                Setup::VolatileFilesystem,
                 format!(
                     "{} keeps nothing over a reboot: files and snapshots are gone then",
                     self.kind
@@ -120,59 +121,8 @@ impl Filesystem {
                 "put what must last on a disk",
             );
         }
-        match &self.juicefs {
-            None => {}
-            Some(JuiceFs::Unreadable) => say(
-                Severity::Warning,
-                "juicefs_options",
-                "the options of this JuiceFS mount cannot be read by this user".to_owned(),
-                "run `sudo jvs doctor --probe` once, or look at the mount command yourself: \
-                 --readdir-cache must not be used",
-            ),
-            Some(JuiceFs::Mounted { version, writeback, readdir_cache, caches }) => {
-                if *readdir_cache {
-                    say(
-                        Severity::Unsafe,
-                        "juicefs_readdir_cache",
-                        "this JuiceFS mount keeps directory listings (--readdir-cache), so it \
-                         would go on showing who held the lock a while ago"
-                            .to_owned(),
-                        "mount it again without --readdir-cache",
-                    );
-                }
-                if *writeback {
-                    say(
-                        Severity::Warning,
-                        "juicefs_writeback",
-                        "this JuiceFS mount acknowledges writes before they are uploaded \
-                         (--writeback): a snapshot could be committed and not be readable on \
-                         other hosts"
-                            .to_owned(),
-                        "mount it again without --writeback",
-                    );
-                }
-                for (option, kept) in caches {
-                    if *kept > CACHE_DEFAULT {
-                        say(
-                            Severity::Warning,
-                            "juicefs_cache",
-                            format!(
-                                "this JuiceFS mount keeps what it knows for {kept} (--{option}): \
-                                 details of a holder on another host may be that old"
-                            ),
-                            "mount it again without that option",
-                        );
-                    }
-                }
-                if version_of(version).is_some_and(|version| version < JUICEFS_TRIED) {
-                    say(
-                        Severity::Warning,
-                        "juicefs_version",
-                        format!("locking was tried on JuiceFS 1.4.2; this mount is {version}"),
-                        "install JuiceFS 1.4.2 or later",
-                    );
-                }
-            }
+        if let Some(juicefs) = &self.juicefs {
+            juicefs.judge(&mut say);
         }
         findings
     }
@@ -234,6 +184,63 @@ struct ChunkConfig {
 }
 
 impl JuiceFs {
+    /// What the options of the mount let one say.
+    fn judge(&self, say: &mut impl FnMut(Severity, Setup, String, &str)) {
+        match self {
+            JuiceFs::Unreadable => say(
+                Severity::Warning,
+                Setup::JuicefsOptions,
+                "the options of this JuiceFS mount cannot be read by this user".to_owned(),
+                "run `sudo jvs doctor --probe` once, or look at the mount command yourself: \
+                 --readdir-cache must not be used",
+            ),
+            JuiceFs::Mounted { version, writeback, readdir_cache, caches } => {
+                if *readdir_cache {
+                    say(
+                        Severity::Unsafe,
+                        Setup::JuicefsReaddirCache,
+                        "this JuiceFS mount keeps directory listings (--readdir-cache), so it \
+                         would go on showing who held the lock a while ago"
+                            .to_owned(),
+                        "mount it again without --readdir-cache",
+                    );
+                }
+                if *writeback {
+                    say(
+                        Severity::Warning,
+                        Setup::JuicefsWriteback,
+                        "this JuiceFS mount acknowledges writes before they are uploaded \
+                         (--writeback): a snapshot could be committed and not be readable on \
+                         other hosts"
+                            .to_owned(),
+                        "mount it again without --writeback",
+                    );
+                }
+                for (option, kept) in caches {
+                    if *kept > CACHE_DEFAULT {
+                        say(
+                            Severity::Warning,
+                            Setup::JuicefsCache,
+                            format!(
+                                "this JuiceFS mount keeps what it knows for {kept} (--{option}): \
+                                 details of a holder on another host may be that old"
+                            ),
+                            "mount it again without that option",
+                        );
+                    }
+                }
+                if version_of(version).is_some_and(|version| version < JUICEFS_TRIED) {
+                    say(
+                        Severity::Warning,
+                        Setup::JuicefsVersion,
+                        format!("locking was tried on JuiceFS 1.4.2; this mount is {version}"),
+                        "install JuiceFS 1.4.2 or later",
+                    );
+                }
+            }
+        }
+    }
+
     fn at(mount_point: &Path) -> Self {
         let Ok(root) = PosixStore::open(mount_point) else { return JuiceFs::Unreadable };
         JUICEFS_CONFIG
@@ -296,7 +303,7 @@ broken line
         assert!(canonical.starts_with(&filesystem.mount_point));
     }
 
-    fn subjects(config: &str) -> Vec<(Severity, &'static str)> {
+    fn subjects(config: &str) -> Vec<(Severity, Subject)> {
         let juicefs = JuiceFs::parse(config.as_bytes()).expect("parses");
         let mount = Filesystem {
             kind: JUICEFS.to_owned(),
@@ -320,10 +327,10 @@ broken line
         assert_eq!(
             subjects(&all),
             [
-                (Severity::Unsafe, "juicefs_readdir_cache"),
-                (Severity::Warning, "juicefs_writeback"),
-                (Severity::Warning, "juicefs_cache"),
-                (Severity::Warning, "juicefs_version"),
+                (Severity::Unsafe, Subject::Setup(Setup::JuicefsReaddirCache)),
+                (Severity::Warning, Subject::Setup(Setup::JuicefsWriteback)),
+                (Severity::Warning, Subject::Setup(Setup::JuicefsCache)),
+                (Severity::Warning, Subject::Setup(Setup::JuicefsVersion)),
             ]
         );
         assert_eq!(JuiceFs::parse(b"not json"), None);
@@ -336,8 +343,11 @@ broken line
             mount_point: "/jfs".into(),
             juicefs: Some(JuiceFs::Unreadable),
         };
-        assert_eq!(unreadable.findings()[0].subject, "juicefs_options");
-        assert_eq!(Filesystem::unknown().findings()[0].subject, "untried_filesystem");
+        assert_eq!(unreadable.findings()[0].subject, Subject::Setup(Setup::JuicefsOptions));
+        assert_eq!(
+            Filesystem::unknown().findings()[0].subject,
+            Subject::Setup(Setup::UntriedFilesystem)
+        );
     }
 
     #[test]

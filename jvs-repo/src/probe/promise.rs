@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::RwLock;
 
-use super::{Finding, ProbeError, Severity};
+use super::{Finding, ProbeError, Promise, Severity, Subject};
 use crate::code::{Code, code_of_io};
 use crate::store::{RepoPath, Store};
 
@@ -41,10 +41,10 @@ pub(super) fn test_all(store: &dyn Store, scratch: &RepoPath) -> Verdict {
     Ok(findings)
 }
 
-fn broken(subject: &'static str, message: impl Into<String>) -> Finding {
+fn broken(promise: Promise, message: impl Into<String>) -> Finding {
     Finding {
         severity: Severity::Unsafe,
-        subject,
+        subject: Subject::Promise(promise),
         message: message.into(),
         remedy: ELSEWHERE.to_owned(),
     }
@@ -53,7 +53,7 @@ fn broken(subject: &'static str, message: impl Into<String>) -> Finding {
 fn lost_answer() -> Finding {
     Finding {
         severity: Severity::Warning,
-        subject: "lost_answer",
+        subject: Subject::Promise(Promise::LostAnswer),
         message: "a rename was applied although the answer was an error; locks stay correct, but \
                   operations take longer"
             .to_owned(),
@@ -97,13 +97,13 @@ fn rename(store: &dyn Store, dir: &RepoPath) -> Verdict {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(ProbeError::while_doing("rename a file")(error)),
         Ok(()) => findings.push(broken(
-            "rename",
+            Promise::Rename,
             "a file could be renamed twice from the same name, so two sessions could both take \
              the lock",
         )),
     }
     if store.stat(&a).is_ok() {
-        findings.push(broken("rename", "a renamed file is still there under its old name"));
+        findings.push(broken(Promise::Rename, "a renamed file is still there under its old name"));
     }
     if findings.iter().any(|finding| finding.severity == Severity::Unsafe) {
         return Ok(findings);
@@ -111,7 +111,7 @@ fn rename(store: &dyn Store, dir: &RepoPath) -> Verdict {
     let shown = names(store, dir)?;
     if shown != ["b"] {
         findings.push(broken(
-            "listing",
+            Promise::Listing,
             format!(
                 "after a rename the directory should show exactly one name and shows {shown:?}, \
                  so nobody could tell who holds the lock"
@@ -135,7 +135,7 @@ fn rename_race(store: &dyn Store, dir: &RepoPath) -> Verdict {
             ([winner], [name]) if *name == target(*winner) => source = name.clone(),
             ([_, _, ..], _) => {
                 return Ok(vec![broken(
-                    "rename_race",
+                    Promise::RenameRace,
                     format!(
                         "{} of {CONTENDERS} who renamed the same file at once were told that they \
                          succeeded, so as many would hold one lock",
@@ -151,7 +151,7 @@ fn rename_race(store: &dyn Store, dir: &RepoPath) -> Verdict {
                 return match refusal {
                     Some(error) => Err(ProbeError::while_doing("rename a file")(error)),
                     None => Ok(vec![broken(
-                        "rename_race",
+                        Promise::RenameRace,
                         "a file that is there cannot be renamed: it is said not to exist, so a \
                          lock could not be taken any more",
                     )]),
@@ -159,7 +159,7 @@ fn rename_race(store: &dyn Store, dir: &RepoPath) -> Verdict {
             }
             ([_], _) => {
                 return Ok(vec![broken(
-                    "listing",
+                    Promise::Listing,
                     format!(
                         "after a rename that succeeded the directory shows {shown:?}, so the \
                          winner would not know that it holds the lock"
@@ -207,7 +207,7 @@ fn exclusive_create(store: &dyn Store, dir: &RepoPath) -> Verdict {
         let winners = answers.iter().filter(|answer| answer.is_ok()).count();
         if winners > 1 || store.create_new(&path).is_ok() {
             return Ok(vec![broken(
-                "exclusive_create",
+                Promise::ExclusiveCreate,
                 "a file that is there was created once more (O_EXCL is not obeyed), so two could \
                  write what only one may",
             )]);
@@ -230,7 +230,7 @@ fn rename_new(store: &dyn Store, dir: &RepoPath) -> Verdict {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) if is_unsupported(&error) => {
             return Ok(vec![broken(
-                "rename_new",
+                Promise::RenameNew,
                 "it cannot rename without replacing (RENAME_NOREPLACE), so one session could \
                  overwrite what another has just made",
             )]);
@@ -240,7 +240,7 @@ fn rename_new(store: &dyn Store, dir: &RepoPath) -> Verdict {
         }
         Ok(()) => {
             return Ok(vec![broken(
-                "rename_new",
+                Promise::RenameNew,
                 "a rename that must not replace anything (RENAME_NOREPLACE) replaced a file",
             )]);
         }
@@ -260,7 +260,7 @@ fn directory_rename(store: &dyn Store, dir: &RepoPath) -> Verdict {
     }
     match store.rename(&mine, &theirs) {
         Ok(()) => Ok(vec![broken(
-            "directory_rename",
+            Promise::DirectoryRename,
             "a directory was renamed over one that is not empty, so a lock could be replaced by \
              a fresh one",
         )]),
@@ -278,14 +278,14 @@ fn sync(store: &dyn Store, dir: &RepoPath) -> Verdict {
     let file = store.create_new(&path).map_err(ProbeError::while_doing("create a file"))?;
     file.write_at(0, b"probe").map_err(ProbeError::while_doing("write a file"))?;
     let mut findings = Vec::new();
-    for (subject, what, answer) in [
-        ("fsync_file", "a file", file.sync()),
-        ("fsync_directory", "a directory", store.sync_dir(dir)),
+    for (promise, what, answer) in [
+        (Promise::FsyncFile, "a file", file.sync()),
+        (Promise::FsyncDirectory, "a directory", store.sync_dir(dir)),
     ] {
         match answer {
             Ok(()) => {}
             Err(error) if is_unsupported(&error) => findings.push(broken(
-                subject,
+                promise,
                 format!(
                     "{what} cannot be flushed to disk (fsync: {error}), so a power cut could \
                      undo a commit that was reported"
@@ -301,7 +301,7 @@ fn sync(store: &dyn Store, dir: &RepoPath) -> Verdict {
 fn long_names(store: &dyn Store, dir: &RepoPath) -> Verdict {
     let refused = |why: String| {
         Ok(vec![broken(
-            "long_names",
+            Promise::LongNames,
             format!(
                 "names of {NAME_BYTES} bytes, in which the state of a lock is kept, are not \
                  possible: {why}"

@@ -15,7 +15,7 @@ use crate::code::{Code, Coded};
 use crate::entropy::Entropy;
 use crate::json::{self, Limits, RecordError};
 use crate::layout;
-use crate::record::seal::seal;
+use crate::record::seal::{Sealable, Sealed};
 use crate::store::Store;
 
 /// The layout that this version of JVS reads and writes.
@@ -35,6 +35,8 @@ struct Number {
     format: u64,
 }
 
+impl Sealable for Format {}
+
 impl Format {
     /// Today's format, for a repository that nobody has heard of yet.
     pub fn fresh(entropy: &dyn Entropy) -> Self {
@@ -46,7 +48,7 @@ impl Format {
 
     /// Its bytes on disk.
     pub fn to_bytes(&self) -> Vec<u8> {
-        seal(self)
+        Sealed::of(*self).into_bytes()
     }
 
     /// Which repository this is.
@@ -179,6 +181,18 @@ mod tests {
         assert_eq!(stored(&format.to_bytes()).expect("valid"), Some(format));
         assert_ne!(Format::fresh(&SystemEntropy).repo_id(), format.repo_id());
         assert_eq!(format.repo_id().get_version_num(), 4);
+    }
+
+    #[test]
+    fn the_bytes_of_a_format_are_these() {
+        struct Sevens;
+        impl Entropy for Sevens {
+            fn fill(&self, bytes: &mut [u8]) {
+                bytes.fill(7);
+            }
+        }
+        let bytes = Format::fresh(&Sevens).to_bytes();
+        assert_eq!(String::from_utf8_lossy(&bytes), include_str!("golden/format.json"));
     }
 
     #[test]

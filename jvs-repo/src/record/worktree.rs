@@ -22,7 +22,8 @@ use crate::id::{OpNonce, SnapshotId};
 use crate::json::{self, RecordError};
 use crate::layout;
 use crate::name::WorktreeName;
-use crate::record::seal::seal;
+use crate::record::seal::{Sealable, Sealed};
+use crate::record::version;
 use crate::store::Store;
 
 /// Longest label, in bytes.
@@ -51,7 +52,7 @@ impl Isolation {
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorktreeRecord {
-    #[serde(deserialize_with = "version_one")]
+    #[serde(with = "version")]
     version: u64,
     /// One writer or many.
     pub isolation: Isolation,
@@ -92,11 +93,13 @@ pub struct Maker {
     pub time_namespace: Option<u64>,
 }
 
+impl Sealable for WorktreeRecord {}
+
 impl WorktreeRecord {
     /// The record of a worktree made at `created_at` from nothing.
     pub fn new(isolation: Isolation, created_at: WallMs) -> Self {
         WorktreeRecord {
-            version: 1,
+            version: version::ONE,
             isolation,
             created_at,
             base: None,
@@ -106,12 +109,10 @@ impl WorktreeRecord {
             maker: None,
         }
     }
-}
 
-fn version_one<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
-    match u64::deserialize(d)? {
-        1 => Ok(1),
-        other => Err(serde::de::Error::custom(format_args!("version {other}; 1 is the only one"))),
+    /// Its bytes on disk.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        Sealed::of(self.clone()).into_bytes()
     }
 }
 
@@ -188,7 +189,7 @@ pub fn create(
 ) -> Result<(), RecordError> {
     let (tmp, path) = (layout::worktree_record_tmp(name, op), layout::worktree_record(name));
     check_label(record.label.as_deref()).map_err(|reason| RecordError::invalid(&path, reason))?;
-    store.write_new(&tmp, &path, &seal(record)).map_err(|error| RecordError::io(&path, error))
+    store.write_new(&tmp, &path, &record.to_bytes()).map_err(|error| RecordError::io(&path, error))
 }
 
 /// Writes the note of operation `op`, durably: the record that `name` is to have.
@@ -203,7 +204,7 @@ pub fn write_note(
     let path = layout::worktree_record(name);
     check_label(record.label.as_deref()).map_err(|reason| RecordError::invalid(&path, reason))?;
     let tmp = layout::worktree_record_tmp(name, op);
-    let written = store.write_tmp(&tmp, &seal(record)).and_then(|_| {
+    let written = store.write_tmp(&tmp, &record.to_bytes()).and_then(|_| {
         store.sync_dir(&tmp.parent()).inspect_err(|_| {
             let _ = store.unlink(&tmp);
         })
@@ -215,13 +216,13 @@ pub fn write_note(
 /// short by a crash says nothing.
 pub type Note = (WorktreeName, Option<WorktreeRecord>);
 
-/// The note of operation `op`, if it is at work or was interrupted.
+/// The note of operation `op`, withdrawn or not, if it is at work or was interrupted.
 pub fn note_of(store: &dyn Store, op: OpNonce) -> Result<Option<Note>, RecordError> {
     let dir = layout::worktree_records();
     for entry in store.list(&dir).map_err(|error| RecordError::io(&dir, error))? {
         let Some((name, of)) = entry.name.to_str().and_then(layout::note_of) else { continue };
-        if of == op {
-            let said = json::read(store, &layout::worktree_record_tmp(&name, op));
+        if of == op || of == op.withdrawn() {
+            let said = json::read(store, &layout::worktree_record_tmp(&name, of));
             return Ok(Some((name, said.ok().flatten())));
         }
     }
@@ -310,6 +311,35 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn full() -> WorktreeRecord {
+        WorktreeRecord {
+            base: Some("1763283600123-0000002a".parse().expect("an id")),
+            label: Some("na\u{ef}ve \"label\"".into()),
+            op: Some(OP),
+            renamed_from: Some(name("before")),
+            maker: Some(Maker {
+                boot_id: BootId("boot-a".into()),
+                pid_namespace: Some(1),
+                pid: 100,
+                start_time: 5,
+                time_namespace: Some(2),
+            }),
+            ..WorktreeRecord::new(Isolation::Exclusive, WallMs(1_763_283_600_123))
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_a_record_are_these() {
+        let bytes = full().to_bytes();
+        assert_eq!(String::from_utf8_lossy(&bytes), include_str!("golden/worktree.json"));
+    }
+
+    #[test]
+    fn the_bytes_of_a_record_that_says_little_are_these() {
+        let bytes = WorktreeRecord::new(Isolation::Shared, WallMs(0)).to_bytes();
+        assert_eq!(String::from_utf8_lossy(&bytes), include_str!("golden/worktree_plain.json"));
     }
 
     #[test]

@@ -36,10 +36,14 @@ fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
-/// [`is_refusal`] for a rename, of which ENOENT may be the second answer: its
-/// source is gone because it was applied.
+/// [`is_refusal`] for a rename. Of any other answer, ENOENT included, what is there is
+/// looked at: its source may be gone because it was applied.
 fn is_refused_rename(error: &io::Error) -> bool {
-    is_refusal(error) && error.kind() != io::ErrorKind::NotFound
+    use rustix::io::Errno;
+    matches!(
+        error.raw_os_error().map(Errno::from_raw_os_error),
+        Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG | Errno::XDEV)
+    )
 }
 
 /// Is anything at `path`? Asked of its directory if the look-up denies it: a mount
@@ -171,5 +175,138 @@ pub(super) fn remove<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Resul
             Err(_) => tries += 1,
             Ok(()) => return Ok(()),
         }
+    }
+}
+
+/// What became of a file that was to be removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is gone, by this call.
+    Removed,
+    /// It was gone already.
+    Gone,
+    /// Something else is there by now, and stays.
+    Another,
+}
+
+/// Removes what is at `path` if it is what is meant. A name cannot be removed for what
+/// it stands for, and whoever is paused between a look and the removal would remove
+/// what others put there since. So it is moved to `aside`, a name with a nonce of the
+/// caller's own, looked at there, and put back if it is another's.
+pub(super) fn remove_meant<S: Store + ?Sized>(
+    store: &S,
+    path: &RepoPath,
+    aside: &RepoPath,
+    limit: usize,
+    is_meant: &dyn Fn(&[u8]) -> bool,
+) -> io::Result<Removal> {
+    remove_looked_at(store, path, aside, || store.read(aside, limit).map(|seen| is_meant(&seen)))
+}
+
+/// As [`remove_meant`], of the very file `inode`, whatever is in it.
+pub(super) fn remove_inode<S: Store + ?Sized>(
+    store: &S,
+    path: &RepoPath,
+    aside: &RepoPath,
+    inode: u64,
+) -> io::Result<Removal> {
+    remove_looked_at(store, path, aside, || store.stat(aside).map(|seen| seen.inode == inode))
+}
+
+fn remove_looked_at<S: Store + ?Sized>(
+    store: &S,
+    path: &RepoPath,
+    aside: &RepoPath,
+    look: impl FnOnce() -> io::Result<bool>,
+) -> io::Result<Removal> {
+    if let Err(error) = store.rename_new(path, aside) {
+        if is_refused_rename(&error) {
+            return Err(error);
+        }
+        match is_there(store, aside)? {
+            true => {}
+            false if error.kind() == io::ErrorKind::NotFound => return Ok(Removal::Gone),
+            // It may be applied later, by when nobody looks: this finds out, or gives up.
+            false => move_late(store, path, aside, error)?,
+        }
+    }
+    let is_meant = look();
+    if matches!(is_meant, Ok(true)) {
+        return remove(store, aside).map(|()| Removal::Removed);
+    }
+    match store.rename_new(aside, path) {
+        Ok(()) => {}
+        // Somebody wrote it anew meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) if is_there(store, aside)? => return Err(error),
+        Err(_) => {}
+    }
+    is_meant.map(|_| Removal::Another)
+}
+
+fn move_late<S: Store + ?Sized>(
+    store: &S,
+    path: &RepoPath,
+    aside: &RepoPath,
+    mut last: io::Error,
+) -> io::Result<()> {
+    for _ in 1..TRIES {
+        match store.rename_new(path, aside) {
+            Ok(()) => return Ok(()),
+            Err(error) => last = error,
+        }
+        if is_there(store, aside)? {
+            return Ok(());
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::PosixStore;
+
+    #[test]
+    fn only_the_file_that_is_meant_is_removed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = PosixStore::open(dir.path()).expect("open");
+        let path = |name: &str| RepoPath::root().child(name).expect("plain");
+        let (at, aside) = (path("it"), path("it.tmp-1"));
+        let own = store.create_new(&at).and_then(|file| file.inode()).expect("made");
+        store.rename_new(&at, &path("kept")).expect("moved, so that its number is not used again");
+        store.create_new(&at).expect("another");
+        let removal = store.remove_inode(&at, &aside, own).expect("looked at");
+        assert_eq!(removal, Removal::Another);
+        assert!(store.stat(&at).is_ok() && store.stat(&aside).is_err(), "put back");
+        assert_eq!(store.remove_inode(&path("kept"), &aside, own).expect("it"), Removal::Removed);
+        assert_eq!(store.remove_inode(&path("kept"), &aside, own).expect("none"), Removal::Gone);
+    }
+
+    #[test]
+    fn only_what_is_meant_is_removed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = PosixStore::open(dir.path()).expect("open");
+        let path = |name: &str| RepoPath::root().child(name).expect("plain");
+        let (at, aside) = (path("it"), path("it.tmp-1"));
+        let remove = |meant: &[u8]| {
+            store.remove_meant(&at, &aside, 9, &|seen| seen == meant).expect("looked at")
+        };
+        assert_eq!(remove(b"mine"), Removal::Gone);
+        store.write_tmp(&at, b"theirs").expect("written");
+        assert_eq!(remove(b"mine"), Removal::Another);
+        assert_eq!(store.read(&at, 9).expect("still there"), b"theirs");
+        assert_eq!(remove(b"theirs"), Removal::Removed);
+        assert!(store.list(&RepoPath::root()).expect("listed").is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_looked_at_is_put_back() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let store = PosixStore::open(dir.path()).expect("open");
+        let path = |name: &str| RepoPath::root().child(name).expect("plain");
+        store.write_tmp(&path("it"), b"more than may be read").expect("written");
+        assert!(store.remove_meant(&path("it"), &path("it.tmp-1"), 3, &|_| true).is_err());
+        assert!(store.stat(&path("it")).is_ok());
     }
 }

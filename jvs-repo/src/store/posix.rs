@@ -32,6 +32,8 @@ use super::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 /// Files are made with this mode, less the umask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+/// The stack of a thread that waits for a disk and does nothing else.
+const SYNC_STACK: usize = 64 * 1024;
 
 /// A repository's root, held open.
 #[derive(Debug)]
@@ -434,6 +436,34 @@ impl Store for PosixStore {
         Ok(Box::new(PosixFile { fd }))
     }
 
+    fn create_claimed(&self, path: &RepoPath) -> io::Result<Option<OwnedFd>> {
+        let (dir, name) = path.split();
+        // Under another name first: nobody may find it there and not yet claimed.
+        let unborn = dir.child(&format!(".{name}"))?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let fd = self.open_at(unborn.as_str(), flags, FILE_MODE)?;
+        let claimed = match fs::flock(&fd, fs::FlockOperation::NonBlockingLockExclusive) {
+            // Without such claims nobody can tell later either.
+            Ok(()) | Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOLCK) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        let born = claimed.and_then(|()| self.rename_new(&unborn, path));
+        if born.is_err() {
+            let _ = self.unlink(&unborn);
+        }
+        born.map(|()| Some(fd))
+    }
+
+    fn is_claimed(&self, path: &RepoPath) -> Option<bool> {
+        let fd = self.open_at(path.as_str(), OFlags::RDONLY, Mode::empty()).ok()?;
+        // Shared: those who ask must not take each other for whoever claims it.
+        match fs::flock(&fd, fs::FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Some(false),
+            Err(Errno::WOULDBLOCK) => Some(true),
+            Err(_) => None,
+        }
+    }
+
     fn rename(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
         self.rename_flagged(from, to, RenameFlags::empty())
     }
@@ -472,6 +502,17 @@ impl Store for PosixStore {
 
     fn sync_dir(&self, dir: &RepoPath) -> io::Result<()> {
         Ok(fs::fsync(self.open_dir(dir)?)?)
+    }
+
+    fn sync_dir_beside(&self, dir: &RepoPath, meanwhile: &mut dyn FnMut()) -> io::Result<()> {
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(SYNC_STACK);
+            let begun = thread.spawn_scoped(scope, || self.sync_dir(dir));
+            meanwhile();
+            // Without a thread to spare it costs its time, and nothing else.
+            let synced = begun.ok().and_then(|thread| thread.join().ok());
+            synced.unwrap_or_else(|| self.sync_dir(dir))
+        })
     }
 }
 

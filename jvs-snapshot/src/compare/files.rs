@@ -99,8 +99,8 @@ fn compare<R: Read>(
         pass.both(entry, hints, files.root);
         next = manifest.read().map_err(CompareError::Manifest)?;
     }
-    files.in_order(|branch, node, _| {
-        let path = branch.child(node);
+    for item in files.in_order() {
+        let (path, stat) = (item.path(), item.stat());
         while let Some((entry, _)) = next.take_if(|(entry, _)| entry.path < path) {
             pass.expected_groups.of(&entry);
             pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
@@ -108,17 +108,19 @@ fn compare<R: Read>(
         }
         match next.take_if(|(entry, _)| entry.path == path) {
             Some((entry, hints)) => {
-                pass.both(entry, hints, node.stat);
+                pass.both(entry, hints, *stat);
                 next = manifest.read().map_err(CompareError::Manifest)?;
             }
             None => {
-                pass.found_groups.of(&path, &node.stat);
-                let size = (node.stat.kind == Kind::File).then_some(node.stat.size);
+                pass.found_groups.of(&path, stat);
+                let size = (stat.kind == Kind::File).then_some(stat.size);
                 pass.only(&path, Aspect::Added, size);
             }
         }
-        if pass.pairs.len() >= BATCH { pass.look_closely() } else { Ok(()) }
-    })?;
+        if pass.pairs.len() >= BATCH {
+            pass.look_closely()?;
+        }
+    }
     while let Some((entry, _)) = next.take() {
         pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
         next = manifest.read().map_err(CompareError::Manifest)?;
@@ -183,28 +185,19 @@ impl Pass<'_> {
     fn look_closely(&mut self) -> Result<(), CompareError> {
         let pairs = std::mem::take(&mut self.pairs);
         let found: Mutex<Vec<Difference>> = Mutex::default();
-        let failed: Mutex<Option<CompareError>> = Mutex::new(None);
         let (root, progress) = (&self.root, self.progress);
-        workers::run(self.threads, pairs, |mut pair, _| {
+        workers::try_each(self.threads, pairs, |mut pair, _| {
             if !progress.keep_going() {
                 // What was not looked at is not known to be the same.
-                let stopped = CompareError::Io {
-                    path: pair.entry.path,
-                    source: io::ErrorKind::Interrupted.into(),
-                };
-                failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(stopped);
-                return;
+                let source = io::ErrorKind::Interrupted.into();
+                return Err(CompareError::Io { path: pair.entry.path, source });
             }
             match read_pair(root, &mut pair) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     pair.aspects = vec![Aspect::Removed];
                 }
-                Err(source) => {
-                    let path = pair.entry.path.clone();
-                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                    failed.get_or_insert(CompareError::Io { path, source });
-                }
+                Err(source) => return Err(CompareError::Io { path: pair.entry.path, source }),
             }
             progress.advance(1, pair.stat.size);
             if !pair.aspects.is_empty() {
@@ -215,10 +208,8 @@ impl Pass<'_> {
                 let difference = Difference { path, aspects, before, after };
                 found.lock().unwrap_or_else(PoisonError::into_inner).push(difference);
             }
-        });
-        if let Some(error) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(error);
-        }
+            Ok(())
+        })?;
         self.differences.extend(found.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }

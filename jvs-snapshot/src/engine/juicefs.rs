@@ -27,6 +27,7 @@ use super::{Built, Engine, EngineName, PAYLOAD, Work};
 use crate::capture_error::CaptureError;
 use crate::chosen::{Chosen, Lies};
 use crate::manifest::TreePath;
+use crate::mount_counters::CONTROL_FILES;
 use crate::progress::Phase;
 use crate::tree::{self, Kind};
 
@@ -214,7 +215,7 @@ impl JuiceFs {
     }
 
     fn open_control(&self) -> io::Result<OwnedFd> {
-        let [usual, prefixed] = control::FILE_NAMES;
+        let [usual, prefixed] = CONTROL_FILES;
         match tree::open_control(&self.mount.point, usual) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 tree::open_control(&self.mount.point, prefixed)

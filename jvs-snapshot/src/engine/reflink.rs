@@ -13,14 +13,18 @@ use crate::tree;
 pub(super) struct Reflink;
 
 /// Tries it in the staging directory. That the source is on the same filesystem
-/// is told by its number; `FICLONE` between two answers `EXDEV`.
-pub(super) fn probe(staging: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
+/// is told by its number; `FICLONE` between two answers `EXDEV`. Fails as a whole if what
+/// was tried stays there: it would be published with the rest.
+pub(super) fn probe(staging: &OwnedFd, source: &OwnedFd) -> Result<io::Result<()>, CaptureError> {
     const FROM: &[u8] = b"probe-reflink-from";
     const TO: &[u8] = b"probe-reflink-to";
-    let (here, there) = (tree::stat_open(staging)?, tree::stat_open(source)?);
+    let (here, there) = match (tree::stat_open(staging), tree::stat_open(source)) {
+        (Ok(here), Ok(there)) => (here, there),
+        (Err(error), _) | (_, Err(error)) => return Ok(Err(error)),
+    };
     // Subvolumes of one btrfs have numbers of their own, but one mount.
     if here.filesystem != there.filesystem && here.mount != there.mount {
-        return Err(rustix::io::Errno::XDEV.into());
+        return Ok(Err(rustix::io::Errno::XDEV.into()));
     }
     let attempt = || {
         let from = tree::create_file(staging, FROM)?;
@@ -32,11 +36,13 @@ pub(super) fn probe(staging: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
     let answer = attempt();
     for name in [FROM, TO] {
         match tree::unlink(staging, name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(CaptureError::whole("remove what was tried in")(error));
+            }
             _ => {}
         }
     }
-    answer
+    Ok(answer)
 }
 
 impl Engine for Reflink {

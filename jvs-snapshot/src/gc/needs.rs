@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
+use jvs_repo::name::Shown;
 use jvs_repo::store::DirEntry;
 
 use crate::error::SnapshotError;
@@ -40,7 +41,7 @@ impl Staging {
         for DirEntry { name } in names {
             match name.to_str().and_then(|name| name.parse().ok()) {
                 Some(name) => staging.names.push(name),
-                None => staging.foreign.push(name.to_string_lossy().into_owned()),
+                None => staging.foreign.push(Shown::new(&name).to_string()),
             }
         }
         Ok(staging)
@@ -82,12 +83,12 @@ pub(crate) fn verdict(
 
 /// Is a restore or a swap in `staging/` over for good?
 pub(crate) fn is_dead_restore(registers: &Registers, name: &StagingName) -> bool {
-    let (StagingName::Restore { worktree, epoch, token, .. }
-    | StagingName::Swap { worktree, epoch, token, .. }) = name
+    let (StagingName::Restore { worktree, term, .. } | StagingName::Swap { worktree, term, .. }) =
+        name
     else {
         return false;
     };
-    registers.judging(worktree).is_some_and(|state| garbage::is_dead(state, *epoch, *token))
+    registers.judging(worktree).is_some_and(|state| garbage::is_dead(state, *term))
 }
 
 /// Everything that somebody needs right now, and why. `registers` were READ

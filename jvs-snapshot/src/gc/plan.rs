@@ -8,6 +8,7 @@ use jvs_repo::clock::WallMs;
 use jvs_repo::config::Retention;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
+use jvs_repo::name::Shown;
 
 use crate::catalog::Presence;
 use crate::error::SnapshotError;
@@ -84,7 +85,7 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, Snapsho
                 None => plan.collect.push(Unneeded {
                     snapshot_id: id,
                     worktree_id: ready.descriptor().worktree_id.clone(),
-                    bytes: ready.descriptor().bytes,
+                    bytes: ready.descriptor().content.bytes,
                 }),
             },
             Ok(_) => plan_hidden(at, &registers, id, &mut plan)?,
@@ -92,7 +93,7 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, Snapsho
             Err(error) => return Err(error),
         }
     }
-    let foreign = listing.foreign.iter().map(|name| name.to_string_lossy().into_owned());
+    let foreign = listing.foreign.iter().map(|name| Shown::new(&name).to_string());
     plan.left_alone.extend(foreign);
     let by_age = only_by_age + plan.collect.len();
     if within > 0 && by_age > 0 && !trust_clock {

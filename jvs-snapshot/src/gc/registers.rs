@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jvs_lock::register::{ReadError, Register};
 use jvs_lock::{Hold, LockError, Seams, State};
-use jvs_repo::id::SnapshotId;
+use jvs_repo::id::{Epoch, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
@@ -65,16 +65,17 @@ impl Registers {
         {
             return Ok(Err(unasked));
         }
-        let mut graves: BTreeMap<WorktreeName, _> = BTreeMap::new();
+        let mut graves: BTreeMap<WorktreeName, Vec<Epoch>> = BTreeMap::new();
         for file in &names {
             let Some((name, _)) = file.rsplit_once(".fence-") else { continue };
             let Ok(name) = name.parse::<WorktreeName>() else { continue };
             let Some(epoch) = layout::buried_epoch(&name, file) else { continue };
-            let newest = graves.entry(name).or_insert(epoch);
-            *newest = (*newest).max(epoch);
+            graves.entry(name).or_default().push(epoch);
         }
         let mut buried = BTreeMap::new();
-        for (name, epoch) in graves {
+        for (name, epochs) in graves {
+            // Of two that nobody can order neither tells what is over.
+            let Some(epoch) = Epoch::newest(epochs) else { continue };
             let grave = layout::buried_register(&name, epoch);
             let register = Register::at(seams.store, seams.clock, name.clone(), grave);
             // One that cannot be read tells nothing, and so removes nothing.

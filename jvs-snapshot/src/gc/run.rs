@@ -37,6 +37,8 @@ pub struct Freed {
     pub unfinished: u64,
     /// Snapshots that somebody came to need meanwhile, and that were put back.
     pub put_back: Vec<SnapshotId>,
+    /// Leftovers that could not be removed, and why: they stop nothing else.
+    pub left: Vec<(RepoPath, String)>,
     /// The volume was so full that the audit log was told only afterwards.
     pub told_late: bool,
 }
@@ -56,11 +58,16 @@ pub fn run(
         done += 1;
         each(done, total);
     };
-    let stuck = || SnapshotError::io("remove what nobody needs");
     for name in &plan.unfinished {
         match name {
             StagingName::Condemned { id, op } => settle(at, *id, *op, &mut freed)?,
-            other => finish(at.trees, &other.path()).map_err(stuck())?,
+            other => {
+                if let Err(error) = finish(at.trees, &other.path()) {
+                    freed.left.push((other.path(), error.to_string()));
+                    step();
+                    continue;
+                }
+            }
         }
         freed.unfinished += 1;
         step();
@@ -76,8 +83,10 @@ pub fn run(
                 continue;
             }
         };
-        doom(at.seams, at.trees, &dir).map_err(stuck())?;
-        freed.dead += 1;
+        match doom(at.seams, at.trees, &dir) {
+            Ok(()) => freed.dead += 1,
+            Err(error) => freed.left.push((dir, error.to_string())),
+        }
         step();
     }
     for name in swaps {
@@ -109,7 +118,9 @@ pub fn run(
             step();
         }
         match note(Phase::Done) {
-            Err(error) if room::is_full(&error) && freed.told_late => {}
+            Err(error) if room::is_full(&error) && Rule::CollectsWhenFull.holds() => {
+                freed.told_late = true;
+            }
             answer => answer.map_err(SnapshotError::io("write the audit log"))?,
         }
     }

@@ -3,6 +3,8 @@
 use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fmt;
+
+use jvs_repo::name::Shown;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -132,19 +134,7 @@ impl fmt::Display for TreePath {
         if self.is_root() {
             return f.write_str(".");
         }
-        for chunk in self.0.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                if c.is_control() || c == '\\' {
-                    write!(f, "{}", c.escape_default())?;
-                } else {
-                    write!(f, "{c}")?;
-                }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
-        }
-        Ok(())
+        Shown::bytes(&self.0).fmt(f)
     }
 }
 

@@ -10,6 +10,12 @@ pub enum Rule {
     WrittenOutFirst,
     /// What a JuiceFS mount holds is handed in before it is cloned.
     HandedInFirst,
+    /// What was stored into mapped files has arrived at the mount before that.
+    ArrivedFirst,
+    /// What was written during an attempt is handed in before the next one looks.
+    HandedInBetween,
+    /// It is not asked about each file only if nobody else has one open.
+    NobodyElse,
     /// Change times on a disk are believed within the boot that recorded them.
     WithinTheBoot,
     /// Change times of files in memory are never believed.
@@ -20,10 +26,13 @@ pub enum Rule {
 
 impl Rule {
     /// All rules.
-    pub const ALL: [Rule; 6] = [
+    pub const ALL: [Rule; 9] = [
         Rule::SetIdForItsOwner,
         Rule::WrittenOutFirst,
         Rule::HandedInFirst,
+        Rule::ArrivedFirst,
+        Rule::HandedInBetween,
+        Rule::NobodyElse,
         Rule::WithinTheBoot,
         Rule::NeverInMemory,
         Rule::RemovedByContent,

@@ -92,11 +92,11 @@ fn offer(
     copied: &Copied,
     kept: Option<&Ready>,
 ) -> Result<RepoPath, SnapshotError> {
-    let StagingName::Restore { worktree, epoch, token, source, op } = copied.name.clone() else {
+    let StagingName::Restore { worktree, term, source, op } = copied.name.clone() else {
         return Err(SnapshotError::Invalid { problem: "it is no restore".into() });
     };
     let kept = kept.map(Ready::id);
-    let dir = StagingName::Swap { worktree, epoch, token, source, kept, op }.path();
+    let dir = StagingName::Swap { worktree, term, source, kept, op }.path();
     move_dir(at.seams, &copied.dir(), &dir)
         .map_err(SnapshotError::io("make the restored files ready"))?;
     Ok(dir)

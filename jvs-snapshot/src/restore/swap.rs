@@ -12,10 +12,11 @@ use std::io;
 use jvs_lock::register::{Answer, Register};
 use jvs_lock::{Lease, LockError, Seams};
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::id::{Epoch, FencingToken, OpNonce, SnapshotId};
+use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
+use jvs_repo::term::Term;
 
 use super::RestoreError;
 use crate::chosen::Chosen;
@@ -180,18 +181,14 @@ impl Swap<'_> {
 
     /// Nobody else held the lock up to now. Asks the register and not the clock:
     /// a lease that ran out, and that nobody took, was in nobody's way.
-    fn confirm(
-        &self,
-        lease: &Lease<'_>,
-        (epoch, token): (Epoch, FencingToken),
-    ) -> Result<(), RestoreError> {
+    fn confirm(&self, lease: &Lease<'_>, term: Term) -> Result<(), RestoreError> {
         let worktree = lease.worktree().clone();
         let register = Register::new(self.seams.store, self.seams.clock, worktree.clone());
         let now = register.read().map_err(LockError::from)?;
-        if (now.epoch, now.token) == (epoch, token) {
+        if now.term() == term {
             return Ok(());
         }
-        Err(LockError::Fenced { worktree, token, current: now.token }.into())
+        Err(LockError::Fenced { worktree, token: term.token, current: now.token }.into())
     }
 }
 
@@ -283,8 +280,8 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 /// A renewal confirms the hold and makes it last. Answers with what it is under.
-fn sure(lease: &mut Lease<'_>) -> Result<(Epoch, FencingToken), RestoreError> {
+fn sure(lease: &mut Lease<'_>) -> Result<Term, RestoreError> {
     lease.renew()?;
     let state = lease.fence()?.read()?;
-    Ok((state.epoch, state.token))
+    Ok(state.term())
 }

@@ -1,17 +1,11 @@
 #![expect(clippy::disallowed_methods, reason = "makes the trees that are walked")]
 
 use super::*;
-use std::convert::Infallible;
+use crate::tree::Kind;
 use std::os::unix::ffi::OsStrExt as _;
 
 fn paths(tree: &Tree) -> Vec<Vec<u8>> {
-    let mut paths = Vec::new();
-    let walked: Result<(), Infallible> = tree.in_order(|branch, node, _| {
-        paths.push(branch.child(node).as_bytes().to_vec());
-        Ok(())
-    });
-    assert!(walked.is_ok());
-    paths
+    tree.in_order().map(|item| item.path().as_bytes().to_vec()).collect()
 }
 
 fn read(dir: &std::path::Path) -> Result<Tree, WalkError> {

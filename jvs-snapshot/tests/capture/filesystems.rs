@@ -9,18 +9,18 @@ use jvs_repo::config::Engine;
 fn three_captures(world: &World, engine: &str) {
     zoo(world);
     let first = world.capture("1", None);
-    assert_eq!(first.engine.as_str(), engine);
+    assert_eq!(first.content.engine, engine);
     let second = world.capture("2", Some(("1", &first)));
     assert_eq!(
-        (second.reused, second.payload_root_hash),
-        (second.totals.files, first.payload_root_hash)
+        (second.reused, second.content.payload_root_hash),
+        (second.content.files, first.content.payload_root_hash)
     );
     world.write("a/deep/file", "changed");
     world.make_dir("a/deep/new");
     std::fs::remove_file(world.path("a-b/plain-too")).expect("one name less");
     let third = world.capture("3", Some(("2", &second)));
-    assert!(third.reused > 0 && third.reused < third.totals.files);
-    assert_ne!(third.payload_root_hash, second.payload_root_hash);
+    assert!(third.reused > 0 && third.reused < third.content.files);
+    assert_ne!(third.content.payload_root_hash, second.content.payload_root_hash);
 }
 
 fn on_loop(kind: Kind, engine: &str) {

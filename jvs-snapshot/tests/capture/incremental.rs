@@ -11,7 +11,7 @@ fn inode(path: &Path) -> u64 {
 
 fn reads(world: &World, captured: &jvs_snapshot::stage::Captured) -> u64 {
     assert_eq!(captured.parent_ignored, None);
-    let files = captured.totals.files;
+    let files = captured.content.files;
     assert!(captured.reused <= files, "{}", world.source.display());
     files - captured.reused
 }
@@ -24,7 +24,7 @@ fn unchanged_files_are_not_read_and_share_the_parent_s_inode() {
     let first = world.capture("1", None);
     let second = world.capture("2", Some(("1", &first)));
     assert_eq!(reads(&world, &second), 0);
-    assert_eq!(second.payload_root_hash, first.payload_root_hash);
+    assert_eq!(second.content.payload_root_hash, first.content.payload_root_hash);
     for name in ["a/deep/file", "plain", "a/plain-again"] {
         assert_eq!(inode(&world.payload("1").join(name)), inode(&world.payload("2").join(name)));
         assert_ne!(inode(&world.path(name)), inode(&world.payload("2").join(name)));
@@ -50,7 +50,7 @@ fn changes_that_keep_size_and_time_are_seen() {
     std::fs::set_permissions(world.path("chmod"), mode).expect("a mode");
     let second = world.capture("2", Some(("1", &first)));
     assert_eq!(reads(&world, &second), 3);
-    assert_ne!(second.payload_root_hash, first.payload_root_hash);
+    assert_ne!(second.content.payload_root_hash, first.content.payload_root_hash);
     let old = std::fs::read(world.payload("1").join("rewritten")).expect("the old copy");
     assert_eq!(old, b"12345", "the parent keeps what it had");
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::config::Engine;
-use jvs_snapshot::progress::{Phase, Progress};
+use jvs_snapshot::progress::{Phase, Progress, Silent};
 
 use super::support::{World, look, zoo};
 
@@ -81,7 +81,7 @@ fn a_quiet_tree_needs_no_second_look(metadata: Metadata) {
     world.check_manifest("2", &second);
     assert_eq!(look(&world.source), look(&world.payload("2")), "hard links are links again");
     assert_eq!((watcher.count(Phase::Walk), watcher.count(Phase::Prove)), (2, 0));
-    assert_eq!((first.evidence.attempts, second.evidence.attempts), (1, 1));
+    assert_eq!((first.content.quiescence.attempts, second.content.quiescence.attempts), (1, 1));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn what_another_host_does_before_the_clone_is_seen(metadata: Metadata) {
             }
         });
         let captured = world.try_capture(&format!("{at}-once"), parent, &once).expect(what);
-        assert_eq!(captured.evidence.attempts, 2, "{what}");
+        assert_eq!(captured.content.quiescence.attempts, 2, "{what}");
         world.check_manifest(&format!("{at}-once"), &captured);
         let always = Watcher::new(|phase, n| {
             if phase == Phase::Clone {
@@ -231,7 +231,7 @@ fn a_retry_begins_without_memories() {
         _ => {}
     });
     let captured = world.try_capture("1", Some(("first", &first)), &watcher).expect("quiet now");
-    assert_eq!(captured.evidence.attempts, 2);
+    assert_eq!(captured.content.quiescence.attempts, 2);
     for n in [238, 239] {
         let copy = std::fs::read_to_string(world.payload("1").join(name(n))).expect("a copy");
         assert_eq!(copy, "54321");
@@ -278,6 +278,47 @@ fn a_mount_with_unflushed_writes_is_looked_at_again() {
     }
 }
 
+/// How many files were opened at a mount so far.
+fn opened(volume: &Volume) -> u64 {
+    let stats = std::fs::read_to_string(volume.host(0).join(".stats")).expect("counters");
+    let count = |line: &str| line.strip_prefix("juicefs_fuse_ops_total_open ")?.parse().ok();
+    stats.lines().find_map(count).expect("opens are counted")
+}
+
+/// A mount that holds something, though nobody writes, is asked once whether anybody has
+/// a file open; only if somebody has, each file is asked for.
+#[test]
+fn a_mount_where_nobody_else_has_a_file_open_is_not_asked_about_each() {
+    const FILES: u64 = 300;
+    for metadata in Metadata::ALL {
+        let Some(volume) = Volume::mounted(metadata, 1) else { return };
+        let mut world = World::at(volume.host(0), volume.host(0));
+        let bystanders = volume.host(0).join("bystanders");
+        std::fs::create_dir(&bystanders).expect("a directory");
+        // Kept open by somebody of ours, as a keeper keeps its log.
+        let log = std::fs::File::create(bystanders.join("log")).expect("a file");
+        world.options.bystanders = vec![bystanders];
+        for n in 0..FILES {
+            world.write(format!("file-{n}"), "12345");
+        }
+        let mut parent = ("0".to_owned(), world.capture("0", None));
+        for (name, writer) in [("quiet", None), ("written to", Some("file-7"))] {
+            let writer = writer.map(|name| {
+                std::fs::File::options().write(true).open(world.path(name)).expect("open")
+            });
+            // The mount keeps some of its pages for later.
+            std::fs::write(volume.host(0).join("large"), vec![7; 64 << 20]).expect("a large file");
+            let before = opened(&volume);
+            let captured = world.try_capture(name, Some((&parent.0, &parent.1)), &Silent);
+            let captured = captured.expect("nobody writes");
+            let each = opened(&volume) - before >= FILES;
+            assert_eq!(each, writer.is_some(), "{metadata:?}, {name}");
+            parent = (name.to_owned(), captured);
+        }
+        drop(log);
+    }
+}
+
 /// The look at the original, where it is needed, is not made of memories either.
 #[test]
 fn a_writer_on_another_host_is_seen_when_files_are_copied() {
@@ -293,7 +334,12 @@ fn a_writer_on_another_host_is_seen_when_files_are_copied() {
         });
         let parent = Some(("first", &first));
         let captured = world.try_capture(&n.to_string(), parent, &watcher).expect("captured");
-        assert_eq!(captured.evidence.attempts, 2, "{} was rewritten during the first", name(n));
+        assert_eq!(
+            captured.content.quiescence.attempts,
+            2,
+            "{} was rewritten during the first",
+            name(n)
+        );
     }
 }
 
@@ -324,13 +370,13 @@ fn an_attribute_that_changed_alone_is_seen() {
         }
         let first = world.capture("1", None);
         let unchanged = world.capture("2", Some(("1", &first)));
-        assert_eq!(unchanged.payload_root_hash, first.payload_root_hash);
+        assert_eq!(unchanged.content.payload_root_hash, first.content.payload_root_hash);
         for name in ["changed", "new", "dir", ".", "dir/inside"] {
             set(name, "after");
         }
         rustix::fs::removexattr(world.path("removed"), "user.note").expect("removed");
         let second = world.capture("3", Some(("2", &unchanged)));
-        assert_eq!(second.reused, second.totals.files, "{engine:?}: contents are as they were");
-        assert_ne!(second.payload_root_hash, first.payload_root_hash);
+        assert_eq!(second.reused, second.content.files, "{engine:?}: contents are as they were");
+        assert_ne!(second.content.payload_root_hash, first.content.payload_root_hash);
     }
 }

@@ -57,7 +57,7 @@ fn the_program_clones_where_the_control_file_does_not_listen() {
         ));
         zoo(&deaf.world);
         let captured = deaf.world.capture("1", None);
-        assert_eq!(captured.engine.as_str(), "juicefs");
+        assert_eq!(captured.content.engine, "juicefs");
         assert!(deaf.volume.host(0).exists());
     }
 }

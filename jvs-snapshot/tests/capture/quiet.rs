@@ -85,7 +85,7 @@ fn a_writer_that_stops_costs_one_retry() {
             let root = world.source.clone();
             let progress = meddler(phase, 1, |n| meddle(root.clone(), n));
             let captured = world.try_capture("1", None, &progress).expect(what);
-            assert_eq!(captured.evidence.attempts, 2, "{what}");
+            assert_eq!(captured.content.quiescence.attempts, 2, "{what}");
             world.check_manifest("1", &captured);
         }
     }
@@ -103,8 +103,9 @@ fn best_effort_says_what_changed_and_its_manifest_fits_its_payload() {
             let progress = meddler(phase, 1, |n| meddle(root.clone(), n));
             let captured =
                 world.try_capture("2", Some(("1", &first)), &progress).expect("best effort");
-            let risk = captured.risk.as_ref().expect("a label").to_string();
-            assert!(risk.contains(said), "{what}: {risk}");
+            assert!(captured.content.risk.is_some(), "{what}: a label");
+            let changed = captured.content.quiescence.changed.join(", ");
+            assert!(changed.contains(said), "{what}: {changed}");
             world.check_manifest("2", &captured);
         }
     }

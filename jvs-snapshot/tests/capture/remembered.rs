@@ -11,7 +11,7 @@ use jvs_snapshot::stage::Captured;
 use super::support::{Rebooted, World, attributes, zoo};
 
 fn read(captured: &Captured) -> u64 {
-    captured.totals.files - captured.reused
+    captured.content.files - captured.reused
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_snapshot_that_does_not_say_in_which_boot_it_was_taken_is_read_again() {
     let world = World::new();
     zoo(&world);
     let mut first = world.capture("1", None);
-    first.boot_id = jvs_repo::clock::BootId(String::new());
+    first.content.boot_id = None;
     assert_eq!(world.capture("2", Some(("1", &first))).reused, 0);
 }
 

@@ -68,13 +68,14 @@ fn nothing_acts_as_its_copier(place: &Path, engine: Engine) {
                 changed.insert(path.to_owned());
             }
         }
-        let named = captured.degraded.examples.iter().filter(|loss| loss.kind == LossKind::Mode);
-        let mut named: BTreeSet<String> = named.map(|loss| loss.path.to_string()).collect();
+        let modes =
+            captured.content.degraded.iter().filter(|loss| loss.what == LossKind::Mode.as_str());
+        let mut named: BTreeSet<String> = modes.flat_map(|loss| loss.examples.clone()).collect();
         // Of a file with two names the first is named.
         if named.contains("both") {
             named.insert("dir/both-too".to_owned());
         }
-        assert_eq!(named, changed, "{:?}", captured.degraded);
+        assert_eq!(named, changed, "{:?}", captured.content.degraded);
         // From now on of the copy, as a restore has it.
         world.source = world.payload("1");
     }

@@ -8,10 +8,11 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
+use jvs_snapshot::descriptor::Content;
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::manifest::{Entry, EntryKind, ManifestReader};
 use jvs_snapshot::progress::{Progress, Silent};
-use jvs_snapshot::stage::{CaptureError, Captured, Options, Parent, capture};
+use jvs_snapshot::stage::{CaptureError, Captured, Options, Parent, Source, capture};
 use tempfile::TempDir;
 
 /// A source tree and snapshots of it.
@@ -81,11 +82,12 @@ impl World {
         std::fs::create_dir(&staging).expect("a staging directory");
         let parent = parent.map(|(name, captured)| Parent {
             directory: self.snapshot(name),
-            manifest_hash: captured.manifest_hash,
-            boot_id: Some(captured.boot_id.clone()),
+            manifest_hash: captured.content.manifest_hash,
+            boot_id: captured.content.boot_id.clone(),
         });
-        let answer =
-            capture(&self.source, &staging, parent.as_ref(), &self.options, &*self.clock, progress);
+        let answer = Source::open(&self.source).and_then(|source| {
+            capture(&source, &staging, parent.as_ref(), &self.options, &*self.clock, progress)
+        });
         if answer.is_err() {
             let left = std::fs::read_dir(&staging).expect("the staging directory").count();
             assert_eq!(left, 0, "a failed capture leaves nothing");
@@ -96,8 +98,8 @@ impl World {
     /// Captures, and checks that copy and manifest are what the source is.
     pub(crate) fn capture(&self, name: &str, parent: Option<(&str, &Captured)>) -> Captured {
         let captured = self.try_capture(name, parent, &Silent).expect("captured");
-        assert!(captured.degraded.is_exact(), "{:?}", captured.degraded);
-        assert_eq!(captured.risk, None);
+        assert!(captured.content.degraded.is_empty(), "{:?}", captured.content.degraded);
+        assert!(captured.content.quiescence.proven, "{:?}", captured.content);
         let (source, copy) = (look(&self.source), look(&self.payload(name)));
         assert_eq!(source.keys().collect::<Vec<_>>(), copy.keys().collect::<Vec<_>>());
         for (path, original) in &source {
@@ -110,15 +112,16 @@ impl World {
     /// The manifest says of the payload what the payload is.
     pub(crate) fn check_manifest(&self, name: &str, captured: &Captured) {
         let bytes = std::fs::read(self.snapshot(name).join("manifest")).expect("the manifest");
-        assert_eq!(Digest::of(&bytes), captured.manifest_hash);
+        assert_eq!(Digest::of(&bytes), captured.content.manifest_hash);
         let mut reader = ManifestReader::open(&bytes[..]).expect("a manifest");
         let mut entries = Vec::new();
         while let Some((entry, _)) = reader.read().expect("an entry") {
             entries.push(entry);
         }
         let summary = reader.summary().expect("the end");
-        assert_eq!(summary.payload_root_hash, captured.payload_root_hash);
-        assert_eq!(summary.totals, captured.totals);
+        assert_eq!(summary.payload_root_hash, captured.content.payload_root_hash);
+        let Content { files, bytes, .. } = captured.content;
+        assert_eq!((summary.totals.files, summary.totals.bytes), (files, bytes));
         let copy = look(&self.payload(name));
         let said: BTreeMap<_, _> =
             entries.iter().map(|entry| (entry.path.as_bytes().to_vec(), as_seen(entry))).collect();

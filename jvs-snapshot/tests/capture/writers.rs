@@ -19,6 +19,9 @@ use super::support::World;
 const SIZE: usize = 8192;
 /// Captures beside writers; a hundred of them with `JVS_LONG`.
 const ROUNDS: usize = 4;
+/// Longer than a capture that waits for nothing takes until it clones; one that is slower
+/// does not fail for it.
+const HELD_BACK: Duration = Duration::from_secs(1);
 const PHASES: [Phase; 5] = [Phase::Plan, Phase::Clone, Phase::Prove, Phase::Manifest, Phase::Sync];
 
 /// The one byte that a file is full of.
@@ -77,7 +80,7 @@ fn a_program_that_stores_all_the_time_is_named(world: &mut World, way: Way) {
     let labelled = world.try_capture("labelled", Some(("quiet", &first)), &always);
     let labelled = labelled.expect("what is there");
     world.check_manifest("labelled", &labelled);
-    assert!(labelled.risk.is_some());
+    assert!(labelled.content.risk.is_some());
     world.options.consistency = Consistency::Quiesced;
 }
 
@@ -192,6 +195,42 @@ fn unflushed_on(metadata: Metadata) {
             }
         }
     }
+}
+
+/// A program stored into a mapped file, and what it stored is on its way to the mount
+/// until the capture has had time to do without it.
+fn held_back_on(metadata: Metadata) {
+    let Some(volume) = Volume::mounted(metadata, 1) else { return };
+    for way in [Way::Mapped, Way::MappedEnd] {
+        let place = volume.host(0).join(format!("{way:?}"));
+        std::fs::create_dir(&place).expect("a directory");
+        let world = World::at(&place, &place);
+        world.write("data", [b'O'; SIZE]);
+        let Some(mut writer) = Writer::open(&world.path("data"), way) else { return };
+        writer.overwrite(b'P');
+        world.capture("before", None);
+        let held = volume.hold_back(0, &world.path("data"));
+        writer.overwrite(b'N');
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(HELD_BACK);
+                drop(held);
+            });
+            world.try_capture("after", None, &Silent).expect("an idle program is quiet");
+        });
+        let copy = std::fs::read(world.payload("after").join("data")).expect("a copy");
+        assert_eq!(copy[SIZE - 1], b'N', "{metadata:?} {way:?}");
+    }
+}
+
+#[test]
+fn what_is_on_its_way_to_a_mount_is_captured_with_sqlite() {
+    held_back_on(Metadata::Sqlite);
+}
+
+#[test]
+fn what_is_on_its_way_to_a_mount_is_captured_with_redis() {
+    held_back_on(Metadata::Redis);
 }
 
 #[test]

@@ -110,8 +110,8 @@ fn a_tag_stays_what_it_is_until_it_is_deleted() {
     assert_eq!(again.code(), Code::Exists);
     assert_eq!(tags::read(store, &tag("v1")).expect("read"), Some(made_tag.clone()));
     assert_eq!(tags::list(store).expect("listed").of(made[0].id()), [&tag("v1")]);
-    assert_eq!(tags::delete(store, &tag("v1")).expect("deleted"), Some(made_tag));
-    assert_eq!(tags::delete(store, &tag("v1")).expect("nothing to delete"), None);
+    assert_eq!(tags::delete(world.seams(), &tag("v1")).expect("deleted"), Some(made_tag));
+    assert_eq!(tags::delete(world.seams(), &tag("v1")).expect("nothing to delete"), None);
     let id = tag(&made[0].id().to_string());
     let error = tags::create(world.seams(), &id, &made[0], "s").expect_err("an id");
     assert_eq!(error.code(), Code::Usage);

@@ -100,8 +100,7 @@ fn restore(
     let state = lease.fence()?.read()?;
     let name = StagingName::Restore {
         worktree: main(),
-        epoch: state.epoch,
-        token: state.token,
+        term: state.term(),
         source: two.new,
         op: OpNonce::random(seams.entropy),
     };

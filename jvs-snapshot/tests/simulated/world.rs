@@ -2,6 +2,7 @@
 //! true of it whatever happened.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jvs_kit::sim::{Image, SimClock, SimStore, Solo};
@@ -33,6 +34,10 @@ pub(crate) const LONG_MS: u64 = 100_000;
 pub(crate) struct SimTrees<'s>(pub(crate) &'s SimStore);
 
 impl Trees for SimTrees<'_> {
+    fn absolute(&self, tree: &RepoPath) -> PathBuf {
+        PathBuf::from(format!("/{tree}"))
+    }
+
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
         if self.0.stat(tree)?.kind != Kind::Directory {
             return self.0.unlink(tree);
@@ -67,7 +72,8 @@ impl Trees for SimTrees<'_> {
         for entry in self.0.list(tree).map_err(stuck)? {
             let name = entry.name.to_str().expect("a plain name");
             let bytes = self.0.read(&tree.child(name).map_err(stuck)?, 1_000).map_err(stuck)?;
-            let known = |ready: &Ready| ready.descriptor().payload_root_hash == Digest::of(&bytes);
+            let known =
+                |ready: &Ready| ready.descriptor().content.payload_root_hash == Digest::of(&bytes);
             if !snapshots.iter().any(known) {
                 strays.push(TreePath::new(name.into()).expect("plain"));
             }
@@ -180,8 +186,8 @@ impl World {
             let broken = |what: &str| format!("{id} is visible and not whole: {what}");
             let ready = self.catalog().open(id).map_err(|error| broken(&error.to_string()))?;
             for (path, hash) in [
-                (layout::manifest(&ready.dir()), ready.descriptor().manifest_hash),
-                (payload_file(&ready.dir()), ready.descriptor().payload_root_hash),
+                (layout::manifest(&ready.dir()), ready.descriptor().content.manifest_hash),
+                (payload_file(&ready.dir()), ready.descriptor().content.payload_root_hash),
             ] {
                 let bytes = self.solo.store().read(&path, 1000);
                 let bytes = bytes.map_err(|error| broken(&format!("{path}: {error}")))?;
@@ -262,7 +268,6 @@ pub(crate) fn about(now: jvs_repo::clock::WallMs) -> About {
         created_at: now,
         note: None,
         tags: Vec::new(),
-        consistency: Consistency::Quiesced,
         holder_id: "host:ann:1:1".into(),
         session_id: "s".into(),
     }
@@ -280,6 +285,7 @@ pub(crate) fn fill(store: &SimStore, draft: &Draft<'_>, text: &str) -> io::Resul
     store.sync_dir(&layout::snapshot_payload(&dir))?;
     store.sync_dir(&dir)?;
     Ok(Content {
+        consistency: Consistency::Quiesced,
         files: 1,
         bytes: text.len() as u64,
         payload_root_hash: Digest::of(text.as_bytes()),

@@ -26,17 +26,17 @@ fn a_snapshot_is_a_full_tree_with_a_descriptor_that_says_where_it_came_from() {
     let first = world.snapshot(&mut lease);
     assert_eq!(read(&world.kept(&first, "dir/b.txt")), "two");
     let described = first.descriptor();
-    assert_eq!((described.files, described.bytes), (2, 6));
+    assert_eq!((described.content.files, described.content.bytes), (2, 6));
     assert_eq!((described.parent, described.commit_seq.0), (None, 1));
     assert_eq!(described.fencing_token, lease.token());
-    assert!(described.quiescence.proven && described.risk.is_none());
+    assert!(described.content.quiescence.proven && described.content.risk.is_none());
 
     world.write("a.txt", "three");
     let second = world.snapshot(&mut lease);
     assert_eq!(second.descriptor().parent, Some(first.id()));
     assert_eq!(read(&world.kept(&first, "a.txt")), "one", "once READY nothing in it changes");
     assert_eq!(read(&world.kept(&second, "a.txt")), "three");
-    assert_ne!(described.payload_root_hash, second.descriptor().payload_root_hash);
+    assert_ne!(described.content.payload_root_hash, second.descriptor().content.payload_root_hash);
     let head = lease.fence().expect("live").read().expect("read").head;
     let lineage = Lineage::from_head(world.at().catalog(), head).expect("a lineage");
     assert_eq!(lineage.count(), 2);
@@ -49,8 +49,11 @@ fn an_empty_worktree_has_a_snapshot_and_equal_trees_have_equal_hashes() {
     let mut lease = world.lease();
     let one = world.snapshot(&mut lease);
     let two = world.snapshot(&mut lease);
-    assert_eq!(one.descriptor().files, 0);
-    assert_eq!(one.descriptor().payload_root_hash, two.descriptor().payload_root_hash);
+    assert_eq!(one.descriptor().content.files, 0);
+    assert_eq!(
+        one.descriptor().content.payload_root_hash,
+        two.descriptor().content.payload_root_hash
+    );
     assert_ne!(one.id(), two.id());
 }
 
@@ -117,8 +120,7 @@ fn a_capture_that_its_lease_did_not_outlive_says_so() {
     let mut request = world.request(&source);
     request.options.threads = Some(1);
     let at = Snapshots::new(seams, &world.store);
-    let error = take(&at, &world.store, &mut Hold::Lease(&mut lease), request, &lapse)
-        .expect_err("stopped");
+    let error = take(&at, &mut Hold::Lease(&mut lease), request, &lapse).expect_err("stopped");
     assert_eq!(error.code(), Code::LockExpired, "{error}");
     assert!(error.hint().is_some());
     assert_eq!(world.names(&layout::staging()), [""; 0]);
@@ -133,8 +135,8 @@ fn files_that_the_next_holder_removed_are_a_lost_lock() {
     let source = world.file("");
     let thief = || Thief { world: &world, came: AtomicBool::new(false), cleans: true };
     let request = world.request(&source);
-    let error = take(&world.at(), &world.store, &mut Hold::Lease(&mut lease), request, &thief())
-        .expect_err("fenced");
+    let error =
+        take(&world.at(), &mut Hold::Lease(&mut lease), request, &thief()).expect_err("fenced");
     assert_eq!(error.code(), Code::FencingMismatch, "{error}");
 
     let locks = world.locks("thief");
@@ -153,8 +155,8 @@ fn a_lock_lost_during_the_capture_fences_the_snapshot_and_leaves_nothing_behind(
     let source = world.file("");
     let thief = Thief { world: &world, came: AtomicBool::new(false), cleans: false };
     let request = world.request(&source);
-    let error = take(&world.at(), &world.store, &mut Hold::Lease(&mut lease), request, &thief)
-        .expect_err("fenced");
+    let error =
+        take(&world.at(), &mut Hold::Lease(&mut lease), request, &thief).expect_err("fenced");
     assert_eq!(error.code(), Code::FencingMismatch, "{error}");
     assert!(error.hint().is_some());
     assert_eq!(world.names(&layout::snapshots()), [""; 0]);
@@ -170,13 +172,12 @@ fn a_shared_worktree_is_never_quiesced_and_takes_what_is_there_with_a_label() {
     let source = world.file("");
     let mut shared = locks.share(&main()).expect("free");
     let request = world.request(&source);
-    let refused = take(&world.at(), &world.store, &mut Hold::Shared(&mut shared), request, &Silent)
-        .expect_err("refused");
+    let refused =
+        take(&world.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect_err("refused");
     assert_eq!(refused.code(), Code::ConsistencyUnavailable);
     let plain = world.request(&source);
     let options = Options { consistency: Consistency::BestEffort, ..Options::default() };
     let request = Request { options, ..plain };
-    let taken = take(&world.at(), &world.store, &mut Hold::Shared(&mut shared), request, &Silent)
-        .expect("taken");
-    assert!(taken.ready.descriptor().risk.is_some(), "it says what to beware of");
+    let taken = take(&world.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect("taken");
+    assert!(taken.ready.descriptor().content.risk.is_some(), "it says what to beware of");
 }

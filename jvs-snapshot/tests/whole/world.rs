@@ -6,7 +6,7 @@ use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Lease, Locks, Seams, Secret, Session, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
-use jvs_repo::config::{Consistency, Engine, LockPolicy};
+use jvs_repo::config::{Engine, LockPolicy};
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -108,7 +108,6 @@ impl World {
                 created_at: SystemClock.now().wall,
                 note: None,
                 tags: Vec::new(),
-                consistency: Consistency::Quiesced,
                 holder_id: "host:ann:1:1".into(),
                 session_id: "s".into(),
             },
@@ -119,7 +118,7 @@ impl World {
     pub(crate) fn try_snapshot(&self, lease: &mut Lease<'_>) -> Result<Taken, TakeError> {
         let source = self.file("");
         let request = self.request(&source);
-        take(&self.at(), &self.store, &mut Hold::Lease(lease), request, &Silent)
+        take(&self.at(), &mut Hold::Lease(lease), request, &Silent)
     }
 
     pub(crate) fn snapshot(&self, lease: &mut Lease<'_>) -> Ready {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 
 use clap::{Args as _, FromArgMatches as _};
 
-use super::lock::{AcquireArgs, StealArgs};
+use super::lock::{AcquireArgs, ReleaseArgs, StealArgs};
 use super::{Args, Global};
 
 /// The command, if it is a hot one and the words are right.
@@ -18,7 +18,7 @@ pub(super) fn parse(words: &[OsString]) -> Option<Args> {
         ["lock", "acquire"] => AcquireArgs::augment_args(clap::Command::new("acquire")),
         ["lock", "steal"] => StealArgs::augment_args(clap::Command::new("steal")),
         ["lock", "renew"] => clap::Command::new("renew"),
-        ["lock", "release"] => clap::Command::new("release"),
+        ["lock", "release"] => ReleaseArgs::augment_args(clap::Command::new("release")),
         ["lock", "status"] => clap::Command::new("status"),
         _ => return None,
     };

@@ -79,13 +79,13 @@ pub(crate) struct KeeperArgs {
     #[arg(long)]
     pub(crate) purpose: Option<Purpose>,
     #[arg(long)]
-    pub(crate) for_ms: Option<u64>,
-    #[arg(long)]
-    pub(crate) follow: Vec<Follow>,
-    #[arg(long)]
     pub(crate) attached: bool,
     #[arg(long)]
     pub(crate) guest: bool,
     #[arg(long, default_value_t)]
     pub(crate) on_loss: OnLoss,
+    #[arg(long, requires = "lease")]
+    pub(crate) ends: Option<String>,
+    #[arg(long)]
+    pub(crate) lease: Option<usize>,
 }

@@ -10,8 +10,7 @@ pub(crate) enum LockCommand {
     Acquire(AcquireArgs),
     /// Make this session's lease last for its length from now on
     Renew,
-    /// Give this session's lock back
-    Release,
+    Release(ReleaseArgs),
     /// Show how a worktree's lock stands
     Status,
     /// Show how all locks stand
@@ -32,7 +31,7 @@ impl LockCommand {
         match self {
             LockCommand::Acquire(_) => "lock acquire",
             LockCommand::Renew => "lock renew",
-            LockCommand::Release => "lock release",
+            LockCommand::Release(_) => "lock release",
             LockCommand::Status => "lock status",
             LockCommand::List => "lock list",
             LockCommand::Why => "lock why",
@@ -111,6 +110,7 @@ impl WatchArgs {
 
 /// Take the lock of a worktree, or refresh it if it is this session's already
 #[derive(Debug, clap::Args)]
+#[command(after_help = super::SEVERAL)]
 pub(crate) struct AcquireArgs {
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
@@ -123,6 +123,15 @@ pub(crate) struct AcquireArgs {
 
     #[command(flatten)]
     pub(crate) keep: KeepArgs,
+}
+
+/// Give this session's lock back
+#[derive(Debug, clap::Args)]
+#[command(after_help = super::SEVERAL)]
+pub(crate) struct ReleaseArgs {
+    /// First end the commands of this session that still need it
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Take over a lock whose lease has been over for long enough

@@ -17,6 +17,10 @@ pub(crate) struct GuardArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
 
+    /// Run beside other commands of this session, if it has the lock already
+    #[arg(long)]
+    pub(crate) join: bool,
+
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms]
     #[arg(long, value_name = "DUR")]
     pub(crate) lease: Option<Span>,
@@ -77,6 +81,7 @@ impl std::fmt::Display for Contain {
 
 /// Run a command while holding the lock, and give the lock back when it ends
 #[derive(Debug, clap::Args)]
+#[command(after_help = super::SEVERAL)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) guard: GuardArgs,
@@ -88,6 +93,7 @@ pub(crate) struct RunArgs {
 
 /// Run a shell while holding the lock, and give the lock back when it ends
 #[derive(Debug, clap::Args)]
+#[command(after_help = super::SEVERAL)]
 pub(crate) struct ShellArgs {
     #[command(flatten)]
     pub(crate) guard: GuardArgs,

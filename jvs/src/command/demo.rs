@@ -190,6 +190,7 @@ impl Play<'_> {
             .env_remove("CLICOLOR_FORCE")
             .env_remove("JVS_FENCING_TOKEN")
             .env_remove("JVS_FENCING_EPOCH")
+            .env_remove("JVS_FENCING_TOKENS")
             .stdin(Stdio::null());
         if let Some(token) = token {
             command.env("JVS_FENCING_TOKEN", token);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use jvs_doctor::examine::finding;
 use jvs_doctor::{
     Care, Check, Chosen, Depth, Examination, Finding, Patient, Rehearsal, Surroundings, examine,
-    treat,
+    treat, treat_as,
 };
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
@@ -18,6 +18,7 @@ use jvs_repo::id::SnapshotId;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::Filesystem;
 use jvs_repo::proc;
+use jvs_repo::repo::Repo;
 use jvs_repo::store::PosixStore;
 use serde_json::json;
 
@@ -59,7 +60,8 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
     };
     let full = args.strict || args.repair;
     let care = if args.repair { Care::Repair } else { Care::Clean };
-    let mut examination = examine(&patient, if full { Depth::Full } else { Depth::Quick });
+    let depth = if full { Depth::Full } else { Depth::Quick };
+    let mut examination = examine(&patient, depth);
     let planned = examination
         .findings
         .iter()
@@ -71,8 +73,8 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
         examination = mend(context, &store, &patient, care, examination)?;
     }
     for told in [Some(&mut examination), foreseen.as_mut()].into_iter().flatten() {
-        told.add(verdict.iter().flat_map(probe::Verdict::findings));
-        if full {
+        told.add(verdict.iter().flat_map(probe::findings));
+        if Check::SessionStale.depth() <= depth {
             told.add(notes(context));
             told.add(leftovers(context));
         }
@@ -110,7 +112,10 @@ fn mend(
     let policy = Config::read(store).map(|config| config.lock).unwrap_or_default();
     let acting = context.session(None)?;
     let locks = context.locks(store, policy, &acting)?;
-    Ok(treat(patient, &locks, care, first))
+    // Of a repository that cannot even say which one it is there are no holds.
+    let repo = Repo::open(store.root_path()).ok();
+    let holds = |worktree: &WorktreeName| context.holds(repo.as_ref()?, worktree, &acting).ok();
+    Ok(treat_as(patient, &locks, &holds, care, first))
 }
 
 /// What [`mend`] would do: the same code on a repository whose changes stay in

@@ -68,6 +68,12 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     let aside: Vec<String> =
         freed.set_aside.iter().map(|path| shown(&repo.store().absolute(path))).collect();
     data["set_aside"] = json!(aside);
+    let left: Vec<Value> = freed
+        .left
+        .iter()
+        .map(|(path, why)| json!({ "path": path.to_string(), "why": why }))
+        .collect();
+    data["left"] = json!(left);
     let text = format!(
         "Removed {} ({} of files), {}; kept {}\n",
         counted(freed.snapshots.len() as u64, "snapshot"),
@@ -86,6 +92,9 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
         done = done.with_warning(
             "the volume was full: the audit log was told of this only afterwards".to_owned(),
         );
+    }
+    for (path, why) in &freed.left {
+        done = done.with_warning(format!("{path} could not be removed and is left there: {why}"));
     }
     Ok(aside.iter().map(warning).fold(done, Done::with_warning))
 }

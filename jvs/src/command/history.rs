@@ -76,8 +76,8 @@ impl Told {
                 [
                     descriptor.snapshot_id.to_string(),
                     descriptor.created_at.rfc3339(),
-                    descriptor.files.to_string(),
-                    size(descriptor.bytes),
+                    descriptor.content.files.to_string(),
+                    size(descriptor.content.bytes),
                     self.remark(descriptor),
                 ]
             })

@@ -28,17 +28,17 @@ pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failur
         &format!("{} by session {} ({})", d.created_at.rfc3339(), d.session_id, d.holder_id),
     );
     line("under", &format!("token {}, commit {}", d.fencing_token, d.commit_seq));
-    let content = format!("{}, {}", counted(d.files, "file"), size(d.bytes));
-    line("content", &format!("{content}, made by the {} engine", d.engine));
-    line("consistency", d.consistency.as_str());
-    if let Some(risk) = &d.risk {
+    let content = format!("{}, {}", counted(d.content.files, "file"), size(d.content.bytes));
+    line("content", &format!("{content}, made by the {} engine", d.content.engine));
+    line("consistency", d.content.consistency.as_str());
+    if let Some(risk) = &d.content.risk {
         line("risk", risk);
     }
-    for loss in &d.degraded {
+    for loss in &d.content.degraded {
         let examples = loss.examples.join(", ");
         line("degraded", &format!("{} of {}: {examples}", loss.what, counted(loss.count, "path")));
     }
-    line("root hash", &d.payload_root_hash.to_string());
+    line("root hash", &d.content.payload_root_hash.to_string());
     if !names.is_empty() {
         let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
         line("tags", &names.join(", "));
@@ -50,7 +50,7 @@ pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failur
     line("files at", &path.to_string_lossy());
     let probed = probe::kept(here.repo.store());
     if let Some(verdict) = &probed {
-        line("filesystem", &verdict.sentence());
+        line("filesystem", &probe::sentence(verdict));
     }
     let mut data = data(d, &names, true);
     data["path"] = crate::render::shown(&path).into();

@@ -8,11 +8,13 @@ mod reclaim;
 mod release;
 mod renew;
 pub(super) mod report;
+pub(crate) mod several;
 mod status;
 mod steal;
 mod transfer;
 pub(crate) mod turn;
 mod watch;
+mod ways;
 mod why;
 
 use jvs_lock::record::renew_interval_ms;
@@ -25,12 +27,12 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::{Filesystem, JuiceFs};
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::repo::Repo;
+use jvs_repo::term::Term;
 
 use super::worktree::existing;
 use crate::args::{KeepArgs, LeaseArgs, LockCommand};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
-use crate::keeper;
 use crate::render::Done;
 use crate::session::Acting;
 
@@ -38,7 +40,7 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
     match command {
         LockCommand::Acquire(args) => acquire::run(context, args),
         LockCommand::Renew => renew::run(context),
-        LockCommand::Release => release::run(context),
+        LockCommand::Release(args) => release::run(context, args),
         LockCommand::Status => status::run(context),
         LockCommand::List => list::run(context),
         LockCommand::Why => why::run(context),
@@ -55,7 +57,6 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
 /// short as the policy has it; if not, as long as the repository's table has it
 /// for where and what for.
 fn want<'w>(
-    context: &Context<'_>,
     args: &'w LeaseArgs,
     keep: &KeepArgs,
     config: &Config,
@@ -69,8 +70,6 @@ fn want<'w>(
     let lease_ms = args.lease.map_or_else(usual, |lease| lease.as_ms());
     if !keep.no_keeper {
         keepable(lease_ms)?;
-        // Before anything is taken: for whom would it be kept?
-        keeper::follow(context, keep.while_)?;
     }
     let renewed_every_ms = (!keep.no_keeper).then(|| renew_interval_ms(lease_ms, &config.lock));
     Ok(Want { note: args.note.as_deref(), renewed_every_ms, ..Want::lease(lease_ms) })
@@ -118,7 +117,18 @@ pub(super) fn look(context: &Context<'_>, Here { repo, worktree }: &Here) -> Res
     if let Some(holder) = view.state.holder() {
         view.mine = context.own_nonce()? == Some(holder);
     }
-    Ok(view)
+    Ok(related(context, view))
+}
+
+/// The same, with who looks: asked only where somebody else is shown.
+fn related(context: &Context<'_>, view: View) -> View {
+    match view.record().is_some() && !view.mine {
+        true => match context.onlooker() {
+            Some(onlooker) => view.seen_by(onlooker),
+            None => view,
+        },
+        false => view,
+    }
 }
 
 /// A register that is missing because there is no such worktree is no damage.
@@ -164,7 +174,7 @@ pub(super) fn resume<'r>(
             Some(epoch) => epoch,
             None => locks.inspect(worktree)?.state.epoch,
         };
-        Ok(Ticket { worktree: worktree.clone(), epoch, token })
+        Ok(Ticket { worktree: worktree.clone(), term: Term { epoch, token } })
     };
     let ticket = context.handed_token(worktree)?.map(ticket).transpose();
     ticket

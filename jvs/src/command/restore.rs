@@ -107,7 +107,7 @@ fn in_place(
     }
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
-    let mut held = hold(context, &locks, here, &config)?;
+    let mut held = hold(context, &locks, here, &config, &acting)?;
     let outcome = match &mut held {
         Held::Shared(_) => {
             let message =
@@ -115,9 +115,9 @@ fn in_place(
             let hint = "restore to a new worktree: jvs restore SNAPSHOT --into NAME";
             Err(WrongUsage::new(message, hint).into())
         }
-        Held::Own(lease) | Held::Borrowed(lease) => {
+        Held::Entered(held) => {
             let work = Work { context, here, config: &config, locks: &locks, acting: &acting };
-            work.swap(lease, source, reason, chosen.as_ref())
+            work.swap(&mut held.lease, source, reason, chosen.as_ref())
         }
     };
     let drift = held.give_back();

@@ -9,6 +9,7 @@ mod child;
 mod contain;
 mod greeting;
 mod guardian;
+mod held;
 mod terminal;
 mod trouble;
 mod watch;
@@ -19,24 +20,30 @@ use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 
 use jvs_kernel::signals::Signals;
+use jvs_lock::hold::{Ask, Kind};
+use jvs_lock::kept::Kept;
 use jvs_lock::record::renew_interval_ms;
-use jvs_lock::{How, LockError, Want};
+use jvs_lock::{Locks, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use self::child::{Ended, Pipe};
+use self::child::{Ended, Pipe, Reins};
+use self::held::Held;
 use self::trouble::{CannotRun, LostLease};
-use self::watch::{Outcome, Watch};
-use super::lock::{keepable, lockable, turn};
+use self::watch::{Guarded, Outcome, Watch};
+use super::lock::several::enter_all;
+use super::lock::turn::turns;
+use super::lock::{keepable, lockable};
 use super::snapshot;
 use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
-use crate::context::Context;
+use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
-use crate::keeper::{self, Attached, Order, Pace, Said, Started, Tell};
+use crate::keeper::{Ends, Pace, Said, Started, Tell};
 use crate::render::Done;
+use crate::session::Acting;
 use crate::tree::listed;
 
 /// Passed on to the child's process group.
@@ -53,180 +60,234 @@ const FORWARDED: [Signal; 7] = [
 const RELEASE_MS: u64 = 15_000;
 
 pub(crate) fn command(context: &Context<'_>, args: &RunArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &args.command, false)
+    run(context, &args.guard, &args.command, Kind::Run)
 }
 
 pub(crate) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &[context.shell()], true)
+    run(context, &args.guard, &[context.shell()], Kind::Shell)
 }
 
 fn run(
     context: &Context<'_>,
     guard: &GuardArgs,
     words: &[OsString],
-    shell: bool,
+    kind: Kind,
 ) -> Result<Done, Failure> {
     contain::check(guard.contain, guard.leave_background)?;
-    let here = context.here()?;
-    let config = here.repo.config()?;
-    lockable(&here)?;
+    let all = context.all_here()?;
+    check(guard, &all)?;
+    let config = all[0].repo.config()?;
+    all.iter().try_for_each(lockable)?;
     let acting = context.session(guard.purpose)?;
-    let locks = guard.watch.apply(context.locks(here.repo.store(), config.lock, &acting)?);
+    let locks = guard.watch.apply(context.locks(all[0].repo.store(), config.lock, &acting)?);
     let signals = Signals::catch(&FORWARDED).map_err(|error| Stuck::new("catch signals", error))?;
     let lease_ms = guard.lease.map_or(config.lock.lease_duration_ms, |lease| lease.as_ms());
     keepable(lease_ms)?;
-    if let Some(problem) = guard.snapshot.as_deref().and_then(|note| check_note(note).err()) {
-        return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());
-    }
     let want = Want {
         note: guard.note.as_deref(),
         renewed_every_ms: Some(renew_interval_ms(lease_ms, &config.lock)),
+        kept: Some(&Kept::by_command()),
         ..Want::lease(lease_ms)
     };
     let orders = Pipe::new().map_err(|error| Stuck::new("make a pipe", error))?;
-    let lease = match guard.wait.wait {
-        Some(at_most) => turn::in_line(context, &here, &locks, want, at_most, &signals)?,
-        None => turn::at_once(context, &here, &locks, want)?,
-    };
-    let guest = lease.how() == How::Refreshed;
-    let life = orders.write.as_fd();
-    let order = Order {
-        here: &here,
-        session: &acting.session,
-        ticket: lease.ticket(),
-        for_ms: None,
-        follow: Vec::new(),
-        attached: Some(Attached { on_loss: guard.on_loss, life, guest }),
-    };
-    let keeper = match keeper::start(context, &order, None) {
-        Ok(keeper) => keeper,
-        Err(failure) => {
-            if !guest {
-                let _ = lease.release();
-            }
-            return Err(failure);
+    let ends = Ends::new().map_err(|error| Stuck::new("make a file in memory", error))?;
+    let holds = context.holds_of_all(&all, &acting)?;
+    let turns = turns(context, &all, &locks, &holds);
+    let entered = enter_all(&turns, guard.wait.wait, |turn, wait| {
+        let handed = context.handed_token(&turn.here.worktree)?.map(|(token, _)| token);
+        let ask = Ask { joins: guard.join, handed, ..Ask::plain(kind) };
+        match wait {
+            Some(at_most) => turn.in_line(&ask, want, at_most, &signals),
+            None => turn.at_once(&ask, want),
         }
-    };
-    let token = lease.token();
+    })?;
+    let mut held = Held::all(&turns, entered);
+    let life = orders.write.as_fd();
+    let leases = held::keep(context, &acting, &config.lock, &held, guard.on_loss, life, &ends)?;
+    held.iter_mut().try_for_each(|one| one.answer(&Ask::plain(kind)))?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command.env("JVS_SESSION_ID", acting.session.id().as_str());
-    command.env("JVS_WORKTREE", here.worktree.as_str());
-    command.env("JVS_FENCING_TOKEN", token.to_string());
-    command.env("JVS_FENCING_EPOCH", lease.ticket().epoch.to_string());
-    if shell {
-        greeting::mark_prompt(context, &mut command, &here.worktree);
-    }
-    if context.output().is_json() {
-        // Standard output stays one JSON document.
-        command.stdout(streams_of_complaints()?);
-    }
-    let started = contain::start(&mut command, guard.contain, guard.leave_background, &orders);
-    let (mut child, passed_over) = match started {
-        Ok(started) => started,
-        Err(failure) => {
-            give_back(keeper)?;
-            return Err(failure);
-        }
-    };
-    let contained = child.tree().hold.word();
-    if guard.verbose {
-        greeting::tell_containment(context, child.tree(), &passed_over);
-    }
-    if shell {
-        greeting::begin(context, &here.worktree, token, &lease);
-    }
-    // Before it can do anything: there is no moment in which it runs and the keeper
-    // would not end it.
-    keeper.tell(&Tell::Tree(child.tree().clone()));
-    let let_go = child.let_go();
-    let mut watch = Watch {
-        context,
-        order: &order,
-        on_loss: guard.on_loss,
-        pace: Pace::of(lease_ms),
-        until: keeper.until(),
-        keeper: Some(keeper),
-        lost: None,
-        leave: guard.leave_background,
-        tells: shell,
+    held::hand_down(context, &mut command, &held)?;
+    let pace = Pace::of(lease_ms);
+    let reins = Reins {
         orders: &orders,
-        ending: None,
+        ends: &ends,
+        pace: (guard.on_loss == OnLoss::Stop).then_some(pace),
     };
-    let_go.map_err(|error| Stuck::new("let the command go", error))?;
-    let Outcome { ended, swept, left } = watch.until_all_have_ended(&mut child, &signals)?;
-    let not_run = child.not_run();
-    child.reap();
-    if let (Some(error), None) = (not_run, &watch.lost) {
-        if let Some(keeper) = watch.keeper.take() {
-            give_back(keeper)?;
-        }
-        let command = words[0].to_string_lossy().into_owned();
-        return Err(CannotRun { command, error }.failure());
+    let under = Under { context, guard, kind, acting: &acting, locks: &locks, held: &held };
+    under.run(&mut command, leases, pace, &reins, &signals)
+}
+
+/// What can be said of the words before anything is touched.
+fn check(guard: &GuardArgs, all: &[Here]) -> Result<(), Failure> {
+    let Some(note) = guard.snapshot.as_deref() else { return Ok(()) };
+    if let Err(problem) = check_note(note) {
+        return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());
     }
-    let all_ended = left.is_empty() || guard.leave_background;
-    let snapshot = match &guard.snapshot {
-        Some(note) if ended == Ended::Exit(0) && watch.lost.is_none() && all_ended => {
-            // The very hold that the child ran under, or none.
-            let lease = locks.resume(&here.worktree, Some(&order.ticket));
-            Some(lease.map_err(Failure::from).and_then(|mut lease| {
-                snapshot::under_lease(context, &here, &locks, &acting, &mut lease, note)
-            }))
-        }
-        _ => None,
-    };
-    // Whoever was overruled between two renewals must not pass for one who held.
-    let overruled = match locks.resume(&here.worktree, Some(&order.ticket)) {
-        Err(error @ (LockError::Fenced { .. } | LockError::Retired { .. })) => {
-            Some(error.to_string()).filter(|_| watch.lost.is_none())
-        }
-        _ => None,
-    };
-    let released = match watch.keeper.take() {
-        Some(keeper) if watch.lost.is_none() && all_ended => Some(give_back(keeper)?),
-        Some(keeper) if watch.lost.is_none() => {
-            // It goes on ending them, and gives the lock back when they have.
-            keeper.abandon();
-            Some(Some(format!("{} cannot be ended", listed(&left))))
-        }
-        Some(keeper) => {
-            keeper.reap();
-            None
-        }
-        None => None,
-    };
-    let exit = ended.exit();
-    let stopped = watch.lost.is_some();
-    let lost = watch.lost.clone().or(overruled);
-    if let (Some(why), OnLoss::Stop) = (&lost, guard.on_loss) {
-        let (worktree, why) = (here.worktree, why.clone());
-        return Err(LostLease { worktree, why, exit, stopped, left }.into());
+    if all.len() > 1 {
+        let each: Vec<String> =
+            all.iter().map(|here| format!("jvs snapshot -w {}", here.worktree)).collect();
+        let message = "--snapshot is for one worktree: of several, some could fail after others";
+        let hint =
+            format!("take each of them under the lock: -- sh -c 'CMD && {}'", each.join(" && "));
+        return Err(WrongUsage::new(message, hint).into());
     }
-    greeting::tell_background(context, guard.leave_background, &swept, &left);
-    if shell {
-        greeting::end(context, &here.worktree, guest, &lost, &released);
+    Ok(())
+}
+
+/// A command and the locks that it runs under.
+struct Under<'u, 'r> {
+    context: &'u Context<'u>,
+    guard: &'u GuardArgs,
+    kind: Kind,
+    acting: &'u Acting,
+    locks: &'u Locks<'r>,
+    held: &'u [Held<'u, 'r>],
+}
+
+impl Under<'_, '_> {
+    /// Runs it until nobody of it is left, and gives the locks back.
+    fn run(
+        &self,
+        command: &mut Command,
+        leases: Vec<Guarded<'_>>,
+        pace: Pace,
+        reins: &Reins<'_>,
+        signals: &Signals,
+    ) -> Result<Done, Failure> {
+        let Under { context, guard, held, .. } = *self;
+        let shell = self.kind == Kind::Shell;
+        if shell {
+            greeting::mark_prompt(context, command, &self.names(","));
+        }
+        if context.output().is_json() {
+            // Standard output stays one JSON document.
+            command.stdout(streams_of_complaints()?);
+        }
+        let started = contain::start(command, guard.contain, guard.leave_background, reins);
+        let (mut child, passed_over) = match started {
+            Ok(started) => started,
+            Err(failure) => {
+                held::give_all_back(held, leases)?;
+                return Err(failure);
+            }
+        };
+        let contained = child.tree().hold.word();
+        if guard.verbose {
+            greeting::tell_containment(context, child.tree(), &passed_over);
+        }
+        if shell {
+            held.iter().for_each(|one| greeting::begin(context, &one.lease));
+        }
+        // Before it can do anything: there is no moment in which it runs and a keeper
+        // would not end it.
+        for keeper in leases.iter().filter_map(|lease| lease.keeper.as_ref()) {
+            keeper.tell(&Tell::Tree(child.tree().clone()));
+        }
+        let let_go = child.let_go();
+        let (on_loss, leave) = (guard.on_loss, guard.leave_background);
+        let (tells, ending, orders) = (shell, None, reins.orders);
+        let mut watch = Watch { context, on_loss, pace, leases, leave, tells, orders, ending };
+        let_go.map_err(|error| Stuck::new("let the command go", error))?;
+        let outcome = watch.until_all_have_ended(&mut child, signals)?;
+        let not_run = child.not_run();
+        child.reap();
+        if let (Some(error), false) = (not_run, watch.is_lost()) {
+            held::give_all_back(held, watch.leases)?;
+            let command = command.get_program().to_string_lossy().into_owned();
+            return Err(CannotRun { command, error }.failure());
+        }
+        self.end(watch, outcome, contained)
     }
-    let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
-    done.amend(|snapshot| {
-        *snapshot = json!({
-            "worktree": here.worktree,
-            "fencing_token": token,
-            "exit": exit,
-            "signal": ended.signal(),
-            "lost": lost,
-            "contained": contained,
-            "background_ended": swept,
-            "background_left": left,
-            "snapshot": snapshot.take(),
+
+    /// Everybody is gone, or is left alone as was wished.
+    fn end(
+        &self,
+        watch: Watch<'_>,
+        Outcome { ended, swept, left }: Outcome,
+        contained: &'static str,
+    ) -> Result<Done, Failure> {
+        let Under { context, guard, held, .. } = *self;
+        let all_ended = left.is_empty() || guard.leave_background;
+        let stopped = watch.is_lost();
+        let snapshot = match &guard.snapshot {
+            Some(note) if ended == Ended::Exit(0) && !stopped && all_ended => {
+                Some(self.snapshot(&watch.leases[0], note))
+            }
+            _ => None,
+        };
+        let cannot_end = (!all_ended).then(|| listed(&left));
+        let mut outcomes = Vec::new();
+        for (one, lease) in held.iter().zip(watch.leases) {
+            outcomes.push(one.end(lease, cannot_end.as_deref())?);
+        }
+        let exit = ended.exit();
+        let mut each = held.iter().zip(&outcomes);
+        if let (Some((one, outcome)), OnLoss::Stop) =
+            (each.find(|(_, outcome)| outcome.lost.is_some()), guard.on_loss)
+        {
+            let (worktree, why) = (one.turn.here.worktree.clone(), outcome.lost.clone());
+            let why = why.unwrap_or_default();
+            return Err(LostLease { worktree, why, exit, stopped, left }.into());
+        }
+        greeting::tell_background(context, guard.leave_background, &swept, &left);
+        if self.kind == Kind::Shell {
+            for (one, outcome) in held.iter().zip(&outcomes) {
+                greeting::end(context, &one.turn.here.worktree, outcome);
+            }
+        }
+        let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
+        done.amend(|snapshot| {
+            let mut data = match held {
+                [one] => json!({
+                    "worktree": one.turn.here.worktree,
+                    "fencing_token": one.lease.token(),
+                }),
+                several => json!({ "worktrees": held::told(several, &outcomes) }),
+            };
+            data["exit"] = json!(exit);
+            data["signal"] = json!(ended.signal());
+            data["lost"] = json!(outcomes.iter().find_map(|outcome| outcome.lost.as_ref()));
+            data["contained"] = json!(contained);
+            data["background_ended"] = json!(swept);
+            data["background_left"] = json!(left);
+            data["snapshot"] = snapshot.take();
+            *snapshot = data;
         });
-    });
-    if let (Some(why), false) = (&lost, stopped) {
-        done = done.with_warning(format!("the lock was lost: {why}"));
+        Ok(self.warned(done, &outcomes))
     }
-    Ok(match released.flatten() {
-        Some(problem) => done.with_warning(format!("the lock was not given back: {problem}")),
-        None => done,
-    })
+
+    /// The very hold that the child ran under, or none.
+    fn snapshot(&self, lease: &Guarded<'_>, note: &str) -> Result<Done, Failure> {
+        let Under { context, locks, acting, .. } = *self;
+        let here = lease.order.here;
+        let mut lease = locks.resume(&here.worktree, Some(&lease.order.ticket))?;
+        snapshot::under_lease(context, here, locks, acting, &mut lease, note)
+    }
+
+    fn warned(&self, done: Done, outcomes: &[held::Outcome]) -> Done {
+        let mut done = done;
+        for (one, outcome) in self.held.iter().zip(outcomes) {
+            let which = match self.held {
+                [_] => "the lock".to_owned(),
+                _ => format!("the lock of worktree '{}'", one.turn.here.worktree),
+            };
+            if let (Some(why), true) = (&outcome.lost, outcome.overruled) {
+                done = done.with_warning(format!("{which} was lost: {why}"));
+            }
+            if let Some(Some(problem)) = &outcome.released {
+                done = done.with_warning(format!("{which} was not given back: {problem}"));
+            }
+        }
+        done
+    }
+
+    fn names(&self, between: &str) -> String {
+        let names: Vec<&str> =
+            self.held.iter().map(|one| one.turn.here.worktree.as_str()).collect();
+        names.join(between)
+    }
 }
 
 /// Where complaints go, for a command whose words must not be mixed with ours.

@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
     let names = new_tags(&here, &args.tags)?;
     let acting = context.session(None)?;
     let locks = context.locks(here.repo.store(), config.lock, &acting)?;
-    let mut held = hold(context, &locks, &here, &config)?;
+    let mut held = hold(context, &locks, &here, &config, &acting)?;
     let wish = Wish { note: args.note.as_deref(), tags: &names, options: options(args, &config) };
     let taken = taken(context, &here, &locks, &acting, &mut held.as_hold(), &wish);
     let drift = held.give_back();
@@ -104,14 +104,13 @@ pub(super) fn taken(
         created_at: context.clock().now().wall,
         note: wish.note.map(str::to_owned).filter(|note| !note.is_empty()),
         tags: wish.tags.to_vec(),
-        consistency: wish.options.consistency,
         holder_id: session.holder_id(),
         session_id: session.id().as_str().to_owned(),
     };
     let request = Request { source: &source, about, options: wish.options.clone() };
     let at = Snapshots::new(locks.seams(), store);
     let bar = Bar::new(context, "looking");
-    let taken = take(&at, store, hold, request, &bar)?;
+    let taken = take(&at, hold, request, &bar)?;
     drop(bar);
     let mut untagged = Vec::new();
     for name in wish.tags {
@@ -129,14 +128,14 @@ fn told(context: &Context<'_>, here: &Here, taken: &Taken, names: &[TagName]) ->
     let mut text = format!(
         "Snapshot {id} of {}: {}, {} ({} engine)\n",
         here.worktree,
-        counted(d.files, "file"),
-        size(d.bytes),
-        d.engine
+        counted(d.content.files, "file"),
+        size(d.content.bytes),
+        d.content.engine
     );
-    if let Some(risk) = &d.risk {
+    if let Some(risk) = &d.content.risk {
         text += &format!("risk: {risk}\n");
     }
-    for loss in &d.degraded {
+    for loss in &d.content.degraded {
         text += &format!("degraded: {} of {}\n", loss.what, counted(loss.count, "path"));
     }
     context.done(|| captured(taken, names)).with_text(text)
@@ -145,9 +144,9 @@ fn told(context: &Context<'_>, here: &Here, taken: &Taken, names: &[TagName]) ->
 /// All that programs are told of a snapshot just taken.
 fn captured(taken: &Taken, names: &[TagName]) -> Value {
     let mut data = data(taken.ready.descriptor(), &names.iter().collect::<Vec<_>>(), true);
-    data["reused"] = json!(taken.captured.reused);
-    data["parent_ignored"] = json!(taken.captured.parent_ignored);
-    let phases = taken.captured.phases.iter();
+    data["reused"] = json!(taken.reused);
+    data["parent_ignored"] = json!(taken.parent_ignored);
+    let phases = taken.phases.iter();
     data["phases_ms"] = phases.map(|(phase, ms)| (phase.as_str().to_owned(), json!(ms))).collect();
     data
 }

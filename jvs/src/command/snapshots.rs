@@ -1,13 +1,14 @@
 //! What the verbs of snapshots share: finding one, and telling about it.
 
+use jvs_lock::hold::{Ask, Holds, Kind, Stake};
+use jvs_lock::kept::Kept;
 use jvs_lock::register::{ReadError, Register};
 use jvs_lock::{Lease, LockError, Locks, Shared, Want};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
-use jvs_repo::proc;
 use jvs_repo::record::worktree::Isolation;
-use jvs_snapshot::fidelity::Degraded;
+use jvs_snapshot::descriptor::Loss;
 use jvs_snapshot::renewed_every_ms;
 use jvs_snapshot::select::select;
 use jvs_snapshot::tags::{self, Tags};
@@ -15,66 +16,78 @@ use jvs_snapshot::take::Hold;
 use jvs_snapshot::{Descriptor, Ready};
 use serde_json::{Value, json};
 
-use super::lock::{or_no_such_worktree, resume};
+use super::lock::turn::Turn;
 use super::worktree::existing;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
+use crate::keeper;
+use crate::session::Acting;
 
 /// What a command does its work under.
 pub(super) enum Held<'r> {
-    /// A lease taken for just this, given back afterwards.
-    Own(Lease<'r>),
-    /// The session's lease, which stays.
-    Borrowed(Lease<'r>),
+    /// A stake in the session's hold, taken for just this if there was none.
+    Entered(Box<Work<'r>>),
     /// Nobody's: the worktree is shared.
-    Shared(Shared<'r>),
+    Shared(Box<Shared<'r>>),
+}
+
+/// A stake, and what is needed to take it back.
+pub(super) struct Work<'r> {
+    pub(super) lease: Lease<'r>,
+    stake: Stake,
+    locks: Locks<'r>,
+    holds: Holds<'r>,
 }
 
 impl<'r> Held<'r> {
     pub(super) fn as_hold(&mut self) -> Hold<'_, 'r> {
         match self {
-            Held::Own(lease) | Held::Borrowed(lease) => Hold::Lease(lease),
+            Held::Entered(work) => Hold::Lease(&mut work.lease),
             Held::Shared(shared) => Hold::Shared(shared),
         }
     }
 
-    /// Gives back what was taken for just this; what went wrong with that is
-    /// told, and does not undo what was done.
+    /// Takes the stake back, and gives the lock back if nobody else needs it; what
+    /// went wrong with that is told, and does not undo what was done.
     pub(super) fn give_back(self) -> Option<String> {
-        let Held::Own(lease) = self else { return None };
-        let error = lease.release().err()?.error;
+        let Held::Entered(work) = self else { return None };
+        let error = work.locks.leave(&work.holds, &work.stake).err()?;
         Some(format!("the lock could not be given back, and will expire: {error}"))
     }
 }
 
-/// This session's lease if it holds one, else the free lock for just this.
+/// A stake in this session's hold if it has one, else the free lock for just this.
 pub(super) fn hold<'r>(
-    context: &Context<'_>,
+    context: &'r Context<'_>,
     locks: &Locks<'r>,
     here: &Here,
     config: &Config,
+    acting: &'r Acting,
 ) -> Result<Held<'r>, Failure> {
     let Here { repo, worktree } = here;
     if existing(repo, worktree)?.isolation == Isolation::Shared {
-        return Ok(Held::Shared(locks.share(worktree)?));
+        return Ok(Held::Shared(Box::new(locks.share(worktree)?)));
     }
-    let handed = context.handed_token(worktree)?.is_some();
-    let me = Some(locks.session().nonce());
-    let mine = || Ok::<_, LockError>(locks.inspect(worktree)?.state.holder() == me);
-    if handed || mine().map_err(|error| or_no_such_worktree(repo, worktree, error))? {
-        return Ok(Held::Borrowed(resume(context, locks, here)?));
-    }
+    let holds = context.holds(repo, worktree, acting)?;
+    let turn = Turn { context, here, locks, holds: &holds };
+    let handed = context.handed_token(worktree)?.map(|(token, _)| token);
+    let ask = Ask { handed, ..Ask::plain(Kind::Work) };
     // Not past those who wait in line for the lock.
     let lease_ms = config.lock.lease_duration_ms;
     let renewed_every_ms = Some(renewed_every_ms(lease_ms));
-    let want = Want { renewed_every_ms, ..Want::lease(lease_ms) };
-    Ok(Held::Own(locks.acquire_in_turn(worktree, want, &proc::process_stat)?))
+    let want = Want { renewed_every_ms, kept: Some(&Kept::by_command()), ..Want::lease(lease_ms) };
+    let entered = turn.at_once(&ask, want)?;
+    if entered.joined {
+        keeper::ensure(context, here, &acting.session, &holds, &entered.lease);
+    }
+    let (lease, stake) = (entered.lease, entered.stake);
+    Ok(Held::Entered(Box::new(Work { lease, stake, locks: locks.clone(), holds })))
 }
 
 /// What restored files have not, one sentence each.
-pub(super) fn lost(degraded: &Degraded) -> Vec<String> {
-    let told = degraded.counts.iter();
-    told.map(|(kind, count)| format!("{kind} of {} was not kept", counted(*count, "path")))
+pub(super) fn lost(degraded: &[Loss]) -> Vec<String> {
+    let told = degraded.iter();
+    told.map(|loss| format!("{} of {} was not kept", loss.what, counted(loss.count, "path")))
         .collect()
 }
 
@@ -141,10 +154,10 @@ pub(super) fn remark(descriptor: &Descriptor, tags: &[&TagName], heads: &[String
     for tag in tags {
         parts.push(format!("[{tag}]"));
     }
-    if let Some(risk) = &descriptor.risk {
+    if let Some(risk) = &descriptor.content.risk {
         parts.push(format!("!{risk}"));
     }
-    if !descriptor.degraded.is_empty() {
+    if !descriptor.content.degraded.is_empty() {
         parts.push("!degraded".to_owned());
     }
     if let Some(line) = descriptor.note.as_ref().and_then(|note| note.lines().next()) {

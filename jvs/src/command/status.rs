@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
     };
     let session = context.session_id().ok();
     let paint = context.paint();
-    let mut text = format!("{}: {}\n", paint.bold(here.worktree.as_str()), report::line(&view));
+    let mut text = format!("{}: {}", paint.bold(here.worktree.as_str()), report::lines(&view));
     if let Some(session) = &session {
         let _ = writeln!(text, "session {}", on_one_line(session.as_str()));
     }

@@ -2,6 +2,7 @@
 
 mod create;
 mod list;
+mod own_hold;
 mod path;
 mod remove;
 mod rename;

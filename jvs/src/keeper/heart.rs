@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use jvs_kernel::signals::Signals;
-use jvs_lock::record::{Keeper, renew_interval_ms};
+use jvs_lock::hold::idle::Silence;
+use jvs_lock::record::renew_interval_ms;
 use jvs_lock::span::Span;
 use jvs_lock::{Belief, Session, Ticket, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Code;
+use jvs_repo::term::Term;
 use rustix::event::EventfdFlags;
 use rustix::process::Signal;
 
-use super::hands::{self, Did, Do};
+use super::ends::Ends;
+use super::hands::{Did, Do, Hands, Horizon};
 use super::identity::Identity;
 use super::note;
 use super::pace::Pace;
@@ -22,9 +25,10 @@ use super::voice::Voice;
 use super::wire::{Lines, Said, Tell};
 use crate::alarm::Alarm;
 use crate::args::{KeeperArgs, OnLoss};
-use crate::context::{Context, Here};
+use crate::context::{Context, Env, Here};
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
+use crate::session::life::Life;
 use crate::tree::{Member, Tree, handle, listed};
 
 /// How long whoever sits at the terminal may take to be told before a command is ended.
@@ -50,6 +54,8 @@ pub(crate) fn run(context: &Context<'_>, args: &KeeperArgs) -> Result<Done, Fail
 struct Heart {
     context: &'static Context<'static>,
     session: &'static Session,
+    /// The hold that it keeps.
+    term: Term,
     /// Where it has written down who it is, unless another one keeps the lock too.
     identity: Option<Identity>,
     signals: Signals,
@@ -59,32 +65,37 @@ struct Heart {
     orders: Sender<Do>,
     answers: Receiver<Did>,
     belief: Belief,
-    /// Ends with any of these.
+    /// When one of these ends, a stake may be over.
     follows: Vec<OwnedFd>,
     /// Whoever reads what is said also speaks, and is gone when it falls silent.
     attached: bool,
     voice: Voice<io::Stdout>,
-    /// The hold is another's, of the same session: it is not given back.
-    guest: bool,
     on_loss: OnLoss,
     tree: Option<Tree>,
+    /// Where the guardian of a command reads until when the lease lasts.
+    ends_of: Option<(Ends, usize)>,
     interval_ms: u64,
     pace: Pace,
     /// The last end of belief that was known.
     until: BootMs,
+    /// When a stake is over by its time.
     ends: Option<BootMs>,
+    /// Since when the command that it is attached to has left, or is gone.
+    leaving: Option<BootMs>,
 }
 
 /// How it ends.
 enum End {
-    /// Give the lock back.
-    Release,
-    /// Leave the lock as it is: somebody else goes on with it.
+    /// The lock was given back, or somebody else goes on with it.
     StandDown,
+    /// The lock was given back because the time that was asked for is over.
+    RanOut,
+    /// The lock was given back because this process was asked to end.
+    Asked,
+    /// The lock was given back because the session gave no sign of life for so long.
+    Idle(u64),
     /// The lock is gone.
     Lost(String),
-    /// Whoever ran the command is gone: the command must not outlive the lease.
-    Orphaned,
 }
 
 fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
@@ -93,51 +104,68 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let _ = rustix::process::setsid();
     let caught = [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1];
     let signals = Signals::catch(&caught).map_err(stuck("catch signals"))?;
-    let mut follows = Vec::new();
-    for process in &args.follow {
-        follows.extend(handle(process.pid, process.start_time));
-    }
-    if follows.len() < args.follow.len() {
-        let gone = io::Error::from(io::ErrorKind::NotFound);
-        return Err(stuck("find the process that the lock is kept for")(gone).into());
-    }
-
+    // While its starter waits for it, whose file it is.
+    let ends_of = args.ends.as_deref().map(Ends::open).transpose();
+    let ends_of = ends_of.map_err(stuck("say until when the lease lasts"))?.zip(args.lease);
     let context = context.for_ever();
     let here: &'static Here = Box::leak(Box::new(context.here()?));
     let acting = Box::leak(Box::new(context.session(args.purpose)?));
     let policy = here.repo.config()?.lock;
     let locks = context.locks(here.repo.store(), policy, acting)?;
-    let ticket = Ticket { worktree: here.worktree.clone(), epoch: args.epoch, token: args.token };
+    let term = Term { epoch: args.epoch, token: args.token };
+    let ticket = Ticket { worktree: here.worktree.clone(), term };
     let mut lease = locks.resume(&here.worktree, Some(&ticket))?;
-    let identity = Identity::of(context, here)?.filter(|_| !args.guest);
+    // One that is attached belongs to its command: nobody else may stand it down.
+    let identity = Identity::of(context, here)?.filter(|_| !args.attached);
     if let Some(identity) = &identity {
         // First: nobody may think that a lock is kept whose keeper cannot be found.
-        identity.write(&acting.session)?;
+        identity.write(&acting.session, term)?;
+    }
+    if !args.guest {
         // Best effort, as all that is in the record.
-        let _ = lease.set_keeper(Some(Keeper::of(&acting.session, context.clock())));
+        let _ = lease.set_keeper(Some(acting.session.keeper(context.clock())));
     }
     let lease_ms = lease.claim().lease_ms;
     let interval_ms = renew_interval_ms(lease_ms, &policy);
     lease.renews_every(interval_ms);
-    let seams = context.seams(here.repo.store());
-    retry::while_transient(seams, || lease.renew())?;
-    let belief = lease.belief();
     let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| stuck("make a bell")(error.into()))?;
     let bell = Arc::new(bell);
+    let holds = context.holds(&here.repo, &here.worktree, acting)?;
+    // It may have been moved since the session first held it.
+    holds.tell_repository();
+    // Whoever counts the stakes must not think that a command whose `jvs run` was killed
+    // has ended: it has when this process says so.
+    let guard = if args.attached { holds.guard(term)? } else { None };
+    let life = Life::of(acting.session.id(), Env::of_process());
+    life.watch();
+    let silence = Silence::begin(life.last(), SystemClock.now().boot);
+    let idle_ms = Some(policy.idle_release_ms).filter(|ms| *ms > 0);
+    let (seen, asked) = (Vec::new(), false);
+    let mut hands = Hands { lease, locks, holds, term, guard, seen, life, silence, idle_ms, asked };
+    hands.tell_until();
+    let seams = context.seams(here.repo.store());
+    retry::while_transient(seams, || hands.lease.renew())?;
+    let belief = hands.lease.belief();
+    let horizon = hands.horizon();
     let (orders, receiver) = mpsc::channel();
     let (sender, answers) = mpsc::channel();
     let for_hands = Arc::clone(&bell);
     std::thread::Builder::new()
         .stack_size(256 * 1024)
-        .spawn(move || hands::work(lease, &receiver, &sender, &for_hands, seams))
+        .spawn(move || hands.work(&receiver, &sender, &for_hands))
         .map_err(stuck("start a thread"))?;
     let now = SystemClock.now().boot;
+    let until = belief.until().unwrap_or(now);
+    if let Some((ends, lease)) = &ends_of {
+        ends.extend(*lease, until);
+    }
     let mut voice = Voice::new(io::stdout());
-    voice.say(Said::Ready(belief.until().unwrap_or(now)));
+    voice.say(Said::Ready(until));
     Ok(Heart {
         context,
         session: &acting.session,
+        term,
         identity,
         signals,
         alarm: Alarm::new().map_err(stuck("set a timer"))?,
@@ -145,17 +173,23 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
         orders,
         answers,
         belief,
-        follows,
+        follows: follows(&horizon),
         attached: args.attached,
         voice,
-        guest: args.guest,
         on_loss: args.on_loss,
         tree: None,
+        ends_of,
         interval_ms,
         pace: Pace::of(lease_ms),
         until: now,
-        ends: args.for_ms.map(|ms| now.plus(ms)),
+        ends: horizon.at,
+        leaving: None,
     })
+}
+
+/// Handles on the processes that stakes end with.
+fn follows(horizon: &Horizon) -> Vec<OwnedFd> {
+    horizon.with.iter().filter_map(|who| handle(who.pid, who.start)).collect()
 }
 
 impl Heart {
@@ -164,8 +198,12 @@ impl Heart {
         let (identity, session) = (self.identity.take(), self.session);
         match end {
             End::StandDown => self.settle(),
-            End::Release => self.give_back(),
-            End::Orphaned => self.orphaned()?,
+            End::RanOut => self.given_back("the time that it was locked for is over")?,
+            End::Asked => self.given_back("its keeper was asked to end (SIGTERM)")?,
+            End::Idle(ms) => {
+                let idle = Span(ms);
+                self.given_back(&format!("no command of this session has run for {idle}"))?;
+            }
             End::Lost(why) => self.lost(&why)?,
         }
         if let Some(identity) = identity {
@@ -191,14 +229,21 @@ impl Heart {
             if now >= last_moment {
                 return Ok(End::Lost(ran_out(now, until, &trouble)));
             }
+            if self.leaving.is_some_and(|since| now.since(since) >= RELEASE_MS) {
+                let why = "the filesystem does not answer; the lease will run out";
+                self.last_word(Said::Failed(why.to_owned()));
+                return Ok(End::StandDown);
+            }
             if self.ends.is_some_and(|ends| now >= ends) {
-                return Ok(End::Release);
+                self.ends = None;
+                renew_at = now;
             }
             if now >= renew_at && !busy {
-                busy = self.orders.send(Do::Renew).is_ok();
+                busy = self.orders.send(Do::Keep).is_ok();
                 renew_at = now.plus(self.interval_ms);
             }
-            let next = [Some(last_moment), self.ends, (!busy).then_some(renew_at)];
+            let patience = self.leaving.map(|since| since.plus(RELEASE_MS));
+            let next = [Some(last_moment), self.ends, (!busy).then_some(renew_at), patience];
             let next = next.into_iter().flatten().min();
             let (woke, room) = self
                 .alarm
@@ -221,12 +266,15 @@ impl Heart {
             while let Some(signal) = self.signals.next() {
                 match signal {
                     Signal::USR1 => return Ok(End::StandDown),
-                    Signal::TERM => return Ok(End::Release),
+                    Signal::TERM => {
+                        let _ = self.orders.send(Do::Release);
+                    }
                     _ => {}
                 }
             }
             if first_gone || second_gone {
-                return Ok(End::Release);
+                self.follows.clear();
+                renew_at = now;
             }
             if rung {
                 let mut count = [0; 8];
@@ -234,10 +282,21 @@ impl Heart {
                 while let Ok(did) = self.answers.try_recv() {
                     busy = false;
                     match did {
-                        Did::Renewed => {
+                        Did::Kept(horizon) => {
                             trouble.clear();
+                            (self.follows, self.ends) = (follows(&horizon), horizon.at);
                             let until = self.belief.until().unwrap_or(now);
+                            if let Some((ends, lease)) = &self.ends_of {
+                                ends.extend(*lease, until);
+                            }
                             self.report(Said::Renewed(until));
+                        }
+                        Did::Left(horizon) => {
+                            self.leaving = None;
+                            (self.follows, self.ends) = (follows(&horizon), horizon.at);
+                            if self.others_keep_it()? {
+                                return Ok(End::StandDown);
+                            }
                         }
                         Did::Stumbled(why) => {
                             trouble = why;
@@ -245,7 +304,15 @@ impl Heart {
                             renew_at = SystemClock.now().boot.plus(pause);
                         }
                         Did::Lost(why) => return Ok(End::Lost(why)),
-                        Did::Released | Did::NotReleased(_) => return Ok(End::StandDown),
+                        Did::Released => {
+                            self.last_word(Said::Released);
+                            return Ok(End::StandDown);
+                        }
+                        Did::RanOut => return Ok(End::RanOut),
+                        Did::Asked => return Ok(End::Asked),
+                        Did::Idle(ms) => return Ok(End::Idle(ms)),
+                        // Commands still need it.
+                        Did::NotReleased(why) => trouble = why,
                     }
                 }
             }
@@ -255,13 +322,20 @@ impl Heart {
                     match line.parse() {
                         Ok(Tell::Tree(tree)) => self.tree = Some(tree),
                         Ok(Tell::Told) => {}
-                        Ok(Tell::Release) => return Ok(End::Release),
+                        Ok(Tell::Release) => {
+                            self.tree = None;
+                            self.leave(now);
+                        }
                         Ok(Tell::StandDown) => return Ok(End::StandDown),
                         Err(()) => {}
                     }
                 }
                 if gone {
-                    return Ok(End::Orphaned);
+                    self.attached = false;
+                    if !self.orphaned()? {
+                        return Ok(End::StandDown);
+                    }
+                    self.leave(now);
                 }
             }
         }
@@ -285,19 +359,25 @@ impl Heart {
         }
     }
 
-    /// `jvs run` is gone. Its command ends; then, and only then, the lock is free.
-    fn orphaned(mut self) -> Result<(), Failure> {
+    /// `jvs run` is gone. Its command ends; then, and only then, may the lock be given
+    /// back. False if somebody could not be ended: then it runs out by itself.
+    fn orphaned(&mut self) -> Result<bool, Failure> {
         let now = SystemClock.now().boot;
         let limit = self.belief.until().unwrap_or(now).min(now.plus(self.pace.grace_ms));
-        match &self.end_tree(limit)[..] {
-            [] => self.give_back(),
-            left => {
-                let left = listed(left);
-                let why = format!("was not given back, because {left} could not be ended");
-                self.leave_note(&why)?;
-            }
+        let left = self.end_tree(limit);
+        if left.is_empty() {
+            return Ok(true);
         }
-        Ok(())
+        let why = format!("was not given back, because {} could not be ended", listed(&left));
+        self.leave_note(&why)?;
+        Ok(false)
+    }
+
+    /// The command that it is attached to needs the hold no more.
+    fn leave(&mut self, now: BootMs) {
+        if self.leaving.is_none() && self.orders.send(Do::Leave).is_ok() {
+            self.leaving = Some(now);
+        }
     }
 
     fn report(&mut self, said: Said) {
@@ -319,26 +399,29 @@ impl Heart {
         while self.answers.recv_timeout(patience).is_ok() {}
     }
 
-    fn give_back(mut self) {
-        if self.guest {
-            self.last_word(Said::Released);
-            return self.settle();
+    /// The command that it was attached to has left, and others still need the hold.
+    /// Does another keeper go on with it? If not, this one does.
+    fn others_keep_it(&mut self) -> Result<bool, Failure> {
+        self.last_word(Said::Released);
+        self.attached = false;
+        let here = self.context.here()?;
+        let identity = Identity::of(self.context, &here)?;
+        if identity.as_ref().is_some_and(|identity| identity.process(self.term).is_some()) {
+            return Ok(true);
         }
-        let patience = std::time::Duration::from_millis(RELEASE_MS);
-        if self.orders.send(Do::Release).is_err() {
-            return;
+        if let Some(identity) = &identity {
+            identity.write(self.session, self.term)?;
         }
-        loop {
-            match self.answers.recv_timeout(patience) {
-                Ok(Did::Released) => return self.last_word(Said::Released),
-                Ok(Did::NotReleased(why)) => return self.last_word(Said::Failed(why)),
-                Ok(_) => {}
-                Err(_) => {
-                    let why = "the filesystem does not answer; the lease will run out";
-                    return self.last_word(Said::Failed(why.to_owned()));
-                }
-            }
-        }
+        self.identity = identity;
+        Ok(false)
+    }
+
+    /// It was given back behind the session's back: told by its next command.
+    fn given_back(mut self, why: &str) -> Result<(), Failure> {
+        self.last_word(Said::Released);
+        self.leave_note(&format!("was given back: {why}"))?;
+        self.settle();
+        Ok(())
     }
 
     /// The lease is gone: tells whoever is there and ends what it protected.

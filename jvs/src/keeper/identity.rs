@@ -8,19 +8,17 @@ use std::os::fd::OwnedFd;
 
 use jvs_lock::Session;
 use jvs_lock::liveness::{Here as Where, Liveness, keeper_liveness};
-use jvs_lock::record::Keeper;
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::id::hex;
 use jvs_repo::proc;
+use jvs_repo::record::keeper::{self, Keeper, Written};
 use jvs_repo::store::{RepoPath, Store};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use jvs_repo::term::Term;
+use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, renameat_with};
 
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
 use crate::tree::handle;
-
-/// More than any identity has; a file that is longer is none.
-const SIZE_MAX: usize = 1024;
 
 /// Where the keeper of one lock of one session writes who it is.
 pub(crate) struct Identity {
@@ -38,29 +36,34 @@ impl Identity {
             .map_err(|error| Stuck::new("look at the repository", error))?;
         // A copy of the repository has another inode, a second mount of it has not:
         // nobody can have a keeper ended by copying what it keeps.
-        let lock = format!("{}/{}/{}", here.repo.id(), root.inode, here.worktree);
-        // A hash, so that no name, however long, is too long for a file.
-        let lock = blake3::derive_key("jvs keeper file v1", lock.as_bytes());
-        Ok(Some(Identity { dir, name: format!("{session}-keeper-{}", hex(&lock[..16])) }))
+        let (repo, inode) = (here.repo.id().to_string(), root.inode.to_string());
+        Ok(Some(Identity::keeping(dir, &session, [&repo, &inode, here.worktree.as_str()])))
     }
 
-    /// This process is the keeper from now on.
-    pub(super) fn write(&self, session: &Session) -> Result<(), Failure> {
+    /// Of the keeper of a lock of the session whose files begin with `session`: id and
+    /// inode of the repository, and the worktree.
+    pub(crate) fn keeping(dir: OwnedFd, session: &str, lock: [&str; 3]) -> Self {
+        // A hash, so that no name, however long, is too long for a file.
+        let lock = blake3::derive_key("jvs keeper file v1", lock.join("/").as_bytes());
+        Identity { dir, name: format!("{session}-keeper-{}", hex(&lock[..16])) }
+    }
+
+    /// This process is the keeper of the hold `term` from now on.
+    pub(super) fn write(&self, session: &Session, term: Term) -> Result<(), Failure> {
         let new = format!("{}~{}", self.name, std::process::id());
-        let text =
-            serde_json::to_string(&Keeper::of(session, &SystemClock)).map_err(io::Error::from);
-        let written = text.and_then(|text| self.place(&new, &text));
+        let keeper = session.keeper(&SystemClock);
+        let written = self.place(&new, &Written { keeper, term }.to_bytes());
         if written.is_err() {
             let _ = rustix::fs::unlinkat(&self.dir, new.as_str(), AtFlags::empty());
         }
         written.map_err(|error| Stuck::new("write down who keeps the lock", error).into())
     }
 
-    fn place(&self, new: &str, text: &str) -> io::Result<()> {
+    fn place(&self, new: &str, bytes: &[u8]) -> io::Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW;
         let mode = Mode::RUSR | Mode::WUSR;
         let file = rustix::fs::openat(&self.dir, new, flags | OFlags::CLOEXEC, mode)?;
-        if rustix::io::write(&file, text.as_bytes())? != text.len() {
+        if rustix::io::write(&file, bytes)? != bytes.len() {
             return Err(io::ErrorKind::WriteZero.into());
         }
         // Not synced: after a power cut there is no keeper either.
@@ -68,32 +71,46 @@ impl Identity {
     }
 
     /// The process that wrote it last, if it can be read and makes sense.
-    pub(crate) fn read(&self) -> Option<Keeper> {
+    pub(crate) fn read(&self) -> Option<Written> {
+        self.read_at(&self.name)
+    }
+
+    fn read_at(&self, name: &str) -> Option<Written> {
         // O_NONBLOCK: a FIFO must not hang us.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.dir, self.name.as_str(), flags, Mode::empty()).ok()?;
+        let file = rustix::fs::openat(&self.dir, name, flags, Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&file).ok()?;
         let mine = stat.st_uid == rustix::process::geteuid().as_raw();
         if !mine || stat.st_mode & 0o077 != 0 {
             return None;
         }
-        let mut bytes = [0; SIZE_MAX];
+        let mut bytes = [0; keeper::LIMITS.size];
         let length = rustix::io::read(&file, &mut bytes).ok()?;
         // Torn, foreign or cut off at the limit: none of them is one.
-        serde_json::from_slice(&bytes[..length]).ok()
+        Written::parse(&bytes[..length]).ok()
     }
 
-    /// A handle on the keeper, if it is proven to be the very process that wrote.
-    pub(super) fn process(&self) -> Option<OwnedFd> {
-        let keeper = self.read()?;
+    /// A handle on the keeper of the hold `term`, if it is proven to be the very process
+    /// that wrote. One that keeps another hold is nobody's to be asked.
+    pub(super) fn process(&self, term: Term) -> Option<OwnedFd> {
+        let keeper = self.read().filter(|written| written.term == term)?.keeper;
         (running(&keeper) == Some(true)).then(|| handle(keeper.pid, keeper.start_time))?
     }
 
     /// This process keeps the lock no more. Another one may have begun since; then
-    /// what is there is its own.
+    /// what is there is its own. It is looked at once it was taken aside: between a look
+    /// and a removal the next keeper may write itself down.
     pub(super) fn remove(&self, session: &Session) {
-        if self.read().is_some_and(|keeper| keeper == Keeper::of(session, &SystemClock)) {
-            let _ = rustix::fs::unlinkat(&self.dir, self.name.as_str(), AtFlags::empty());
+        let me = session.keeper(&SystemClock);
+        let mine = |name: &str| self.read_at(name).is_some_and(|written| written.keeper == me);
+        let (name, aside) = (self.name.as_str(), format!("{}~{}", self.name, std::process::id()));
+        if !mine(name) || rustix::fs::renameat(&self.dir, name, &self.dir, &aside).is_err() {
+            return;
+        }
+        let back = || renameat_with(&self.dir, &aside, &self.dir, name, RenameFlags::NOREPLACE);
+        // Whoever wrote itself down meanwhile is there already.
+        if mine(&aside) || back().is_err() {
+            let _ = rustix::fs::unlinkat(&self.dir, &aside, AtFlags::empty());
         }
     }
 }

@@ -2,12 +2,13 @@
 //! lost. Pure: the end of belief and the length of the lease in, moments out.
 //!
 //! ```text
-//! renewed ─────────────── keeper ── run ────── kill ─── until
-//!                          gives     gives      what      somebody else
-//!                          up, asks  up, asks   is left   may have it
+//! renewed ─────────── keeper ── run ────── kill ──── guardian ── until
+//!                      gives     gives      what      kills      somebody else
+//!                      up, asks  up, asks   is left   them all   may have it
 //! ```
 //! The keeper is first because it knows why. `jvs run` comes after it by itself, so
-//! that a keeper that is stopped, hung or slow to begin costs nothing but the reason.
+//! that a keeper that is stopped, hung or slow to begin costs nothing but the reason. The
+//! guardian is last: it acts only if both of them are stopped.
 
 use jvs_repo::clock::BootMs;
 
@@ -43,6 +44,11 @@ impl Pace {
         before(until, self.grace_ms / 4)
     }
 
+    /// When the guardian makes everybody end, if nobody else has.
+    pub(crate) fn guardian_kills(self, until: BootMs) -> BootMs {
+        before(until, self.grace_ms / 8)
+    }
+
     /// Until when a keeper may begin to keep a lease that already protects a command:
     /// no longer than `jvs run` would wait for the former one.
     pub(crate) fn ready_by(self, now: BootMs, until: BootMs) -> BootMs {
@@ -72,6 +78,7 @@ mod tests {
                 pace.keeper_gives_up(until),
                 pace.run_gives_up(until),
                 pace.kills(until),
+                pace.guardian_kills(until),
                 until,
             ];
             assert!(moments.is_sorted_by(|a, b| a < b), "{lease_ms}: {moments:?}");

@@ -2,17 +2,20 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use jvs_lock::{Session, Ticket};
+use jvs_lock::hold::{Holds, Kind, Stake};
+use jvs_lock::{Lease, Session, Ticket};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
+use jvs_repo::term::Term;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::ends::Ends;
 use super::identity::Identity;
 use super::pace;
 use super::wire::{Lines, Said, Tell, say};
@@ -24,16 +27,14 @@ use crate::session::{has_terminal, require_lasting};
 
 /// How long a keeper may take to stand down before it is ended.
 const STAND_DOWN_MS: u64 = 3_000;
+/// Two ends that are this close are one.
+const SAME_END_MS: u64 = 1_000;
 
 /// What a keeper is to do.
 pub(crate) struct Order<'o> {
     pub(crate) here: &'o Here,
     pub(crate) session: &'o Session,
     pub(crate) ticket: Ticket,
-    /// For how long; `None` for as long as it is asked to.
-    pub(crate) for_ms: Option<u64>,
-    /// It ends when any of these processes does.
-    pub(crate) follow: Vec<Follow>,
     /// It keeps a lease for a child of this process.
     pub(crate) attached: Option<Attached<'o>>,
 }
@@ -45,6 +46,8 @@ pub(crate) struct Attached<'o> {
     /// A pipe's end that it holds for as long as it lives, so that its death is seen by
     /// whoever reads there.
     pub(crate) life: BorrowedFd<'o>,
+    /// Where it says until when the lease lasts, and which of several leases it is.
+    pub(crate) ends: (&'o Ends, usize),
     /// The session held the lock before; it is not given back at the end.
     pub(crate) guest: bool,
 }
@@ -210,16 +213,13 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
     command.args(["--worktree", here.worktree.as_str()]);
     command.args(["--session", session.id().as_str()]);
     command.args(["--purpose", session.identity().purpose.as_str()]);
-    command.arg(format!("--epoch={}", ticket.epoch)).arg(format!("--token={}", ticket.token));
-    if let Some(ms) = order.for_ms {
-        command.arg(format!("--for-ms={ms}"));
-    }
-    for process in &order.follow {
-        command.arg(format!("--follow={process}"));
-    }
+    command
+        .arg(format!("--epoch={}", ticket.term.epoch))
+        .arg(format!("--token={}", ticket.term.token));
     match order.attached {
-        Some(Attached { on_loss, guest, life }) => {
+        Some(Attached { on_loss, guest, life, ends: (ends, which) }) => {
             command.stdin(Stdio::piped()).arg("--attached");
+            command.arg(format!("--ends={}", ends.path())).arg(format!("--lease={which}"));
             // A standard stream, for it closes all others. It has nothing to say there.
             command.stderr(Stdio::from(life.try_clone_to_owned()?));
             command.arg(format!("--on-loss={on_loss}"));
@@ -237,7 +237,7 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
 /// Whom a keeper follows to their end: the process that was named, else the
 /// leader of this terminal session. A session without a terminal that was given
 /// its own name follows nobody: its next command may come from anywhere.
-pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Follow>, Failure> {
+pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Option<Follow>, Failure> {
     let pid = match named.map_or_else(|| context.keep_while(), |pid| Ok(Some(pid)))? {
         Some(pid) => pid,
         None => {
@@ -246,14 +246,21 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Fo
             let leader = me.map(|stat| stat.session_leader).filter(|pid| *pid > 0);
             match leader.filter(|_| has_terminal()) {
                 Some(leader) => leader,
-                None => return Ok(Vec::new()),
+                None => return Ok(None),
             }
         }
     };
+    if proc::pid_namespace().is_none() {
+        let elsewhere = io::Error::other("/proc shows the processes of another PID namespace");
+        let stuck = Stuck::new("keep the lock for as long as that process runs", elsewhere);
+        return Err(stuck
+            .hinting("mount /proc, or take a lease that nobody renews: --no-keeper")
+            .into());
+    }
     match proc::process_stat(pid).filter(|stat| !stat.zombie) {
-        Some(stat) => Ok(vec![Follow { pid, start_time: stat.start_ticks }]),
+        Some(stat) => Ok(Some(Follow { pid, start_time: stat.start_ticks })),
         // Its own leader is visible whenever its name could be told.
-        None if named.is_none() && context.keep_while()?.is_none() => Ok(Vec::new()),
+        None if named.is_none() && context.keep_while()?.is_none() => Ok(None),
         None => {
             let gone = io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
             Err(Stuck::new("keep the lock for as long as that process runs", gone).into())
@@ -261,20 +268,56 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Vec<Fo
     }
 }
 
-/// Asks the session's keeper of a lock to end without giving the lock back, and
-/// waits until it has. The whole session stops believing before a release is issued.
-pub(crate) fn stand_down(context: &Context<'_>, here: &Here) -> Result<(), Failure> {
-    let Some(handle) = Identity::of(context, here)?.and_then(|identity| identity.process()) else {
-        return Ok(());
-    };
-    for signal in [Signal::USR1, Signal::KILL] {
-        let _ = pidfd_send_signal(&handle, signal);
-        let deadline = SystemClock.now().boot.plus(STAND_DOWN_MS);
-        let waited =
-            Alarm::new().and_then(|alarm| alarm.wait([Some(handle.as_fd())], Some(deadline)));
-        if waited.is_ok_and(|[ended]| ended) {
-            break;
+/// A keeper that somebody else started.
+pub(crate) struct Found(OwnedFd);
+
+/// The keeper of the session's hold `term`, if it has one that can be found.
+pub(crate) fn find(
+    context: &Context<'_>,
+    here: &Here,
+    term: Term,
+) -> Result<Option<Found>, Failure> {
+    Ok(Identity::of(context, here)?.and_then(|identity| identity.process(term)).map(Found))
+}
+
+impl Found {
+    /// Asks it to end without giving the lock back, and waits until it has.
+    pub(crate) fn stand_down(self) {
+        for signal in [Signal::USR1, Signal::KILL] {
+            let _ = pidfd_send_signal(&self.0, signal);
+            let deadline = SystemClock.now().boot.plus(STAND_DOWN_MS);
+            let waited =
+                Alarm::new().and_then(|alarm| alarm.wait([Some(self.0.as_fd())], Some(deadline)));
+            if waited.is_ok_and(|[ended]| ended) {
+                break;
+            }
         }
     }
-    Ok(())
+}
+
+/// Somebody was promised that the hold is kept renewed, and nobody does any more: from
+/// now on somebody does. Best effort, for it is not what the command was asked for.
+pub(crate) fn ensure(
+    context: &Context<'_>,
+    here: &Here,
+    session: &Session,
+    holds: &Holds<'_>,
+    lease: &Lease<'_>,
+) {
+    let ticket = lease.ticket();
+    let term = ticket.term;
+    let Ok(scan) = holds.scan() else { return };
+    // A lease that was to last as it is needs nobody.
+    let until = lease.belief().until().unwrap_or(BootMs(0)).plus(SAME_END_MS);
+    let promised = |stake: &&Stake| {
+        stake.kind == Kind::Acquire && stake.answered && stake.over.at.is_none_or(|at| at > until)
+    };
+    let of_this = |stake: &&Stake| stake.term == Some(term);
+    if !holds.alive(&scan).into_iter().filter(of_this).any(|stake| promised(&stake)) {
+        return;
+    }
+    if let Ok(None) = find(context, here, term) {
+        let order = Order { here, session, ticket, attached: None };
+        let _ = start(context, &order, None);
+    }
 }

@@ -69,17 +69,37 @@ const HARNESSES: &[Harness] = &[
 
 /// Finds out. Makes nothing.
 pub(super) fn find(given: Option<&str>, env: Env<'_>) -> Result<Named, Failure> {
-    if let Some(id) = given {
-        return Ok(Named { id: id.parse()?, whence: Whence::Option });
-    }
-    if let Some(id) = env.text("JVS_SESSION_ID")? {
-        return Ok(Named { id: id.parse()?, whence: Whence::Variable });
-    }
-    if let Some((name, id)) = harness(env)? {
-        return Ok(Named { id, whence: Whence::Harness(name) });
+    if let Some(named) = said(given, env)? {
+        return Ok(named);
     }
     let whence = if has_terminal() { Whence::Terminal } else { Whence::Leader };
     Ok(Named { id: terminal::session_id()?.parse()?, whence })
+}
+
+/// The same, if somebody said so: the user, or what started this command.
+pub(super) fn said(given: Option<&str>, env: Env<'_>) -> Result<Option<Named>, Failure> {
+    if let Some(id) = given {
+        return Ok(Some(Named { id: id.parse()?, whence: Whence::Option }));
+    }
+    if let Some(id) = env.text("JVS_SESSION_ID")? {
+        return Ok(Some(Named { id: id.parse()?, whence: Whence::Variable }));
+    }
+    Ok(harness(env)?.map(|(name, id)| Named { id, whence: Whence::Harness(name) }))
+}
+
+/// The variables that the agent or CI system of that name tells whom by.
+pub(crate) fn variables_of(system: &str) -> &'static [&'static str] {
+    HARNESSES.iter().find(|it| it.name == system).map_or(&[], |it| it.names)
+}
+
+/// The agent or CI system that this command runs under, whoever named the session.
+pub(super) fn agent(env: Env<'_>) -> Option<&'static str> {
+    harness(env).ok().flatten().map(|(name, _)| name)
+}
+
+/// Is that id one that the agent or CI system of that name gave?
+pub(super) fn is_called_by(id: &SessionId, agent: &str) -> bool {
+    id.as_str().strip_prefix(agent).is_some_and(|rest| rest.starts_with(':'))
 }
 
 fn harness(env: Env<'_>) -> Result<Option<(&'static str, SessionId)>, Failure> {

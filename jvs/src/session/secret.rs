@@ -17,14 +17,15 @@ use jvs_repo::audit::{Turn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{OpNonce, hex};
+use jvs_repo::store::PosixStore;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::Unusable;
+use super::{Unusable, known};
 use crate::context::Env;
 use crate::fail::{Failure, Stuck};
 
-const DIR: &str = "jvs";
+pub(super) const DIR: &str = "jvs";
 const LENGTH: usize = 32;
 
 /// The secret of session `id`, made if this is its first process.
@@ -48,10 +49,16 @@ pub(super) fn of(
         Some(secret) => secret,
         None => {
             file.make(entropy).map_err(|error| file.stuck("make", error))?;
+            file.tell_whose(id);
             file.read()?.ok_or_else(|| file.stuck("find", Errno::NOENT.into()))?
         }
     };
     Ok((secret, Turns { file }))
+}
+
+/// Where the private directory is, or will be.
+pub(super) fn place(env: Env<'_>) -> Result<PathBuf, Failure> {
+    Ok(base(env)?.join(DIR))
 }
 
 /// The private directory, if there is one. Makes nothing.
@@ -73,6 +80,17 @@ pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failu
         Some(dir) => SecretFile::new(dir, place, id).read(),
         None => Ok(None),
     }
+}
+
+/// The private directory as a filesystem of its own if it is there, and where. Makes
+/// nothing.
+pub(super) fn peek_store(env: Env<'_>) -> Result<Option<(PosixStore, PathBuf)>, Failure> {
+    let place = place(env)?;
+    if open_private_dir(&place)?.is_none() {
+        return Ok(None);
+    }
+    let store = PosixStore::open(&place).map_err(|error| not_usable(&place, error))?;
+    Ok(Some((store, place)))
 }
 
 /// Candidates that their makers left when they died, of secrets that are there:
@@ -115,7 +133,7 @@ pub(super) fn note_path(id: &SessionId, env: Env<'_>, repo: &str) -> Result<Path
 
 /// The directory that holds ours: one that the system empties at logout if
 /// there is one. The order is fixed, so that all processes look in one place.
-fn base(env: Env<'_>) -> Result<PathBuf, Failure> {
+pub(super) fn base(env: Env<'_>) -> Result<PathBuf, Failure> {
     let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
     if let Some(runtime) = env.get("XDG_RUNTIME_DIR").and_then(absolute) {
         // Under sudo it may be somebody else's, whose files we must not make.
@@ -135,11 +153,11 @@ fn base(env: Env<'_>) -> Result<PathBuf, Failure> {
     })
 }
 
-fn not_usable(place: &Path, error: io::Error) -> Failure {
+pub(super) fn not_usable(place: &Path, error: io::Error) -> Failure {
     Stuck::new(format!("use {} for the session's secret", place.display()), error).into()
 }
 
-fn make_private_dir(base: &Path, place: &Path) -> Result<(), Failure> {
+pub(super) fn make_private_dir(base: &Path, place: &Path) -> Result<(), Failure> {
     let above = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(base);
     above.map_err(|error| not_usable(base, error))?;
     match rustix::fs::mkdir(place, Mode::RWXU) {
@@ -148,7 +166,7 @@ fn make_private_dir(base: &Path, place: &Path) -> Result<(), Failure> {
     }
 }
 
-fn open_private_dir(place: &Path) -> Result<Option<OwnedFd>, Failure> {
+pub(super) fn open_private_dir(place: &Path) -> Result<Option<OwnedFd>, Failure> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     let dir = match rustix::fs::open(place, flags, Mode::empty()) {
         Ok(dir) => dir,
@@ -182,7 +200,7 @@ fn suspicious(place: &Path, why: &str) -> Failure {
 }
 
 /// A hash, so that no session id, however hostile, names another file.
-fn file_name(id: &SessionId) -> String {
+pub(super) fn file_name(id: &SessionId) -> String {
     let digest = blake3::derive_key("jvs session file v1", id.as_str().as_bytes());
     hex(&digest[..16])
 }
@@ -237,6 +255,16 @@ impl SecretFile {
             Ok(Some(Secret(secret)))
         } else {
             Err(suspicious(&self.path(), "does not have its 32 bytes"))
+        }
+    }
+
+    /// Says whose it is, for whoever lists sessions. Best effort: nobody needs it.
+    fn tell_whose(&self, id: &SessionId) {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = format!("{}{}", self.name, known::ID);
+        let mode = Mode::RUSR | Mode::WUSR;
+        if let Ok(fd) = rustix::fs::openat(&self.dir, name, flags | OFlags::NONBLOCK, mode) {
+            let _ = rustix::io::pwrite(&fd, id.as_str().as_bytes(), 0);
         }
     }
 
@@ -347,11 +375,14 @@ mod tests {
             of(&id, Env::new(&get), &SystemEntropy).map(|(secret, _)| secret.0)
         }
 
+        /// The one secret, beside which lies only whose it is.
         fn only_file(&self) -> PathBuf {
-            let mut entries = self.dir.path().join(DIR).read_dir().expect("the directory");
-            let file = entries.next().expect("one file").expect("readable").path();
-            assert!(entries.next().is_none(), "no candidate is left behind");
-            file
+            let entries = self.dir.path().join(DIR).read_dir().expect("the directory");
+            let mut files: Vec<_> = entries.map(|it| it.expect("readable").path()).collect();
+            files.sort();
+            let [file, whose] = &files[..] else { panic!("a candidate is left: {files:?}") };
+            assert_eq!(*whose, PathBuf::from(format!("{}{}", file.display(), known::ID)));
+            file.clone()
         }
 
         fn refuses(&self, why: &str) {

@@ -9,21 +9,36 @@ use super::Unusable;
 
 /// The id of the terminal session that this process is in.
 pub(super) fn session_id() -> Result<String, Unusable> {
-    let here = || {
-        let me = proc::process_stat(std::process::id())?;
-        Some(Here {
-            host: proc::hostname(),
-            boot: proc::boot_id()?,
-            pid_namespace: proc::pid_namespace()?,
-            leader: me.session_leader,
-        })
-    };
-    here().and_then(|here| here.session_id(proc::process_stat)).ok_or_else(|| {
+    let me = proc::process_stat(std::process::id());
+    let here = me.and_then(|me| Here::led_by(me.session_leader));
+    here.and_then(|here| here.session_id(proc::process_stat)).ok_or_else(|| {
         Unusable::new(
             "cannot tell which terminal session this is: its leader cannot be seen from here",
             "say who you are: export JVS_SESSION_ID=NAME, one name for each agent or terminal",
         )
     })
+}
+
+/// What the id of a terminal session begins with.
+const PREFIX: &str = "term:";
+
+/// The process id of the leader that the id of a terminal session names.
+pub(super) fn leader_in(id: &str) -> Option<u32> {
+    let (_, rest) = id.strip_prefix(PREFIX)?.split_once(':')?;
+    rest.split_once(':')?.0.parse().ok()
+}
+
+/// The terminal of the session `id`, if its leader is there and is the very process
+/// that it was named after.
+pub(super) fn of(id: &str) -> Option<String> {
+    let leader = leader_in(id)?;
+    is_open(id).then(|| proc::terminal_of(leader))?
+}
+
+/// Is the leader of the session `id` there, as seen from here?
+pub(super) fn is_open(id: &str) -> bool {
+    let same = leader_in(id).and_then(Here::led_by);
+    same.and_then(|here| here.session_id(proc::process_stat)).is_some_and(|same| same == id)
 }
 
 /// Where this process stands.
@@ -36,6 +51,11 @@ struct Here {
 }
 
 impl Here {
+    fn led_by(leader: u32) -> Option<Self> {
+        let (boot, pid_namespace) = (proc::boot_id()?, proc::pid_namespace()?);
+        Some(Here { host: proc::hostname(), boot, pid_namespace, leader })
+    }
+
     /// `term:<host>:<leader pid>:<digest>`. The digest covers all that tells
     /// this terminal session from any other, ever: a pid alone comes back.
     ///
@@ -47,7 +67,7 @@ impl Here {
         let all = format!("{host}\n{boot}\n{pid_namespace}\n{leader}\n{start}");
         let digest = blake3::derive_key("jvs terminal session v1", all.as_bytes());
         let host: String = host.chars().filter(char::is_ascii_graphic).take(64).collect();
-        Some(format!("term:{host}:{leader}:{}", hex(&digest[..8])))
+        Some(format!("{PREFIX}{host}:{leader}:{}", hex(&digest[..8])))
     }
 }
 

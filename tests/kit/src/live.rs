@@ -19,6 +19,7 @@
 pub mod binary;
 pub mod calls;
 pub mod capability;
+pub mod held_back;
 pub mod home;
 pub mod juicefs;
 pub mod loopfs;

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use jvs_kit::sim::{Ctx, Process, Start, Value};
-use jvs_lock::decide::FrozenUnder;
+use jvs_kit::sim::{Ctx, Process, Solo, Start, Value};
+use jvs_lock::hold::NoTies;
 use jvs_lock::judge::Standing;
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::queue::SleepOnly;
@@ -12,7 +12,7 @@ use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::watching::Silently;
 use jvs_lock::{Hold, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, State, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
-use jvs_repo::clock::{BootMs, Clock};
+use jvs_repo::clock::{BootId, BootMs, Clock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::{LockPolicy, ReclaimRules};
 use jvs_repo::id::SnapshotId;
@@ -192,6 +192,12 @@ pub fn session(id: &str, pid: u32, clock: &dyn Clock) -> Session {
     session_with(id, &secret(id), pid, clock)
 }
 
+/// The same session after a reboot of its host: another holder.
+pub fn session_after_a_reboot(id: &str, pid: u32, clock: &dyn Clock) -> Session {
+    let boot = BootId("another boot".into());
+    session_with(id, &secret(id).on_host("machine", &boot), pid, clock)
+}
+
 fn session_with(id: &str, secret: &Secret, pid: u32, clock: &dyn Clock) -> Session {
     let identity = Identity {
         host: "sim".into(),
@@ -329,6 +335,9 @@ fn granted<'r>(
 ) -> bool {
     let refreshed = u64::from(got.how() == How::Refreshed);
     ctx.append("granted", Value::from([got.token().0, refreshed]));
+    if got.how() == How::Stolen {
+        ctx.append("stolen", got.token().0);
+    }
     store.told.believe(&got);
     *lease = Some(got);
     true
@@ -349,7 +358,8 @@ fn wait<'r>(
 ) -> bool {
     let mut bell = SleepOnly(ctx.clock());
     let want = Want::lease(LEASE_MS);
-    match locks.wait(&WorktreeName::main(), want, IN_LINE_MS, &all_are_there, &mut bell) {
+    let main = WorktreeName::main();
+    match locks.wait(&main, want, IN_LINE_MS, &all_are_there, &mut bell, &NoTies) {
         Ok(Some(got)) => granted(ctx, store, got, lease),
         Ok(None) => false,
         Err(error) => {
@@ -434,7 +444,7 @@ fn commit(ctx: &Ctx, lease: &mut Lease<'_>, number: usize) -> bool {
 fn release(ctx: &Ctx, lease: Lease<'_>) -> bool {
     let token = lease.token().0;
     match lease.release() {
-        Ok(()) => {
+        Ok(_) => {
             ctx.claim("released", token);
             true
         }
@@ -491,7 +501,7 @@ fn lift(locks: &Locks<'_>) -> bool {
     if !over || !matches!(view.state.hold, Hold::Frozen(_)) {
         return true;
     }
-    locks.lift(&WorktreeName::main(), FrozenUnder::of(&view.state), "it was over").is_ok()
+    locks.lift(&WorktreeName::main(), view.state.term(), "it was over").is_ok()
 }
 
 fn reclaim<'r>(
@@ -513,4 +523,11 @@ fn reclaim<'r>(
             false
         }
     }
+}
+
+/// The locks as the process `pid` of session `id` sees them, in a world of one test.
+pub fn alone<'s>(solo: &'s Solo, id: &str, pid: u32) -> Locks<'s> {
+    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let log = Log::new(solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
+    Locks::new(seams, session(id, pid, solo.clock()), LockPolicy::default(), log)
 }

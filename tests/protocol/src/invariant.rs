@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use jvs_kit::sim::{ProcessView, Status, Value, View};
+use jvs_lock::hold::HoldName;
 use jvs_lock::{Hold, State};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -258,6 +259,164 @@ pub fn nobody_is_fenced_by_its_own_session(view: &View<'_>) -> Result<(), String
         let holds = holder.is_some() && process.text("nonce") == holder.as_deref();
         if holds && process.number("fenced") == Some(state.token.0) {
             return Err(format!("{} was fenced by its own session: {state}", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// The register of `worktree` is not there, or it has exactly one entry.
+pub fn one_entry_or_none(view: &View<'_>, worktree: &WorktreeName) -> Result<(), String> {
+    let place = layout::register(worktree);
+    match view.live().exists(&place).then(|| view.live().list(&place).len()) {
+        None | Some(1) => Ok(()),
+        Some(entries) => Err(format!("the register has {entries} entries")),
+    }
+}
+
+/// While a run that was not told to share runs, no other command of its session does.
+pub fn a_run_has_its_hold_to_itself(view: &View<'_>) -> Result<(), String> {
+    let runs: Vec<_> = view
+        .processes()
+        .filter(|process| !matches!(process.status(), Status::Crashed | Status::Done))
+        .filter_map(|process| Some((process, process.get("runs")?.numbers())))
+        .collect();
+    let was_alone = |runs: &[u64]| runs.get(1) == Some(&1) && runs.get(2) == Some(&0);
+    for (first, _) in runs.iter().filter(|(_, runs)| was_alone(runs)) {
+        let unasked = runs.iter().filter(|(other, runs)| {
+            other.text("session") == first.text("session") && runs.get(2) == Some(&0)
+        });
+        if unasked.count() > 1 {
+            return Err(format!("two runs of session {} run at once", first.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Whoever gave a hold back gave back the one that it meant, when nobody died.
+pub fn what_was_given_back_was_meant(view: &View<'_>) -> Result<(), String> {
+    let by_others = |token: u64| {
+        let gave = |process: ProcessView<'_>| process.get("gave_back").map(Value::numbers);
+        view.processes().filter_map(gave).any(|gave| gave.contains(&token))
+    };
+    for process in view.processes() {
+        let gave = process.get("released_when_told").map(Value::numbers).unwrap_or_default();
+        if let [meant, gave] = gave[..]
+            && meant != gave
+            && !by_others(gave)
+        {
+            return Err(format!("{} meant token {meant} and gave back {gave}", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// Nobody begins again for ever because of its own session.
+pub fn nobody_is_sent_away_for_ever(view: &View<'_>) -> Result<(), String> {
+    for process in view.processes() {
+        if process.number("sent_away").is_some() {
+            return Err(format!("{} is sent away by its own session for ever", process.name()));
+        }
+        if process.number("never").is_some() {
+            return Err(format!("{} never gets the lock again", process.name()));
+        }
+    }
+    Ok(())
+}
+
+/// A session that held and did not give it back itself does not publish on top of
+/// what another published since, unless somebody said to know.
+pub fn nothing_is_published_over_a_successor(view: &View<'_>) -> Result<(), String> {
+    let all = |key: &'static str| {
+        view.processes().flat_map(move |process| {
+            let session = process.text("session").unwrap_or_default().to_owned();
+            let numbers = process.get(key).map(Value::numbers).unwrap_or_default();
+            numbers.into_iter().map(move |number| (session.clone(), number))
+        })
+    };
+    let commits = tried_commits(view);
+    let theirs = |session: &str, above: u64, below: u64| {
+        all("committed").any(|(other, id)| {
+            let token = commits.get(&id).map_or(0, |(token, _)| *token);
+            other != session && above < token && token < below
+        })
+    };
+    for (session, published) in all("published") {
+        for (_, held) in all("told").filter(|(other, held)| *other == session && *held < published)
+        {
+            // Free when the next one came: then the session gave it back itself, unless
+            // only a time was over.
+            let timed = all("asked_for_a_time").any(|it| it == (session.clone(), held));
+            let stolen = all("stolen").any(|(other, token)| other != session && token == held + 1);
+            let ended = !stolen && !timed;
+            let knows = all("knows")
+                .any(|(other, token)| other == session && held < token && token <= published);
+            if !ended && !knows && theirs(&session, held, published) {
+                return Err(format!(
+                    "{session} held token {held} and published under {published}, over what \
+                     another had published since, without a word"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// In a world that begins with a loss nobody of the session publishes before somebody
+/// of it said to know.
+pub fn nobody_publishes_before_somebody_knows(view: &View<'_>) -> Result<(), String> {
+    let knows = view.processes().any(|process| process.get("knows").is_some());
+    match view.processes().find(|process| process.get("published").is_some() && !knows) {
+        Some(process) => Err(format!("{} published without a word", process.name())),
+        None => Ok(()),
+    }
+}
+
+/// Nobody needs it any more, and nobody died: it was given back.
+pub fn the_lock_is_free(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    match state.hold {
+        Hold::Free => Ok(()),
+        _ => Err(format!("all have left, and nobody gave it back: {state}")),
+    }
+}
+
+/// When everybody has ended and a keeper came by, nothing is held for nobody. A grant
+/// that was never opened is known to nobody, and its lease ends by itself.
+pub fn nothing_is_held_for_nobody(view: &View<'_>) -> Result<(), String> {
+    if !view.processes().any(|process| process.number("came_by").is_some()) {
+        return Ok(());
+    }
+    let state = register(view)?;
+    let holder = state.holder().map(|holder| holder.to_string());
+    let Some(process) = view.processes().find(|it| it.text("nonce") == holder.as_deref()) else {
+        return Ok(());
+    };
+    let Some(holder) = state.holder().filter(|_| process.text("session") == Some("a")) else {
+        return Ok(());
+    };
+    let place = layout::hold(holder, crate::holder::REPO, &WorktreeName::main());
+    let names = view.live().list(&layout::hold_name(&place));
+    let known = |name: &String| name.parse().is_ok_and(|it: HoldName| it.term == state.term());
+    match names.iter().find(|name| known(name)) {
+        Some(name) => Err(format!("held for nobody: {name}, {state}")),
+        None => Ok(()),
+    }
+}
+
+/// Whoever is told that it holds does so at that moment, for a lease that lasts.
+pub fn told_is_true_when_it_is_told(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    let state = register(after)?;
+    let told = |process: &ProcessView<'_>| process.get("told").map(Value::numbers);
+    for (old, new) in before.processes().zip(after.processes()) {
+        let (old, new_told) = (told(&old).unwrap_or_default(), told(&new).unwrap_or_default());
+        let Some(token) = new_told.get(old.len()) else { continue };
+        let nonce = new.text("nonce");
+        let holder = state.holder().map(|holder| holder.to_string());
+        if state.token.0 != *token || holder.as_deref() != nonce {
+            return Err(format!("{} is told that it holds token {token}: {state}", new.name()));
+        }
+        if new.number("told_until").is_none_or(|until| until <= new.boot_ms()) {
+            return Err(format!("{} is told of a lease that is over", new.name()));
         }
     }
     Ok(())

@@ -13,10 +13,12 @@
 //! crashes, so many answers that lie, so many jumps of time.
 
 pub mod actor;
+pub mod holder;
 pub mod invariant;
 pub mod necessity;
 pub mod stage;
 mod telling;
 
 pub use actor::{Actor, Step};
+pub use holder::{Does, Holder};
 pub use stage::Stage;

@@ -5,7 +5,8 @@
 
 use std::fmt::Debug;
 
-use jvs_kit::sim::Explorer;
+use jvs_kit::sim::{Ctx, Explorer, Process};
+use jvs_repo::mutation::Switch;
 
 /// The world holds with the rule and is broken without it, in the way named.
 #[track_caller]
@@ -26,4 +27,22 @@ pub fn broken<R: Debug>(rule: R, breaks: &str, world: Explorer<'static>) {
     let violation = world.run().violation();
     eprintln!("without {rule:?}, in {} steps: {}", violation.choices.len(), violation.message);
     assert!(violation.message.contains(breaks), "{rule:?}: {violation}");
+}
+
+/// A process in a world where `off` does not hold. What `act` answers only lets it end
+/// early.
+pub fn process<R: Switch>(
+    name: &str,
+    off: Option<R>,
+    act: impl Fn(&Ctx) -> Option<()> + Send + Sync + 'static,
+) -> Process {
+    Process::new(name, move |ctx| {
+        let mut act = || {
+            let _ = act(ctx);
+        };
+        match off {
+            Some(rule) => rule.switched_off(&mut act),
+            None => act(),
+        }
+    })
 }

@@ -2,7 +2,7 @@
 
 use jvs_kit::sim::{Explorer, PowerCuts, Solo};
 use jvs_lock::mutation::Rule;
-use jvs_lock::{Locks, Seams, worktrees};
+use jvs_lock::{Locks, Seams, hold, worktrees};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
@@ -11,6 +11,7 @@ use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{RepoPath, Store};
 
 use crate::actor::{self, Actor};
+use crate::holder::{self, Holder};
 use crate::invariant;
 
 /// A repository with worktree `main`, and the actors that meet in it.
@@ -42,6 +43,89 @@ impl Stage {
             .each_step(invariant::register_moves_by_the_rules)
             .each_step(invariant::commits_are_fenced)
             .always(invariant::everybody_was_told_the_truth)
+    }
+
+    /// Processes of session `a` that share a hold, and its rivals. Nobody comes
+    /// between two calls on the lock record.
+    fn of_one_session(
+        holders: &[Holder],
+        rivals: &[Actor],
+        off: Option<hold::rule::Rule>,
+    ) -> Explorer<'static> {
+        let processes = holders.iter().map(|holder| holder.process(off));
+        Explorer::new()
+            .setup(|solo| {
+                repository(solo);
+                holder::prepare(solo, "a");
+            })
+            .processes(processes.chain(rivals.iter().map(|rival| rival.process(None))))
+            .private(|path| is_audit(path) || is_record(path))
+            .forget_private()
+            .each_step(invariant::register_moves_by_the_rules)
+            .each_step(invariant::commits_are_fenced)
+    }
+
+    /// Processes of one session, whose rivals take only what they may take.
+    pub fn holding(
+        holders: &[Holder],
+        rivals: &[Actor],
+        off: Option<hold::rule::Rule>,
+    ) -> Explorer<'static> {
+        Self::of_one_session(holders, rivals, off)
+            .each_step(invariant::told_is_true_when_it_is_told)
+            .always(invariant::belief_is_true)
+            .always(invariant::a_run_has_its_hold_to_itself)
+            .always(invariant::nobody_is_sent_away_for_ever)
+            .always(invariant::nothing_is_published_over_a_successor)
+    }
+
+    /// As [`Stage::holding`], with rivals that may overrule by policy whoever believes.
+    pub fn overruled(
+        holders: &[Holder],
+        rivals: &[Actor],
+        off: Option<hold::rule::Rule>,
+    ) -> Explorer<'static> {
+        Self::of_one_session(holders, rivals, off)
+            .each_step(invariant::only_policy_overrules)
+            .always(invariant::a_run_has_its_hold_to_itself)
+            .always(invariant::nobody_is_sent_away_for_ever)
+            .always(invariant::nothing_is_published_over_a_successor)
+    }
+
+    /// Runs of session `a`, which has an open hold, asked about nothing but whether they
+    /// run at once.
+    pub fn runs(holders: &[Holder], off: Option<hold::rule::Rule>) -> Explorer<'static> {
+        Explorer::new()
+            .setup(|solo| {
+                repository(solo);
+                holder::prepare(solo, "a");
+                holder::left_open(solo, "a");
+            })
+            .processes(holders.iter().map(|holder| holder.process(off)))
+            .private(|path| is_audit(path) || is_record(path))
+            .forget_private()
+            .always(invariant::a_run_has_its_hold_to_itself)
+    }
+
+    /// Processes of session `a`, which was taken over and does not know yet.
+    pub fn after_a_takeover(
+        holders: &[Holder],
+        off: Option<hold::rule::Rule>,
+    ) -> Explorer<'static> {
+        Explorer::new()
+            .setup(|solo| {
+                repository(solo);
+                holder::prepare(solo, "a");
+                holder::taken_over(solo, "a", "b");
+            })
+            .processes(holders.iter().map(|holder| holder.process(off)))
+            .private(|path| is_audit(path) || is_record(path))
+            .forget_private()
+            .each_step(invariant::register_moves_by_the_rules)
+            .each_step(invariant::told_is_true_when_it_is_told)
+            .always(invariant::belief_is_true)
+            .always(invariant::nobody_is_sent_away_for_ever)
+            .always(invariant::nobody_publishes_before_somebody_knows)
     }
 
     /// A world whose power may go: what was not synced may be gone, so the

@@ -7,15 +7,19 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_kit::live::loopfs::{Kind, SmallFs};
 use jvs_kit::live::writer::{Way, Writer};
 use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
+use jvs_repo::code::{Code, Coded as _};
+use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::mutation::capturing::{Rule, without};
 use jvs_snapshot::progress::{Phase, Progress, Silent};
-use jvs_snapshot::stage::{Captured, Options, Parent, capture};
+use jvs_snapshot::stage::{CaptureError, Captured, Options, Parent, Source, capture};
 use jvs_snapshot::trees::Trees as _;
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 
@@ -24,6 +28,10 @@ use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
 mod whole;
 
 const FILE: &str = "file";
+const SIZE: usize = 8192;
+/// Longer than a capture that waits for nothing takes until it clones; one that is slower
+/// does not fail for it.
+const HELD_BACK: Duration = Duration::from_secs(1);
 
 /// The host's clocks in some boot of it.
 struct Boot(&'static str);
@@ -43,14 +51,20 @@ impl Clock for Boot {
     }
 }
 
-/// Overwrites the file with B when the proof begins, once.
-struct Late(Mutex<Option<Writer>>);
+/// Does something when a phase begins, once.
+struct Once<F: FnOnce()>(Phase, Mutex<Option<F>>);
 
-impl Progress for Late {
+impl<F: FnOnce() + Send> Once<F> {
+    fn at(phase: Phase, meddle: F) -> Self {
+        Once(phase, Mutex::new(Some(meddle)))
+    }
+}
+
+impl<F: FnOnce() + Send> Progress for Once<F> {
     fn phase(&self, phase: Phase) {
-        let mut writer = self.0.lock().expect("not poisoned");
-        if let Some(mut writer) = writer.take_if(|_| phase == Phase::Prove) {
-            writer.overwrite(b'B');
+        let meddle = self.1.lock().expect("not poisoned").take_if(|_| phase == self.0);
+        if let Some(meddle) = meddle {
+            meddle();
         }
     }
 }
@@ -77,36 +91,37 @@ impl World {
     }
 
     fn capture(&self, name: &str, parent: Option<(&str, &Captured)>) -> Captured {
-        self.capture_while(name, parent, &Silent)
+        self.try_capture(name, parent, &Self::options(), &Silent).expect("captured")
     }
 
-    fn capture_while(
+    fn try_capture(
         &self,
         name: &str,
         parent: Option<(&str, &Captured)>,
+        options: &Options,
         progress: &dyn Progress,
-    ) -> Captured {
+    ) -> Result<Captured, CaptureError> {
         let staging = self.root.join(name);
         std::fs::create_dir(&staging).expect("a staging directory");
         let parent = parent.map(|(name, captured)| Parent {
             directory: self.root.join(name),
-            manifest_hash: captured.manifest_hash,
-            boot_id: Some(captured.boot_id.clone()),
+            manifest_hash: captured.content.manifest_hash,
+            boot_id: captured.content.boot_id.clone(),
         });
-        let (options, clock) = (Self::options(), Boot(self.boot));
-        capture(&self.source(), &staging, parent.as_ref(), &options, &clock, progress)
-            .expect("captured")
+        let clock = Boot(self.boot);
+        let source = Source::open(&self.source()).expect("a source");
+        capture(&source, &staging, parent.as_ref(), options, &clock, progress)
     }
 
-    /// The first byte of the file of a capture.
+    /// The last byte of the file of a capture.
     fn kept(&self, name: &str) -> char {
         let path = self.root.join(name).join("payload").join(FILE);
-        std::fs::read(path).expect("a copy")[0].into()
+        std::fs::read(path).expect("a copy")[SIZE - 1].into()
     }
 
     fn write(&self, byte: u8) -> PathBuf {
         let path = self.source().join(FILE);
-        std::fs::write(&path, [byte; 8192]).expect("the file");
+        std::fs::write(&path, [byte; SIZE]).expect("the file");
         path
     }
 }
@@ -129,24 +144,84 @@ fn stores_into_mapped_files_are_written_out_first() {
         let world = World::at(small.path());
         let mut writer = Writer::open(&world.write(b'0'), Way::Mapped)?;
         writer.overwrite(b'A');
-        let first = world.capture_while("1", None, &Late(Mutex::new(Some(writer))));
+        let late = Once::at(Phase::Prove, move || writer.overwrite(b'B'));
+        let first = world.try_capture("1", None, &World::options(), &late).expect("captured");
         world.capture("2", Some(("1", &first)));
         Some(('B', world.kept("2")))
     });
 }
 
+/// A program wrote a moment ago and has its file open.
+fn written_and_not_handed_in() -> Option<(char, char)> {
+    let volume = Volume::mounted(Metadata::Redis, 1)?;
+    let world = World::at(volume.host(0));
+    let path = world.write(b'O');
+    let first = world.capture("1", None);
+    let mut writer = Writer::open(&path, Way::Written)?;
+    writer.overwrite(b'N');
+    world.capture("2", Some(("1", &first)));
+    Some(('N', world.kept("2")))
+}
+
 #[test]
 fn what_a_mount_holds_is_handed_in_first() {
-    needed(Rule::HandedInFirst, || {
+    needed(Rule::HandedInFirst, written_and_not_handed_in);
+}
+
+#[test]
+fn a_mount_is_spared_only_if_nobody_else_has_a_file_open() {
+    needed(Rule::NobodyElse, written_and_not_handed_in);
+}
+
+/// A page is on its way to the mount until the capture has had time to do without it.
+/// It is not the page that is read to make the mount hand in what it has.
+#[test]
+fn pages_that_were_sent_have_arrived_before_a_mount_is_asked_for_them() {
+    needed(Rule::ArrivedFirst, || {
         let volume = Volume::mounted(Metadata::Redis, 1)?;
         let world = World::at(volume.host(0));
         let path = world.write(b'O');
-        let first = world.capture("1", None);
-        let mut writer = Writer::open(&path, Way::Written)?;
+        let mut writer = Writer::open(&path, Way::MappedEnd)?;
+        writer.overwrite(b'P');
+        world.capture("1", None);
+        let held = volume.hold_back(0, &path);
         writer.overwrite(b'N');
-        world.capture("2", Some(("1", &first)));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(HELD_BACK);
+                drop(held);
+            });
+            world.capture("2", None);
+        });
         Some(('N', world.kept("2")))
     });
+}
+
+/// An attempt ends because a file that was to be cloned is gone, before it handed in
+/// what was written to another one meanwhile.
+#[test]
+fn what_is_written_once_does_not_fail_two_attempts() {
+    let answer = || {
+        let volume = Volume::mounted(Metadata::Redis, 1)?;
+        let world = World::at(volume.host(0));
+        let replaced = world.source().join("a");
+        std::fs::write(&replaced, "old").expect("a file");
+        let mut writer = Writer::open(&world.write(b'O'), Way::Written)?;
+        let once = Once::at(Phase::Clone, || {
+            std::fs::remove_file(&replaced).expect("removed");
+            std::fs::write(&replaced, "new").expect("another file");
+            writer.overwrite(b'N');
+        });
+        let chosen = ["a", FILE].map(|name| TreePath::new(name.into()).expect("a path"));
+        let options = Options { only: Chosen::new(chosen), ..World::options() };
+        let captured = world.try_capture("1", None, &options, &once);
+        Some(captured.map(|captured| (captured.content.quiescence.attempts, world.kept("1"))))
+    };
+    let Some(captured) = answer() else { return };
+    assert_eq!(captured.expect("a second attempt is quiet"), (2, 'N'));
+    let rule = Rule::HandedInBetween;
+    let refused = without(rule, answer).expect("as before").expect_err("rule is not needed");
+    assert_eq!(refused.code(), Code::ConsistencyUnavailable, "{refused}");
 }
 
 #[test]

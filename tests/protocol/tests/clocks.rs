@@ -4,17 +4,15 @@
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_kit::sim::{Explorer, Report, Solo};
-use jvs_lock::decide::FrozenUnder;
 use jvs_lock::judge::{Facts, Standing, judge};
 use jvs_lock::mutation::{self, Rule};
-use jvs_lock::record::{Record, Stamp};
+use jvs_lock::record::{Meaning, Record, Stamp};
 use jvs_lock::session::Session;
 use jvs_lock::state::{Claim, Hold, State};
-use jvs_lock::{Locks, Seams, Want};
+use jvs_lock::{LockError, Seams, Want};
 use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS};
 use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::{Actor, Stage, Step, stage};
-use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::{BootMs, Clock, Discipline, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{Epoch, OpNonce};
@@ -127,23 +125,38 @@ fn a_repair_lifts_the_freeze_that_it_saw_and_no_other() {
     shown_needed(Rule::LiftWhatWasSeen, || {
         let solo = Solo::new();
         stage::repository(&solo);
-        let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-        let locks = |id: &str, pid| {
-            let log = Log::new(solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
-            let session = actor::session(id, pid, solo.clock());
-            Locks::new(seams, session, LockPolicy::default(), log)
-        };
+        let locks = |id: &str, pid| actor::alone(&solo, id, pid);
         let main = WorktreeName::main();
         let freeze = |id: &str, pid| {
             locks(id, pid).freeze(&main, 1_000, "maintenance", false).expect("frozen")
         };
-        let seen = FrozenUnder::of(&freeze("first", 7));
+        let seen = freeze("first", 7).term();
         solo.pass_ms(4_002);
         // Surveyed, and frozen anew before it is mended.
         freeze("op", 8);
         let lifted = locks("doctor", 9).lift(&main, seen, "it was over");
         let state = locks("reader", 10).inspect(&main).expect("read").state;
         lifted.is_err() && matches!(state.hold, Hold::Frozen(_))
+    });
+}
+
+#[test]
+fn a_freeze_of_another_host_is_over_by_a_clock_that_something_steers_or_once_it_was_seen() {
+    shown_needed(Rule::FreezeEndsBySteeredClock, || {
+        let solo = Solo::new();
+        stage::repository(&solo);
+        let main = WorktreeName::main();
+        let frozen = actor::alone(&solo, "op", 7).freeze(&main, 60_000, "maintenance", false);
+        frozen.expect("frozen");
+        // Another host, whose clock somebody set wrong by 100 s.
+        solo.power_cut(solo.crash_images() - 1);
+        solo.move_wall_ms(100_000);
+        solo.set_discipline(Discipline::Unsynchronised);
+        let thief = actor::alone(&solo, "thief", 8);
+        let refused = thief.acquire(&main, Want::lease(LEASE_MS));
+        let is_frozen = matches!(refused, Err(LockError::Frozen(_)));
+        solo.pass_ms(60_000 + LockPolicy::default().steal_grace_ms);
+        is_frozen && thief.acquire(&main, Want::lease(LEASE_MS)).is_ok()
     });
 }
 
@@ -243,12 +256,8 @@ fn a_waiter_that_was_stopped_keeps_nobody_out_of_a_free_lock() {
     shown_needed(Rule::SignsOfLife, || {
         let solo = Solo::new();
         stage::repository(&solo);
+        let locks = |id: &str, pid| actor::alone(&solo, id, pid);
         let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-        let locks = |id: &str, pid| {
-            let log = Log::new(solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
-            let session = actor::session(id, pid, solo.clock());
-            Locks::new(seams, session, LockPolicy::default(), log)
-        };
         let queue = jvs_lock::queue::Queue::new(seams, &WorktreeName::main());
         let stopped = locks("stopped", 7);
         let _place = queue.join(stopped.session(), LEASE_MS).expect("in line");

@@ -46,6 +46,14 @@ fn two_writers_and_a_rename_that_lands_late() {
 }
 
 #[test]
+fn two_publishers_and_two_renames_that_land_late() {
+    const PUBLISH: &[Step] = &[Step::Acquire, Step::Commit];
+    let actors = [Actor::new("a", PUBLISH), Actor::new("b", PUBLISH)];
+    let world = with_expiry(Stage::coarse(&actors, None)).late_renames(2).preemptions(2);
+    all_of("two publishers, two late renames", world);
+}
+
+#[test]
 fn a_keeper_and_a_thief_with_every_fault_at_once() {
     let actors = [Actor::new("a", KEEP), Actor::new("b", TAKE), Actor::lone_survivor()];
     let world =

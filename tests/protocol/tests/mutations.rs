@@ -187,11 +187,16 @@ fn no_rule_is_left_out() {
     let tests = [
         include_str!("mutations.rs"),
         include_str!("clocks.rs"),
+        include_str!("full.rs"),
         include_str!("targeted/surroundings.rs"),
         include_str!("history.rs"),
         include_str!("targeted/confirmed.rs"),
         include_str!("worktrees/needed.rs"),
         include_str!("worktrees/paused.rs"),
+        include_str!("worktrees/failures.rs"),
+        include_str!("worktrees/reserved.rs"),
+        include_str!("worktrees/unshown.rs"),
+        include_str!("deadlock.rs"),
     ];
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("without(Rule::{rule:?}")];

@@ -6,11 +6,11 @@ use jvs_kit::sim::{Ctx, Explorer, Process, View};
 use jvs_lock::queue::Queue;
 use jvs_lock::{Seams, Want};
 use jvs_protocol_tests::actor::session;
-use jvs_protocol_tests::necessity::needed;
+use jvs_protocol_tests::necessity::{needed, process};
 use jvs_repo::audit::room;
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
-use jvs_repo::mutation::{self, Rule};
+use jvs_repo::mutation::Rule;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::Catalog;
@@ -26,20 +26,6 @@ mod world;
 
 fn at(name: &str) -> RepoPath {
     RepoPath::root().child(name).expect("plain")
-}
-
-/// A process in a world where `off` does not hold.
-fn process(
-    name: &str,
-    off: Option<Rule>,
-    act: impl Fn(&Ctx) -> Option<()> + Send + Sync + 'static,
-) -> Process {
-    Process::new(name, move |ctx| {
-        let _ = match off {
-            Some(rule) => mutation::without(rule, || act(ctx)),
-            None => act(ctx),
-        };
-    })
 }
 
 /// Writes a file that must not be there yet, as records, tags and tombstones are

@@ -6,14 +6,14 @@
 
 use jvs_kit::sim::{Ctx, Explorer, PowerCuts, Process, Solo, View};
 use jvs_lock::{Lease, Locks, Seams, Want, worktrees};
-use jvs_protocol_tests::necessity::needed;
+use jvs_protocol_tests::necessity::{needed, process};
 use jvs_repo::clock::Clock;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
-use jvs_snapshot::mutation::{self, Rule};
+use jvs_snapshot::mutation::Rule;
 use jvs_snapshot::restore::{Copied, Wish, replace};
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{Catalog, PublishError, Snapshots, Staged, tags};
@@ -26,20 +26,6 @@ mod actors;
 #[path = "../../../jvs-snapshot/tests/simulated/world.rs"]
 #[allow(dead_code, reason = "explored worlds need less than the others")]
 mod world;
-
-/// A process in a world where `off` does not hold.
-fn process(
-    name: &str,
-    off: Option<Rule>,
-    act: impl Fn(&Ctx) -> Option<()> + Send + Sync + 'static,
-) -> Process {
-    Process::new(name, move |ctx| {
-        let _ = match off {
-            Some(rule) => mutation::without(rule, || act(ctx)),
-            None => act(ctx),
-        };
-    })
-}
 
 fn publisher(id: &'static str, off: Option<Rule>) -> Process {
     process(id, off, move |ctx| publish(ctx, id))
@@ -319,8 +305,7 @@ fn restorer(ctx: &Ctx) -> Option<()> {
     let (source, kept) = (oldest(catalog)?, state.head?);
     let name = StagingName::Restore {
         worktree: main(),
-        epoch: state.epoch,
-        token: state.token,
+        term: state.term(),
         source,
         op: OpNonce::random(ctx.entropy()),
     };
@@ -370,9 +355,8 @@ fn with_a_restore(solo: &Solo) {
     let lease = locks.acquire(&main(), Want::lease(LEASE_MS)).expect("free");
     let source = oldest(Catalog::new(solo.store())).expect("three");
     let op = OpNonce([7; 8]);
-    let state = locks.inspect(&main()).expect("readable").state;
-    let (worktree, epoch, token) = (main(), state.epoch, lease.token());
-    let restore = StagingName::Restore { worktree, epoch, token, source, op };
+    let (worktree, term) = (main(), lease.term());
+    let restore = StagingName::Restore { worktree, term, source, op };
     solo.store().make_dir(&restore.path()).expect("new");
     let condemned = StagingName::Condemned { id: source, op }.path();
     solo.store().rename(&layout::snapshot(source), &condemned).expect("there");
@@ -385,11 +369,11 @@ fn work_in_progress_is_seen_though_it_is_renamed_while_it_is_listed() {
         let listed = ctx.store().list(&layout::staging()).ok()?;
         let names = listed.iter().filter_map(|e| e.name.to_str()?.parse::<StagingName>().ok());
         for name in names {
-            let StagingName::Restore { worktree, epoch, token, source, op } = name.clone() else {
+            let StagingName::Restore { worktree, term, source, op } = name.clone() else {
                 continue;
             };
             ctx.append("stands_on", source.to_string());
-            let swap = StagingName::Swap { worktree, epoch, token, source, kept: None, op };
+            let swap = StagingName::Swap { worktree, term, source, kept: None, op };
             ctx.store().rename_new(&name.path(), &swap.path()).ok()?;
         }
         Some(())
@@ -407,7 +391,7 @@ fn work_in_progress_is_seen_though_it_is_renamed_while_it_is_listed() {
 fn gc_restore_publish(preemptions: u32) -> Explorer<'static> {
     world()
         .setup(with_history)
-        .process(process("r", None, restorer))
+        .process(process("r", None::<Rule>, restorer))
         .process(publisher("a", None))
         .process(strict_collector(None))
         .preemptions(preemptions)

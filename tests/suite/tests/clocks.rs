@@ -304,3 +304,35 @@ fn a_clock_in_1970_takes_nothing_and_is_told_so() {
     let got = world.gets_it_at_last(None);
     assert_eq!(got["how"], "stolen", "{got}");
 }
+
+/// As on a host where somebody set the clock: the kernel says that nothing steers it.
+fn with_a_clock_that_was_set(jvs: Jvs, clock: &str) -> Jvs {
+    // TIME_ERROR, whatever the kernel of this machine would say.
+    let kernel = ["strace", "-f", "-o", "/dev/null", "-e", "inject=adjtimex:retval=5"];
+    at(jvs.under(kernel), Some(clock))
+}
+
+#[test]
+fn a_clock_that_somebody_set_ends_no_freeze_of_another_host() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let Some(world) = World::new() else { return };
+    for clock in ["+40s", "+1h"] {
+        let freeze = ["freeze", "--for", "3s", "--reason", "maintenance"];
+        world.there(None, "operator", &freeze).ok();
+        let acquire = || {
+            let jvs = world.here.jvs(["lock"]).session("rival");
+            world.run(with_a_clock_that_was_set(jvs, clock), &ACQUIRE)
+        };
+        let refused = acquire().exits(2).json();
+        assert_eq!(refused["error"]["code"], "E_LOCK_FROZEN", "{clock}: {refused}");
+        let message = refused["error"]["message"].as_str().expect("a sentence");
+        assert!(message.contains("nothing steers that clock"), "{clock}: {refused}");
+        let hint = refused["error"]["hint"].as_str().expect("a hint");
+        assert!(hint.contains("jvs lock unfreeze -w main --reason"), "{clock}: {refused}");
+        // Once it was seen for as long as it lasts, no clock is asked.
+        eventually("the freeze is over", DEADLINE, || acquire().code() == 0);
+        world.here(None, "rival", &["release"]).ok();
+    }
+}

@@ -133,6 +133,42 @@ fn waiters_of_two_hosts_stand_in_one_line(engine: Engine) {
     assert_eq!(status["data"]["waiters"], Value::Array(Vec::new()));
 }
 
+/// Each host has a worktree and waits for the other's.
+fn two_hosts_that_wait_for_each_other_are_told(engine: Engine) {
+    let Some(volume) = Volume::mounted(engine, 2) else { return };
+    let (here, there) = (Home::new(), Home::new());
+    let main = |host: usize| -> PathBuf { volume.host(host).join("repository/main") };
+    here.jvs(["init"]).arg(volume.host(0).join("repository")).run().ok();
+    let jvs = |home: &Home, host: usize, session: &str, words: &str| {
+        home.jvs(words.split(' ')).cwd(main(host)).session(session)
+    };
+    for worktree in ["a", "b"] {
+        jvs(&here, 0, "here", &format!("worktree create {worktree}")).run().ok();
+    }
+    jvs(&here, 0, "here", "lock acquire -w a").run().ok();
+    jvs(&there, 1, "there", "lock acquire -w b").run().ok();
+    let older = jvs(&here, 0, "here", "lock acquire -w b --wait=50s --json").start();
+    eventually("it stands in line", DEADLINE, || {
+        let status = jvs(&there, 1, "there", "lock status -w b --json").run().ok().json();
+        status["data"]["waiters"].as_array().is_some_and(|line| line.len() == 1)
+    });
+    let told = jvs(&there, 1, "there", "lock acquire -w a --wait=50s --json").run().exits(2).json();
+    assert_eq!(told["error"]["code"], "E_DEADLOCK", "{told}");
+    assert_eq!(told["error"]["details"]["cycle"][0]["held_by"], "here", "{told}");
+    jvs(&there, 1, "there", "lock release -w b").run().ok();
+    assert_eq!(older.wait(DEADLINE).ok().json()["data"]["worktree"], "b");
+}
+
+#[test]
+fn two_hosts_that_wait_for_each_other_are_told_on_sqlite() {
+    two_hosts_that_wait_for_each_other_are_told(Engine::Sqlite);
+}
+
+#[test]
+fn two_hosts_that_wait_for_each_other_are_told_on_redis() {
+    two_hosts_that_wait_for_each_other_are_told(Engine::Redis);
+}
+
 #[test]
 fn waiters_of_two_hosts_stand_in_one_line_on_sqlite() {
     waiters_of_two_hosts_stand_in_one_line(Engine::Sqlite);

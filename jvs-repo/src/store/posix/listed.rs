@@ -4,16 +4,17 @@
 //! Whoever compares a tree and then removes it makes the list first. What is as it
 //! is listed when its name goes was so while it was compared.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, FileType, StatxFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::tree::{Descent, Identity, for_each_entry, is_a_mount_point, unlink_inside};
+use super::tree::{Descent, Identity, Removing, for_each_entry, unlink_inside, walk};
 
 /// What a name stood for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +30,15 @@ struct Fact {
 impl Fact {
     /// Asked of whoever has the file, not of the kernel's memory of it.
     fn of(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Self> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
+        Fact::at(dir, name, AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    fn of_open(file: BorrowedFd<'_>) -> rustix::io::Result<Self> {
+        Fact::at(file, OsStr::new(""), AtFlags::EMPTY_PATH)
+    }
+
+    fn at(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> rustix::io::Result<Self> {
+        let flags = flags | AtFlags::STATX_FORCE_SYNC;
         let raw = fs::statx(dir, name, flags, StatxFlags::BASIC_STATS)?;
         #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
         let device = fs::makedev(raw.stx_dev_major, raw.stx_dev_minor) as u64;
@@ -44,7 +53,7 @@ impl Fact {
     }
 
     /// Is it still so? The kernel notes a change of a file too when another of its
-    /// names goes.
+    /// names goes, by another removal of what was listed with it.
     fn still_holds(&self, now: &Fact) -> bool {
         let lost_a_name = now.links < self.links;
         (now.kind, now.identity, now.size, now.modified)
@@ -78,33 +87,6 @@ impl Listing {
             Ok(())
         })?;
         self.directories.insert(descent.identity, entries);
-        Ok(inside)
-    }
-
-    /// Removes the files of the directory that the walk is in, as far as they are
-    /// listed, and returns its listed subdirectories.
-    fn sweep(&self, descent: &Descent, top: &OsStr) -> io::Result<Vec<OsString>> {
-        let dir = descent.here.as_fd();
-        let Some(entries) = self.directories.get(&descent.identity) else {
-            return Err(is_not_as_listed(&descent.path_below(top)));
-        };
-        let mut inside = Vec::new();
-        for (name, fact) in entries {
-            if fact.kind == FileType::Directory {
-                inside.push(name.clone());
-                continue;
-            }
-            match Fact::of(dir, name) {
-                Ok(now) if fact.still_holds(&now) => {}
-                Ok(_) => return Err(is_not_as_listed(&descent.path_below(top).join(name))),
-                Err(Errno::NOENT) => continue,
-                Err(error) => return Err(error.into()),
-            }
-            match unlink_inside(dir, name, AtFlags::empty()) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
         Ok(inside)
     }
 }
@@ -152,42 +134,72 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr, listing: &Listing) ->
         }
         return Ok(fs::unlinkat(parent, name, AtFlags::empty())?);
     }
-    let mut descent = match Descent::begin(parent, name) {
-        Err(Errno::XDEV) => return Err(is_a_mount_point(name.into())),
-        Err(Errno::NOTDIR | Errno::LOOP) => return Err(is_not_as_listed(name.as_ref())),
-        answer => answer?,
-    };
-    descent.pending = listing.sweep(&descent, name)?;
-    loop {
-        if let Some(child) = descent.pending.pop() {
-            match descent.enter(child.clone()) {
-                Ok(()) => descent.pending = listing.sweep(&descent, name)?,
-                Err(Errno::NOENT) => {}
-                Err(Errno::NOTDIR | Errno::LOOP) => {
-                    return Err(is_not_as_listed(&descent.path_below(name).join(child)));
-                }
-                Err(Errno::XDEV) => {
-                    return Err(is_a_mount_point(descent.path_below(name).join(child)));
-                }
+    walk(parent, name, &AsListed { listing, top: name, shortened: RefCell::default() })
+}
+
+/// Removes what is as it is listed, and nothing else.
+struct AsListed<'l> {
+    listing: &'l Listing,
+    top: &'l OsStr,
+    /// Files of which this removal has taken a name, as they were right after that:
+    /// whoever writes to one between two of its names is seen by the time of it.
+    shortened: RefCell<HashMap<Identity, Fact>>,
+}
+
+impl AsListed<'_> {
+    /// Removes a name of a file, if it is as it is listed. Answers whether it was.
+    fn remove(&self, dir: BorrowedFd<'_>, name: &OsStr, fact: &Fact) -> rustix::io::Result<bool> {
+        if fact.links == 1 {
+            let is_listed = fact.still_holds(&Fact::of(dir, name)?);
+            if is_listed {
+                unlink_inside(dir, name, AtFlags::empty())?;
+            }
+            return Ok(is_listed);
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = fs::openat(dir, name, flags, Mode::empty())?;
+        let now = Fact::of_open(file.as_fd())?;
+        let is_listed = match self.shortened.borrow().get(&fact.identity) {
+            Some(left) => *left == now,
+            None => fact.still_holds(&now),
+        };
+        if is_listed {
+            unlink_inside(dir, name, AtFlags::empty())?;
+            let left = Fact::of_open(file.as_fd())?;
+            self.shortened.borrow_mut().insert(fact.identity, left);
+        }
+        Ok(is_listed)
+    }
+}
+
+impl Removing for AsListed<'_> {
+    fn sweep(&self, descent: &Descent) -> io::Result<Vec<OsString>> {
+        let (dir, here) = (descent.here.as_fd(), || descent.path_below(self.top));
+        let Some(entries) = self.listing.directories.get(&descent.identity) else {
+            return Err(is_not_as_listed(&here()));
+        };
+        let mut inside = Vec::new();
+        for (name, fact) in entries {
+            if fact.kind == FileType::Directory {
+                inside.push(name.clone());
+                continue;
+            }
+            match self.remove(dir, name, fact) {
+                Ok(true) | Err(Errno::NOENT) => {}
+                Ok(false) => return Err(is_not_as_listed(&here().join(name))),
                 Err(error) => return Err(error.into()),
             }
-            continue;
         }
-        let left = descent.leave()?;
-        let removed = match &left {
-            Some(left) => unlink_inside(descent.here.as_fd(), left, AtFlags::REMOVEDIR),
-            None => fs::unlinkat(parent, name, AtFlags::REMOVEDIR),
-        };
-        match (removed, left) {
-            (Ok(()) | Err(Errno::NOENT), None) => return Ok(()),
-            (Ok(()) | Err(Errno::NOENT), Some(_)) => {}
-            // Never once more: nobody has compared what is in there.
-            (Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR), left) => {
-                let path = descent.path_below(name);
-                return Err(is_not_as_listed(&left.map_or(path.clone(), |left| path.join(left))));
-            }
-            (Err(error), _) => return Err(error.into()),
-        }
+        Ok(inside)
+    }
+
+    fn replaced(&self, path: PathBuf) -> io::Result<()> {
+        Err(is_not_as_listed(&path))
+    }
+
+    /// Never once more: nobody has compared what is in there.
+    fn stayed(&self, path: PathBuf, _error: Errno, _n: usize) -> io::Result<()> {
+        Err(is_not_as_listed(&path))
     }
 }
 
@@ -196,6 +208,7 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr, listing: &Listing) ->
 mod tests {
     use std::fs as real;
 
+    use super::*;
     use crate::store::{PosixStore, RepoPath};
 
     /// A tree, what happens to it after it was listed, and what is left of it.
@@ -243,6 +256,27 @@ mod tests {
         assert!(told.is_err());
         let kept = dir.path().join("tree/a/b/three");
         assert_eq!(real::read(kept).expect("kept"), b"another");
+    }
+
+    #[test]
+    fn what_is_written_between_two_names_of_a_file_is_not_removed() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+        real::write(&one, "text").expect("written");
+        real::hard_link(&one, &two).expect("linked");
+        let open = real::File::open(dir.path()).expect("a directory");
+        let fact = Fact::of(open.as_fd(), OsStr::new("one")).expect("listed");
+        let listing = Listing::default();
+        let top = OsStr::new("tree");
+        let removal = AsListed { listing: &listing, top, shortened: RefCell::default() };
+        assert_eq!(removal.remove(open.as_fd(), OsStr::new("one"), &fact), Ok(true));
+        let modified = real::metadata(&two).and_then(|now| now.modified()).expect("a time");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        real::write(&two, "TEXT").expect("written");
+        let file = real::File::options().write(true).open(&two).expect("opened");
+        file.set_modified(modified).expect("the time put back");
+        assert_eq!(removal.remove(open.as_fd(), OsStr::new("two"), &fact), Ok(false));
+        assert_eq!(real::read(&two).expect("kept"), b"TEXT");
     }
 
     #[test]

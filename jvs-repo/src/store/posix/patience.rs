@@ -23,11 +23,10 @@ type File = (u64, u64);
 static HANGING: Mutex<Vec<(File, Answer)>> = Mutex::new(Vec::new());
 
 /// Runs `read` on a descriptor of the same file, for at most `ms`.
-pub(super) fn within(
-    fd: &OwnedFd,
-    ms: u64,
-    read: impl FnOnce(&OwnedFd) -> io::Result<Vec<u8>> + Send + 'static,
-) -> io::Result<Vec<u8>> {
+pub(super) fn within<R>(fd: &OwnedFd, ms: u64, read: R) -> io::Result<Vec<u8>>
+where
+    R: FnOnce(&OwnedFd) -> io::Result<Vec<u8>> + Send + 'static,
+{
     let stat = fs::fstat(fd)?;
     #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
     let file = (stat.st_dev as u64, stat.st_ino as u64);
@@ -35,14 +34,23 @@ pub(super) fn within(
         return Err(gave_up(ms));
     }
     let own = fd.try_clone()?;
+    let (job, jobs) = mpsc::sync_channel::<R>(1);
     let (answer, answered) = mpsc::sync_channel(1);
     let helper = std::thread::Builder::new().name("read".into()).stack_size(128 * 1024);
     let started = helper.spawn(move || {
-        // Nobody listens any more if it took too long.
-        let _ = answer.send(read(&own));
+        if let Ok(read) = jobs.recv() {
+            // Nobody listens any more if it took too long.
+            let _ = answer.send(read(&own));
+        }
     });
-    // Without threads nothing can be given up; `EAGAIN` says so.
-    drop(started?);
+    if started.is_err() {
+        // No thread to spare, so nothing can be given up. To refuse would be to call
+        // unreadable what is not; to wait is what every other read does.
+        return read(fd);
+    }
+    if job.send(read).is_err() {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
     match answered.recv_timeout(Duration::from_millis(ms)) {
         Ok(answer) => answer,
         Err(RecvTimeoutError::Timeout) => {

@@ -152,23 +152,6 @@ pub(super) fn unlink_inside(
     }
 }
 
-/// Removes the files of the directory and returns its subdirectories.
-fn sweep(dir: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
-    let mut directories = Vec::new();
-    for_each_entry(dir, |name, is_directory| {
-        if is_directory {
-            directories.push(name.to_owned());
-            return Ok(());
-        }
-        match unlink_inside(dir, name, AtFlags::empty()) {
-            // Gone already, or made into a directory since: the next sweep sees.
-            Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
-            Err(error) => Err(error),
-        }
-    })?;
-    Ok(directories)
-}
-
 pub(super) fn is_a_mount_point(path: PathBuf) -> io::Error {
     io::Error::new(
         io::ErrorKind::ResourceBusy,
@@ -176,24 +159,41 @@ pub(super) fn is_a_mount_point(path: PathBuf) -> io::Error {
     )
 }
 
-/// Removes `name` in `parent` and everything below it.
-pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
-    let stat = fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
-        return Ok(fs::unlinkat(parent, name, AtFlags::empty())?);
-    }
+/// What a walk that removes a tree does with the directories that it comes to, and what
+/// it makes of what others did there meanwhile.
+pub(super) trait Removing {
+    /// Removes the files of the directory that the walk is in and returns the
+    /// subdirectories that are to be entered.
+    fn sweep(&self, descent: &Descent) -> io::Result<Vec<OsString>>;
+
+    /// A directory that was to be entered is none any more. `Ok`: go on without it.
+    fn replaced(&self, path: PathBuf) -> io::Result<()>;
+
+    /// A directory that was swept cannot be removed (`error`): it has names again, or is
+    /// none any more. This is the `n`th time in a row. `Ok`: sweep it once more.
+    fn stayed(&self, path: PathBuf, error: Errno, n: usize) -> io::Result<()>;
+}
+
+/// Removes the directory `name` in `parent` and what is in it, as `how` says.
+pub(super) fn walk(parent: BorrowedFd<'_>, name: &OsStr, how: &dyn Removing) -> io::Result<()> {
     let mut descent = match Descent::begin(parent, name) {
         Err(Errno::XDEV) => return Err(is_a_mount_point(name.into())),
+        Err(error @ (Errno::NOTDIR | Errno::LOOP)) => {
+            how.replaced(name.into())?;
+            return Err(error.into());
+        }
         answer => answer?,
     };
-    descent.pending = sweep(descent.here.as_fd())?;
-    let mut retries = 0;
+    descent.pending = how.sweep(&descent)?;
+    let mut stayed = 0;
     loop {
         if let Some(child) = descent.pending.pop() {
             match descent.enter(child.clone()) {
-                Ok(()) => descent.pending = sweep(descent.here.as_fd())?,
-                // Gone, or replaced by what the next sweep removes.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Ok(()) => descent.pending = how.sweep(&descent)?,
+                Err(Errno::NOENT) => {}
+                Err(Errno::NOTDIR | Errno::LOOP) => {
+                    how.replaced(descent.path_below(name).join(child))?;
+                }
                 Err(Errno::XDEV) => {
                     return Err(is_a_mount_point(descent.path_below(name).join(child)));
                 }
@@ -208,19 +208,69 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
         };
         match (removed, left) {
             (Ok(()) | Err(Errno::NOENT), None) => return Ok(()),
-            (Ok(()) | Err(Errno::NOENT), Some(_)) => retries = 0,
-            // Somebody wrote into it, or the listing skipped an entry while
-            // others were being removed: once more.
-            (Err(Errno::NOTEMPTY | Errno::EXIST), left) if retries < SWEEPS_MAX => {
-                retries += 1;
+            (Ok(()) | Err(Errno::NOENT), Some(_)) => stayed = 0,
+            (Err(error @ (Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR)), left) => {
+                stayed += 1;
+                let path = descent.path_below(name);
                 match left {
-                    Some(left) => descent.pending.push(left),
-                    None => descent.pending = sweep(descent.here.as_fd())?,
+                    Some(left) => {
+                        how.stayed(path.join(&left), error, stayed)?;
+                        descent.pending.push(left);
+                    }
+                    None => {
+                        how.stayed(path, error, stayed)?;
+                        descent.pending = how.sweep(&descent)?;
+                    }
                 }
             }
             (Err(error), _) => return Err(error.into()),
         }
     }
+}
+
+/// Removes whatever there is, also what others put there meanwhile.
+struct Whatever;
+
+impl Removing for Whatever {
+    fn sweep(&self, descent: &Descent) -> io::Result<Vec<OsString>> {
+        let dir = descent.here.as_fd();
+        let mut directories = Vec::new();
+        for_each_entry(dir, |name, is_directory| {
+            if is_directory {
+                directories.push(name.to_owned());
+                return Ok(());
+            }
+            match unlink_inside(dir, name, AtFlags::empty()) {
+                // Gone already, or made into a directory since: the next sweep sees.
+                Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => Ok(()),
+                Err(error) => Err(error),
+            }
+        })?;
+        Ok(directories)
+    }
+
+    /// The next sweep removes what it was replaced by.
+    fn replaced(&self, _path: PathBuf) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Somebody wrote into it, or the listing skipped an entry while others were being
+    /// removed.
+    fn stayed(&self, _path: PathBuf, error: Errno, n: usize) -> io::Result<()> {
+        match error {
+            Errno::NOTEMPTY | Errno::EXIST if n <= SWEEPS_MAX => Ok(()),
+            error => Err(error.into()),
+        }
+    }
+}
+
+/// Removes `name` in `parent` and everything below it.
+pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
+    let stat = fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
+        return Ok(fs::unlinkat(parent, name, AtFlags::empty())?);
+    }
+    walk(parent, name, &Whatever)
 }
 
 /// The first directory called `wanted` below `top`, at any depth, relative to

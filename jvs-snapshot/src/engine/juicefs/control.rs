@@ -14,10 +14,6 @@ use rustix::io::Errno;
 
 use crate::progress::Progress;
 
-/// In the root of every mount; the second if it keeps out of the way of the
-/// user's names (`--prefix-internal`).
-pub(super) const FILE_NAMES: [&str; 2] = [".control", ".jfs.control"];
-
 const CLONE: u32 = 1006;
 const KEEP_ATTRIBUTES: u8 = 2;
 const FRAME: u8 = 0xfe;

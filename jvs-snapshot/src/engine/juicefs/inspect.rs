@@ -25,7 +25,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::build::{Maker, places};
+use super::super::build::{Maker, Sides};
 use super::super::copy::Copy;
 use super::super::{Built, PAYLOAD, Work};
 use crate::capture_error::CaptureError;
@@ -34,7 +34,7 @@ use crate::hash;
 use crate::manifest::TreePath;
 use crate::progress::Phase;
 use crate::tree::{self, Kind, Names, Stat};
-use crate::walk::{Branch, Node, Visitor, walk};
+use crate::walk::{Branch, Item, Visitor, walk};
 use crate::workers;
 
 /// Names of one directory that are looked into by one task.
@@ -176,52 +176,43 @@ fn mend(
     findings: &Findings,
 ) -> Result<BTreeSet<u32>, CaptureError> {
     if let Some(path) = &findings.surplus {
-        maker.doubt(path.clone());
+        maker.learned().facts.surplus = Some(path.clone());
     }
     let mut touched = findings.undressed_directories.clone();
     for &(number, at) in &findings.lost {
-        let branch = &work.tree.branches[number as usize];
-        let node = &branch.nodes[at];
-        if node.stat.kind == Kind::Directory {
+        let item = work.tree.branches[number as usize].item(at);
+        if item.stat().kind == Kind::Directory {
             // A directory that was cloned not at all was removed meanwhile.
-            maker.lose(branch.first + at);
+            maker.learned().facts.missing.insert(item.number);
             continue;
         }
-        if work.groups.leader(branch.first + at).is_some() {
+        if work.groups.leader(item.number).is_some() {
             continue;
         }
         touched.insert(number);
-        let sites = open_both(work, payload, branch)?;
-        let Some((source, target)) = sites else { continue };
-        let failed = |error| CaptureError::io(branch.child(node), "replace the clone of", error);
-        tree::remove(&target, branch.name(node)).map_err(failed)?;
-        maker.make_one(&source, &target, None, branch, node, branch.first + at)?;
+        let Some((source, target)) = open_both(work, payload, item.branch)? else { continue };
+        remove_clone(&target, item)?;
+        maker.make(Sides { source: &source, target: &target, parent: None }, item)?;
     }
     for &(number, at) in &findings.undressed {
-        let branch = &work.tree.branches[number as usize];
-        let node = &branch.nodes[at];
-        let Some((source, target)) = open_both(work, payload, branch)? else { continue };
-        let name = branch.name(node);
-        maker.redress(&Named(&target, name), &source, branch, node, branch.first + at)?;
+        let item = work.tree.branches[number as usize].item(at);
+        let Some((source, target)) = open_both(work, payload, item.branch)? else { continue };
+        maker.redress(&Named(&target, item.name()), &source, item)?;
     }
-    let places = places(work, &work.groups.members);
-    for members in &work.groups.members {
-        for &member in &members[1..] {
-            let (branch, node) = places[&member];
-            let failed =
-                |error| CaptureError::io(branch.child(node), "replace the clone of", error);
-            let target = tree::open_below(payload, branch.path.components()).map_err(failed)?;
-            tree::remove(&target, branch.name(node)).map_err(failed)?;
-            touched.insert(branch_number(work, branch));
-        }
+    for &member in work.groups.members.iter().flat_map(|members| &members[1..]) {
+        let item = work.tree.item(member);
+        let target = tree::open_below(payload, item.branch.path.components())
+            .map_err(|error| CaptureError::io(item.path(), "replace the clone of", error))?;
+        remove_clone(&target, item)?;
+        touched.insert(work.tree.branch_of(member));
     }
     maker.link_groups()?;
     Ok(touched)
 }
 
-fn branch_number(work: &Work<'_>, branch: &Branch) -> u32 {
-    let found = work.tree.branches.iter().position(|candidate| std::ptr::eq(candidate, branch));
-    found.unwrap_or(0) as u32
+fn remove_clone(dir: &OwnedFd, item: Item<'_>) -> Result<(), CaptureError> {
+    tree::remove(dir, item.name())
+        .map_err(|error| CaptureError::io(item.path(), "replace the clone of", error))
 }
 
 /// A directory's original and its clone; nothing if one is gone, which the proof
@@ -250,51 +241,42 @@ fn read_what_is_new(
     payload: &OwnedFd,
     maker: &Maker<'_, Copy>,
 ) -> Result<bool, CaptureError> {
-    let mut tasks = Vec::new();
+    let tasks = work.tree.in_parts(CHUNK, |branch, at| {
+        let number = branch.first + at;
+        let readable = matches!(branch.nodes[at].stat.kind, Kind::File | Kind::Symlink);
+        (work.timeless_xattrs || (readable && !work.plan.unchanged(number)))
+            && work.groups.leader(number).is_none()
+    });
     let (mut files, mut bytes) = (0, 0);
-    for (number, branch) in work.tree.branches.iter().enumerate() {
-        let wanted: Vec<usize> = (0..branch.nodes.len())
-            .filter(|&at| {
-                let readable = matches!(branch.nodes[at].stat.kind, Kind::File | Kind::Symlink);
-                work.timeless_xattrs || (readable && !work.plan.unchanged(branch.first + at))
-            })
-            .filter(|&at| work.groups.leader(branch.first + at).is_none())
-            .collect();
-        for &at in wanted.iter().filter(|&&at| !work.plan.unchanged(branch.first + at)) {
-            if branch.nodes[at].stat.kind == Kind::File {
-                files += 1;
-                bytes += branch.nodes[at].stat.size;
-            }
+    for (branch, at) in tasks.iter().flat_map(|(branch, part)| part.iter().map(|&at| (*branch, at)))
+    {
+        let stat = &branch.nodes[at].stat;
+        if stat.kind == Kind::File && !work.plan.unchanged(branch.first + at) {
+            files += 1;
+            bytes += stat.size;
         }
-        tasks.extend(wanted.chunks(CHUNK).map(|part| (number, part.to_vec())));
     }
     work.progress.total(files, bytes);
     if work.timeless_xattrs {
         let xattrs =
             tree::xattrs_open(payload).map_err(CaptureError::whole("read the clone of"))?;
-        maker.learn_xattrs(0, xattrs);
+        maker.learned().facts.set_xattrs(0, xattrs);
     }
-    let stop = AtomicBool::new(false);
     let mended = AtomicBool::new(false);
-    let failure = Mutex::new(None);
-    workers::run(work.threads, tasks, |(number, part), _| {
-        if stop.load(Ordering::Relaxed) {
-            return;
-        }
-        match read_part(work, payload, maker, number, &part) {
-            Ok(some) => {
-                mended.fetch_or(some, Ordering::Relaxed);
-            }
-            Err(error) => {
-                stop.store(true, Ordering::Relaxed);
-                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    workers::try_each(work.threads, tasks, |(branch, part), _| {
+        let some = read_part(work, payload, maker, branch, &part)?;
+        mended.fetch_or(some, Ordering::Relaxed);
+        Ok::<_, CaptureError>(())
+    })?;
+    let mut learned = maker.learned();
+    for members in &work.groups.members {
+        for &member in &members[1..] {
+            if !learned.facts.parted.contains(&member) {
+                learned.spread(members[0], member);
             }
         }
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
     }
-    maker.spread_to_groups();
+    drop(learned);
     Ok(mended.into_inner())
 }
 
@@ -302,28 +284,27 @@ fn read_part(
     work: &Work<'_>,
     payload: &OwnedFd,
     maker: &Maker<'_, Copy>,
-    number: usize,
+    branch: &Branch,
     part: &[usize],
 ) -> Result<bool, CaptureError> {
     if !work.progress.keep_going() {
         return Err(CaptureError::Stopped);
     }
-    let branch = &work.tree.branches[number];
     let Some((source, target)) = open_both(work, payload, branch)? else { return Ok(false) };
     let mut mended = false;
     for &at in part {
-        let (node, number) = (&branch.nodes[at], branch.first + at);
-        let name = branch.name(node);
-        let failed = |error| CaptureError::io(branch.child(node), "read the clone of", error);
+        let item = branch.item(at);
+        let (name, number) = (item.name(), item.number);
+        let failed = |error| CaptureError::io(item.path(), "read the clone of", error);
         // Lost, and not made by hand: the original is gone as well.
         let gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
-        if !maker.has_read(number) {
-            match read_one(work, &target, maker, branch, node, number) {
+        if !maker.learned().has_read(number) {
+            match read_one(work, &target, maker, item) {
                 Err(error) if gone(&error) => continue,
                 // Made by hand from an original that became shorter meanwhile: a
                 // change, which the second look will see.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                    maker.lose(number);
+                    maker.learned().facts.missing.insert(number);
                     continue;
                 }
                 read => read.map_err(failed)?,
@@ -333,14 +314,18 @@ fn read_part(
             continue;
         }
         let both = tree::xattrs(&target, name).and_then(|there| {
-            let as_in_parent = work.plan.unchanged(number) && maker.knows_xattrs(number, &there);
+            let as_in_parent = work.plan.unchanged(number)
+                && maker.learned().facts.xattrs.get(&number).map_or(&[][..], Vec::as_slice)
+                    == there;
             Ok(if as_in_parent { None } else { Some((tree::xattrs(&source, name)?, there)) })
         });
         match both {
             Ok(None) => {}
-            Ok(Some((wanted, there))) if wanted == there => maker.learn_xattrs(number, there),
+            Ok(Some((wanted, there))) if wanted == there => {
+                maker.learned().facts.set_xattrs(number, there);
+            }
             Ok(Some(_)) => {
-                maker.redress(&Named(&target, name), &source, branch, node, number)?;
+                maker.redress(&Named(&target, name), &source, item)?;
                 mended = true;
             }
             Err(error) if gone(&error) => {}
@@ -354,18 +339,20 @@ fn read_one(
     work: &Work<'_>,
     target: &OwnedFd,
     maker: &Maker<'_, Copy>,
-    branch: &Branch,
-    node: &Node,
-    number: usize,
+    item: Item<'_>,
 ) -> io::Result<()> {
-    let name = branch.name(node);
-    match node.stat.kind {
+    let (number, size) = (item.number, item.stat().size);
+    match item.stat().kind {
         Kind::File => {
-            let file = tree::open_file(target, name)?;
-            maker.learn_hash(number, hash::of_file(&file, node.stat.size, work.threads)?);
-            work.progress.advance(1, node.stat.size);
+            let file = tree::open_file(target, item.name())?;
+            let digest = hash::of_file(&file, size, work.threads)?;
+            maker.learned().facts.hashes[number] = Some(digest);
+            work.progress.advance(1, size);
         }
-        Kind::Symlink => maker.learn_target(number, tree::read_link(target, name)?),
+        Kind::Symlink => {
+            let text = tree::read_link(target, item.name())?;
+            maker.learned().facts.targets.insert(number, text);
+        }
         _ => {}
     }
     Ok(())

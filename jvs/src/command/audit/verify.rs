@@ -51,14 +51,17 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
 }
 
 fn warnings(report: &Report, logs: &Logs) -> Vec<String> {
-    let crashes = report.problems.iter().map(|problem| format!("{problem}; a crash explains it"));
+    let explained = report.problems.iter().map(|problem| match problem.explained_by() {
+        Some(cause) => format!("{problem}; {cause} explains it"),
+        None => problem.to_string(),
+    });
     let foreign =
         logs.foreign.iter().map(|name| format!("{name:?} lies among the logs and is none"));
     let linked = logs.linked.iter().map(|writer| {
         let path = layout::audit_log(writer);
         format!("{path} has another name too, so nothing more is added to it")
     });
-    let all = crashes.chain(foreign).chain(linked);
+    let all = explained.chain(foreign).chain(linked);
     let more = all.clone().count().saturating_sub(TOLD);
     let mut warnings: Vec<String> = all.take(TOLD).collect();
     if more > 0 {
@@ -72,6 +75,7 @@ fn data(report: &Report) -> Value {
         let mut data = json!(problem);
         data["message"] = json!(problem.to_string());
         data["crash"] = json!(problem.is_crash());
+        data["explained"] = json!(problem.explained_by());
         data
     });
     let more = report.problems.len().saturating_sub(TOLD_TO_PROGRAMS) as u64 + report.more_flaws;

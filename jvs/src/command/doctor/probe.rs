@@ -6,84 +6,48 @@ use jvs_doctor::{Check, Finding, examine};
 use jvs_repo::id::OpNonce;
 use jvs_repo::json;
 use jvs_repo::layout;
-use jvs_repo::probe::{self, Filesystem, Severity, Staleness};
+use jvs_repo::probe::{self, Filesystem, Promise, Severity, Staleness, Subject};
 use jvs_repo::proc;
 use jvs_repo::record::format::Format;
+use jvs_repo::record::probe::{Broken, LIMITS, SecondMount, Verdict};
 use jvs_repo::store::{PosixStore, Store};
-use serde::{Deserialize, Serialize};
 
 use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
 
-/// What a probe came to, as it is kept in the repository.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Verdict {
-    version: u64,
-    at: String,
-    host: String,
-    filesystem: String,
-    safe: bool,
-    broken: Vec<Broken>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    second_mount: Option<Second>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Broken {
-    subject: String,
-    message: String,
-    remedy: String,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Second {
-    renames: u64,
-    stale_listings: u64,
-    content_ms: u64,
-    content_lost: bool,
-}
-
-impl Verdict {
-    /// The verdict in one sentence.
-    pub(crate) fn sentence(&self) -> String {
-        let Verdict { at, host, filesystem, .. } = self;
-        let kept = if self.safe { "keeps" } else { "breaks" };
-        let mut text =
-            format!("{filesystem} {kept} the promises that locking needs ({host}, {at})");
-        if let Some(second) = &self.second_mount {
-            text += &format!(
-                "; through the second mount {} of {} renames were seen late, replaced content {}",
-                second.stale_listings,
-                second.renames,
-                match second.content_lost {
-                    true => "not at all".to_owned(),
-                    false => format!("up to {} ms late", second.content_ms),
-                }
-            );
-        }
-        text
+/// The verdict in one sentence.
+pub(crate) fn sentence(verdict: &Verdict) -> String {
+    let Verdict { at, host, filesystem, .. } = verdict;
+    let kept = if verdict.safe { "keeps" } else { "breaks" };
+    let mut text = format!("{filesystem} {kept} the promises that locking needs ({host}, {at})");
+    if let Some(second) = &verdict.second_mount {
+        text += &format!(
+            "; through the second mount {} of {} renames were seen late, replaced content {}",
+            second.stale_listings,
+            second.renames,
+            match second.content_lost {
+                true => "not at all".to_owned(),
+                false => format!("up to {} ms late", second.content_ms),
+            }
+        );
     }
+    text
+}
 
-    pub(crate) fn findings(&self) -> Vec<Finding> {
-        let broken = self.broken.iter();
-        broken
-            .map(|broken| {
-                let message = format!("{} (seen from {})", broken.message, self.host);
-                let path = layout::probe_verdict().to_string();
-                examine::finding(Check::FsPromise, path, message, broken.remedy.clone())
-            })
-            .collect()
-    }
+/// What is broken, as doctor reports it.
+pub(super) fn findings(verdict: &Verdict) -> impl Iterator<Item = Finding> {
+    verdict.broken.iter().map(|broken| {
+        let message = format!("{} (seen from {})", broken.message, verdict.host);
+        let path = layout::probe_verdict().to_string();
+        examine::finding(Check::FsPromise, path, message, broken.remedy.clone())
+    })
 }
 
 /// The verdict of the last probe, if there was one.
 pub(crate) fn kept(store: &dyn Store) -> Option<Verdict> {
-    let verdict: Verdict = json::read_within(store, &layout::probe_verdict(), LIMITS).ok()??;
-    (verdict.version == 1).then_some(verdict)
+    json::read_within(store, &layout::probe_verdict(), LIMITS).ok()?
 }
-
-const LIMITS: json::Limits = json::Limits { size: 64 * 1024, depth: 8, string: 2048 };
 
 pub(super) fn run(
     context: &Context<'_>,
@@ -96,26 +60,22 @@ pub(super) fn run(
     let unsafe_ones = report.findings.iter().filter(|f| f.severity == Severity::Unsafe);
     let mut broken: Vec<Broken> = unsafe_ones
         // What the options alone say is found at every look.
-        .filter(|f| !f.subject.starts_with("juicefs_"))
-        .map(|f| Broken {
-            subject: f.subject.to_owned(),
-            message: f.message.clone(),
-            remedy: f.remedy.clone(),
-        })
+        .filter(|f| matches!(f.subject, Subject::Promise(_)))
+        .map(|f| broken_promise(f.subject, f.message.clone(), f.remedy.clone()))
         .collect();
     let second = match &args.second_mount {
         Some(path) => Some(measure(context, store, path)?),
         None => None,
     };
     if let Some(seen) = second.filter(|seen| !seen.is_safe()) {
-        broken.push(Broken {
-            subject: "second_mount".to_owned(),
-            message: format!(
+        broken.push(broken_promise(
+            Subject::Promise(Promise::SecondMount),
+            format!(
                 "{} of {} renames were not seen at once through the second mount",
                 seen.stale_listings, seen.renames
             ),
-            remedy: "mount it without caching of directories".to_owned(),
-        });
+            "mount it without caching of directories".to_owned(),
+        ));
     }
     let verdict = Verdict {
         version: 1,
@@ -124,7 +84,7 @@ pub(super) fn run(
         filesystem: filesystem.kind.clone(),
         safe: broken.is_empty(),
         broken,
-        second_mount: second.map(|seen| Second {
+        second_mount: second.map(|seen| SecondMount {
             renames: seen.renames,
             stale_listings: seen.stale_listings,
             content_ms: seen.content_ms,
@@ -134,10 +94,14 @@ pub(super) fn run(
     if !args.dry_run {
         let tmp = layout::probe_verdict_tmp(OpNonce::random(context.entropy()));
         store
-            .write_over(&tmp, &layout::probe_verdict(), &json::canonical(&verdict))
+            .write_over(&tmp, &layout::probe_verdict(), &verdict.to_bytes())
             .map_err(|error| Stuck::new("keep the verdict", error))?;
     }
     Ok(verdict)
+}
+
+fn broken_promise(subject: Subject, message: String, remedy: String) -> Broken {
+    Broken { subject: subject.to_string(), message, remedy }
 }
 
 fn measure(context: &Context<'_>, here: &PosixStore, path: &Path) -> Result<Staleness, Failure> {

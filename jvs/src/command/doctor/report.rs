@@ -2,12 +2,13 @@
 
 use std::fmt::Write;
 
-use jvs_doctor::{Examination, Finding, Outcome, Severity};
+use jvs_doctor::{Examination, Finding, Outcome, RepairError, Severity, Tense};
 use jvs_repo::probe::{Filesystem, JuiceFs};
+use jvs_repo::record::probe::Verdict;
 use serde_json::{Value, json};
 
 use super::super::snapshots::counted;
-use super::probe::Verdict;
+use super::probe;
 use crate::fail::on_one_line;
 use crate::render::Paint;
 
@@ -25,11 +26,11 @@ impl Saying<'_> {
     /// What would be done about a finding.
     fn would(&self, finding: &Finding) -> Option<String> {
         let applied = &self.foreseen?.applied;
-        applied.iter().find(|planned| is_same(planned, finding)).map(does)
+        applied.iter().find(|planned| is_same(planned, finding)).map(|f| said(f, Tense::Would))
     }
 
     /// Why it would not.
-    fn would_refuse(&self, finding: &Finding) -> Option<&str> {
+    fn would_refuse(&self, finding: &Finding) -> Option<&RepairError> {
         let left = &self.foreseen?.findings;
         match &left.iter().find(|left| is_same(left, finding))?.outcome {
             Some(Outcome::Refused(why)) => Some(why),
@@ -71,8 +72,7 @@ impl Saying<'_> {
             "took_ms": examination.took_ms,
         });
         let steps = |applied: &[Finding]| -> Value {
-            let step =
-                |f: &Finding| json!({ "code": f.check.as_str(), "path": f.path, "does": does(f) });
+            let step = |f: &Finding| json!({ "code": f.check.as_str(), "path": f.path, "does": said(f, Tense::Does) });
             applied.iter().map(step).collect()
         };
         if self.dry_run {
@@ -97,7 +97,7 @@ impl Saying<'_> {
             "repaired": finding.is_repaired(),
         });
         if let Some(Outcome::Refused(why)) = &finding.outcome {
-            data["refused"] = json!(why);
+            data["refused"] = json!(why.to_string());
         }
         data
     }
@@ -153,7 +153,7 @@ impl Saying<'_> {
         let _ = writeln!(text, " ({depth})");
         self.foretold(&mut text);
         if let Some(verdict) = self.verdict {
-            let _ = writeln!(text, "probe: {}", on_one_line(&verdict.sentence()));
+            let _ = writeln!(text, "probe: {}", on_one_line(&probe::sentence(verdict)));
         }
         text
     }
@@ -170,14 +170,14 @@ impl Saying<'_> {
         let _ = writeln!(text, "{word}[{}] {path}: {message}", finding.check);
         match &finding.outcome {
             Some(Outcome::Repaired) => {
-                let _ = writeln!(text, "  done: {}", on_one_line(&does(finding)));
+                let _ = writeln!(text, "  done: {}", on_one_line(&said(finding, Tense::Did)));
             }
             Some(Outcome::Refused(why)) => {
-                let _ = writeln!(text, "  not repaired: {}", on_one_line(why));
+                let _ = writeln!(text, "  not repaired: {}", on_one_line(&why.to_string()));
             }
             None => {
                 let line = match (self.would(finding), self.would_refuse(finding)) {
-                    (Some(does), _) => format!("would be done: {does}"),
+                    (Some(would), _) => format!("would {would}"),
                     (None, Some(why)) => format!("would not be repaired: {why}"),
                     (None, None) => format!("remedy: {}", finding.remedy_text()),
                 };
@@ -212,6 +212,6 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     one.check == other.check && one.path == other.path
 }
 
-fn does(finding: &Finding) -> String {
-    finding.remedy.as_ref().map(ToString::to_string).unwrap_or_default()
+fn said(finding: &Finding, tense: Tense) -> String {
+    finding.remedy.as_ref().map(|remedy| remedy.sentence(tense)).unwrap_or_default()
 }

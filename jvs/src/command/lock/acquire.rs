@@ -1,20 +1,31 @@
 //! `jvs lock acquire`.
 
-use super::{keep, lockable, turn, want, warned_of_writeback};
+use super::several::enter_all;
+use super::turn::{Turn, turns};
+use super::{keep, lockable, want, warned_of_writeback};
 use crate::args::AcquireArgs;
-use crate::context::{Context, Here};
+use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>, args: &AcquireArgs) -> Result<Done, Failure> {
-    let here = context.here()?;
-    let Here { repo, .. } = &here;
+    let all = context.all_here()?;
+    let repo = &all[0].repo;
     let config = repo.config()?;
-    lockable(&here)?;
+    all.iter().try_for_each(lockable)?;
     let acting = context.session(args.lease.purpose)?;
     let locks = args.watch.apply(context.locks(repo.store(), config.lock, &acting)?);
-    let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
-    let lease = turn::take(context, &here, &locks, wanted, args.wait.wait)?;
-    let done = keep::leave(context, &here, &config, &acting, lease, &args.keep)?;
-    Ok(warned_of_writeback(&here, done))
+    let wanted = want(&args.lease, &args.keep, &config, &acting)?;
+    let holds = context.holds_of_all(&all, &acting)?;
+    let turns: Vec<Turn<'_, '_>> = turns(context, &all, &locks, &holds);
+    let kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
+    let entered = enter_all(&turns, args.wait.wait, |turn, wait| {
+        turn.enter(&kept.ask, kept.telling(wanted), wait)
+    })?;
+    let mut done = keep::leave_all(&turns, &acting, entered, &kept)?;
+    let done = match done.len() {
+        1 => done.remove(0),
+        _ => Done::of_each(done),
+    };
+    Ok(warned_of_writeback(&all[0], done))
 }

@@ -28,10 +28,12 @@ pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, F
     let for_ms = args.for_.as_ms();
     let or_missing = |error| or_no_such_worktree(repo, worktree, error);
     let frozen = match first.freeze(worktree, for_ms, &args.reason, args.force) {
-        Err(error) if args.wait.wait.is_some() && is_worth_waiting(&error) => {
+        Err(error) if is_worth_waiting(&error) => {
+            let Some(at_most) = args.wait.wait else { return Err(or_missing(error)) };
             let want = Want::lease(config.lock.lease_duration_ms);
+            let holds = context.holds(repo, worktree, &acting)?;
             // Next in line; then from one's own hold, so that nobody gets in between.
-            let lease = turn::take(context, &here, &locks, want, args.wait.wait)?;
+            let lease = turn::wait_in_line(context, &here, &locks, &holds, want, at_most)?;
             match lease.freeze(for_ms, &args.reason) {
                 Ok(state) => state,
                 Err(failed) => {

@@ -1,88 +1,217 @@
-//! What happens to a lease that a command has just taken: a keeper goes on with
-//! it, or it simply lasts.
+//! What happens to a lock that a command has just taken: a stake is left in the
+//! hold, and a keeper renews it for as long as there is one; or it simply lasts.
 
-use jvs_lock::{How, Lease};
+use jvs_lock::hold::{Ask, Entered, Kind, Stake, Who};
+use jvs_lock::kept::With;
+use jvs_lock::{Lease, Want};
 use jvs_repo::config::Config;
+use jvs_repo::proc;
 use serde_json::json;
 
+use super::turn::Turn;
 use super::{look, report};
 use crate::args::KeepArgs;
-use crate::context::{Context, Here};
+use crate::context::Context;
 use crate::fail::Failure;
-use crate::keeper::{self, Identity, Order};
+use crate::keeper::{self, Found, Order, Started};
 use crate::render::Done;
 use crate::session::Acting;
 
-/// Leaves the lease to a keeper and answers for the command.
-pub(super) fn leave(
+/// For whom a lock is asked for, and until when.
+pub(super) struct Kept {
+    pub(super) ask: Ask,
+    /// For how long it is kept renewed, if it is.
+    for_ms: Option<u64>,
+    /// What whoever looks is told of that.
+    told: Option<jvs_lock::kept::Kept>,
+    /// Nobody said for how long, and nothing ends with the session.
+    yields: bool,
+    /// Somebody said until when.
+    bounded: bool,
+}
+
+impl Kept {
+    /// The same wish, telling for how long.
+    pub(super) fn telling<'w>(&'w self, wanted: Want<'w>) -> Want<'w> {
+        Want { kept: self.told.as_ref(), ..wanted }
+    }
+}
+
+/// What the user said about that, before anything is taken.
+pub(super) fn wish(
     context: &Context<'_>,
-    here: &Here,
     config: &Config,
     acting: &Acting,
-    mut lease: Lease<'_>,
+    wanted: &Want<'_>,
     args: &KeepArgs,
-) -> Result<Done, Failure> {
-    let how = lease.how();
-    let handed = context.handed_token(&here.worktree)?;
-    let inside_run = handed.is_some_and(|(token, _)| token == lease.token());
-    if inside_run && is_kept(context, here)? {
-        // `jvs run` keeps it and will give it back.
-        return Ok(report::held(context, &lease, how));
-    }
-    keeper::stand_down(context, here)?;
-    if args.no_keeper {
-        if lease.record().is_some_and(|record| record.keeper.is_some()) {
-            let _ = lease.set_keeper(None);
-        }
-        return Ok(report::held(context, &lease, how));
-    }
+) -> Result<Kept, Failure> {
     let identity = acting.session.identity();
-    let for_ms =
-        args.for_.unwrap_or_else(|| config.ttl.get(identity.environment, identity.purpose));
-    let started = keeper::follow(context, args.while_).and_then(|follow| {
-        keeper::start(
-            context,
-            &Order {
-                here,
-                session: &acting.session,
-                ticket: lease.ticket(),
-                for_ms: Some(for_ms.as_ms()),
-                follow,
-                attached: None,
-            },
-            None,
-        )
-    });
-    let started = match started {
-        Ok(started) => started,
-        Err(failure) => {
-            if how != How::Refreshed {
-                // Best effort: otherwise it runs out by itself.
-                let _ = lease.release();
-            }
-            return Err(failure);
-        }
+    let asker = || -> Result<_, Failure> {
+        let follow = keeper::follow(context, args.while_)?;
+        Ok(follow.map(|process| Who { pid: process.pid, start: process.start_time }))
     };
-    let mut done = report::held_as(context, &lease, how, Some(for_ms.as_ms()));
-    if !context.output().is_json() {
-        return Ok(done);
+    let (by, with, for_ms) = if args.no_keeper {
+        // What lasts by itself is promised to anybody.
+        (asker().unwrap_or(None), None, None)
+    } else {
+        let usual = || config.ttl.get(identity.environment, identity.purpose);
+        let who = asker()?;
+        (who, who, Some(args.for_.unwrap_or_else(usual).as_ms()))
+    };
+    let now = context.clock().now();
+    let lasts_ms = Some(for_ms.unwrap_or(wanted.lease_ms));
+    let idle_ms = Some(config.lock.idle_release_ms).filter(|ms| *ms > 0);
+    let yields = for_ms.is_some() && args.for_.is_none() && with.is_none() && idle_ms.is_some();
+    let told = for_ms.map(|ms| jvs_lock::kept::Kept {
+        until: Some(now.wall.plus(ms).rfc3339()),
+        with: with.map(|who| match proc::leads_terminal(who.pid) {
+            true => With::Terminal,
+            false => With::Process { pid: who.pid },
+        }),
+        idle_ms: idle_ms.filter(|_| yields),
+    });
+    let ask = Ask { with, lasts_ms, knows: true, by, ..Ask::plain(Kind::Acquire) };
+    let bounded = args.for_.is_some() || args.while_.is_some();
+    Ok(Kept { ask, for_ms, told, yields, bounded })
+}
+
+/// A lock that is about to be answered for.
+struct Begun<'r> {
+    lease: Lease<'r>,
+    /// `None` if a command handed it down, which keeps it and gives it back.
+    left: Option<Left>,
+}
+
+/// What is left of a command that has ended: its lock lasts by itself, or is kept.
+struct Left {
+    stake: Stake,
+    /// The keeper that was there before.
+    found: Option<Found>,
+    keeper: Option<Started>,
+}
+
+/// Leaves the stake there, with a keeper if it is to be kept, and answers for the
+/// command.
+pub(super) fn leave(
+    turn: &Turn<'_, '_>,
+    acting: &Acting,
+    entered: Entered<'_>,
+    kept: &Kept,
+) -> Result<Done, Failure> {
+    let mut done = leave_all(std::slice::from_ref(turn), acting, vec![entered], kept)?;
+    Ok(done.remove(0))
+}
+
+/// The same for several, of which all are kept or none is.
+pub(super) fn leave_all(
+    turns: &[Turn<'_, '_>],
+    acting: &Acting,
+    entered: Vec<Entered<'_>>,
+    kept: &Kept,
+) -> Result<Vec<Done>, Failure> {
+    let stakes: Vec<Stake> = entered.iter().map(|one| one.stake).collect();
+    let mut begun = Vec::new();
+    for (turn, one) in turns.iter().zip(entered) {
+        match begin(turn, acting, one, kept) {
+            Ok(one) => begun.push(one),
+            Err(failure) => {
+                // They leave like any other: a lock is given back if it was the last.
+                for (turn, stake) in turns.iter().zip(&stakes) {
+                    let _ = turn.locks.leave(turn.holds, stake);
+                }
+                return Err(failure);
+            }
+        }
     }
-    // The keeper has renewed it and speaks for the session now.
-    let view = look(context, here)?;
-    let kept_until = context.clock().now().wall.plus(for_ms.as_ms());
+    turns.iter().zip(begun).map(|(turn, one)| finish(turn, acting, one, kept)).collect()
+}
+
+fn begin<'r>(
+    turn: &Turn<'_, '_>,
+    acting: &Acting,
+    entered: Entered<'r>,
+    kept: &Kept,
+) -> Result<Begun<'r>, Failure> {
+    let Turn { context, here, holds, .. } = turn;
+    let Entered { lease, stake, .. } = entered;
+    let handed = context.handed_token(&here.worktree)?;
+    if handed.is_some_and(|(token, _)| token == lease.token()) {
+        holds.remove(&stake);
+        return Ok(Begun { lease, left: None });
+    }
+    let found = keeper::find(context, here, lease.term())?;
+    let keeper = match kept.for_ms {
+        Some(_) => {
+            if kept.yields {
+                holds.yields_when_idle(&stake)?;
+            }
+            let (session, ticket) = (&acting.session, lease.ticket());
+            let order = Order { here, session, ticket, attached: None };
+            Some(keeper::start(context, &order, None)?)
+        }
+        None => None,
+    };
+    Ok(Begun { lease, left: Some(Left { stake, found, keeper }) })
+}
+
+fn finish(
+    turn: &Turn<'_, '_>,
+    acting: &Acting,
+    Begun { mut lease, left }: Begun<'_>,
+    Kept { ask, for_ms, told, bounded, .. }: &Kept,
+) -> Result<Done, Failure> {
+    let Turn { context, here, locks, holds } = turn;
+    let how = lease.how();
+    let Some(Left { mut stake, found, keeper: started }) = left else {
+        let done = report::held(context, &lease, how);
+        return Ok(match bounded {
+            true => done.with_warning(
+                "the command that this one runs under keeps the lock and gives it back when it \
+                 ends: --for and --while change nothing here"
+                    .to_owned(),
+            ),
+            false => done,
+        });
+    };
+    let (Some(started), Some(for_ms)) = (started, *for_ms) else {
+        locks.answer(holds, ask, &mut stake)?;
+        match found {
+            // Others of the session were promised more than this lease.
+            found if holds.is_needed(&stake)? => {
+                if found.is_none() {
+                    keeper::ensure(context, here, &acting.session, holds, &lease);
+                }
+            }
+            found => {
+                if let Some(keeper) = found {
+                    keeper.stand_down();
+                }
+                if lease
+                    .record()
+                    .is_some_and(|record| record.keeper.is_some() || record.kept.is_some())
+                {
+                    let _ = lease.set_keeper(None);
+                }
+            }
+        }
+        return Ok(report::held(context, &lease, how));
+    };
+    // One that was started for another stake would look at the stakes only in time, and
+    // one is enough; but there is one at every moment.
+    if let Some(keeper) = found {
+        keeper.stand_down();
+    }
+    // The keeper has renewed it and speaks for the session now. Before the answer, for
+    // what was lost is forgotten with that.
+    let view = if context.output().is_json() { Some(look(context, here)?) } else { None };
+    locks.answer(holds, ask, &mut stake)?;
+    let mut done = report::held_as(context, &lease, how, Some(for_ms).zip(told.as_ref()));
+    let Some(view) = view else { return Ok(done) };
     done.amend(|data| {
+        view.holder().add_to(data);
         data["record"] = report::seen(&view)["record"].take();
         data["remaining_ms"] = json!(view.remaining_ms());
         data["keeper"] = json!({ "pid": started.pid(), "alive": true });
-        data["kept_until"] = json!(kept_until.rfc3339());
     });
     Ok(done)
-}
-
-/// Does a process of this session keep the lock, as far as can be told? Inside a
-/// PID namespace of its own a command cannot see the keeper that it runs under.
-fn is_kept(context: &Context<'_>, here: &Here) -> Result<bool, Failure> {
-    let identity = Identity::of(context, here)?;
-    let keeper = identity.and_then(|identity| identity.read());
-    Ok(keeper.is_some_and(|keeper| keeper::running(&keeper) != Some(false)))
 }

@@ -4,7 +4,7 @@ use jvs_lock::view::look;
 use jvs_repo::code::Coded;
 use serde_json::json;
 
-use super::{report, status};
+use super::{related, report, status};
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::{Done, table};
@@ -18,8 +18,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     for (name, _) in repo.worktrees()?.worktrees {
         match look(context.seams(repo.store()), &policy, &name, me) {
             Ok(view) => {
+                let view = related(context, view);
                 let token = view.state.token.to_string();
-                rows.push([name.to_string(), token, report::line(&view)]);
+                rows.push([name.to_string(), token, report::brief(&view)]);
                 locks.push(status::data(context, &repo, &view));
             }
             Err(error) => {

@@ -1,24 +1,93 @@
 //! `jvs lock release`.
 
-use jvs_lock::retry;
+use std::os::fd::{AsFd, OwnedFd};
+
+use jvs_lock::LockError;
+use jvs_lock::hold::{HoldRefusal, Holds, Kind, Refused, Reliance, Stake};
+use jvs_repo::clock::{Clock, SystemClock};
+use rustix::process::{Signal, pidfd_send_signal};
 use serde_json::json;
 
 use super::resume;
-use crate::context::{Context, Here};
+use super::turn::{Turn, turns};
+use crate::alarm::Alarm;
+use crate::args::ReleaseArgs;
+use crate::context::Context;
 use crate::fail::Failure;
 use crate::keeper;
 use crate::render::Done;
+use crate::tree::handle;
 
-pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
-    let here = context.here()?;
-    let Here { repo, worktree } = &here;
+/// How long a command may take to end when it is asked to.
+const ASKED_MS: u64 = 5_000;
+/// How long it may take when it is made to.
+const MADE_MS: u64 = 2_000;
+
+pub(super) fn run(context: &Context<'_>, args: &ReleaseArgs) -> Result<Done, Failure> {
+    let all = context.all_here()?;
+    let repo = &all[0].repo;
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
-    let lease = resume(context, &locks, &here)?;
-    let (token, head) = (lease.token(), lease.head());
-    // The whole session stops believing before the release is issued.
-    keeper::stand_down(context, &here)?;
-    retry::release(locks.seams(), lease).map_err(|failed| failed.error)?;
+    let holds = context.holds_of_all(&all, &acting)?;
+    let turns = turns(context, &all, &locks, &holds);
+    if let [turn] = &turns[..] {
+        return release(turn, args.force);
+    }
+    // None is given back if one of them is not there to be, or is needed.
+    for turn in &turns {
+        drop(resume(context, &locks, turn.here)?);
+        if !args.force {
+            locks.may_release(turn.holds)?;
+        }
+    }
+    let mut done: Vec<Done> = Vec::new();
+    for turn in &turns {
+        match release(turn, args.force) {
+            Ok(one) => done.push(one),
+            Err(failure) => {
+                // Somebody came in between: what was given back is told.
+                let given_back = turns.iter().take(done.len()).map(|turn| {
+                    let worktree = &turn.here.worktree;
+                    format!("warning: worktree {worktree} was given back already\n")
+                });
+                return Err(failure.also_preceded_by(given_back.collect()));
+            }
+        }
+    }
+    Ok(Done::of_each(done))
+}
+
+fn release(turn: &Turn<'_, '_>, force: bool) -> Result<Done, Failure> {
+    let Turn { context, here, locks, holds } = turn;
+    let worktree = &here.worktree;
+    // A token that was handed down names the hold that is meant.
+    let lease = resume(context, locks, here)?;
+    let (token, head, ticket) = (lease.token(), lease.head(), lease.ticket());
+    drop(lease);
+    let mut unseen = Vec::new();
+    let released = match locks.release_as_told(holds, &ticket) {
+        Err(LockError::Hold(refusal)) if force => {
+            if !matches!(*refusal, HoldRefusal::Relied { .. }) {
+                return Err(LockError::Hold(refusal).into());
+            }
+            end_commands(holds)?;
+            unseen = holds.drop_unseen(ticket.term)?;
+            match locks.release_as_told(holds, &ticket) {
+                // The last of them gave it back.
+                Err(LockError::NotHeld { view }) if view.state.term() == ticket.term => {
+                    Ok(view.state)
+                }
+                Err(LockError::Hold(refusal)) => Err(LockError::Hold(could_not_end(*refusal))),
+                other => other,
+            }
+        }
+        other => other,
+    };
+    let released = released?;
+    // It would find out by itself, at its next renewal.
+    if let Some(keeper) = keeper::find(context, here, ticket.term)? {
+        keeper.stand_down();
+    }
     let data = || {
         json!({
             "worktree": worktree,
@@ -29,5 +98,76 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
             "fencing_token": token,
         })
     };
-    Ok(context.done(data).with_text(format!("Released worktree {worktree}\n")))
+    let done = context.done(data).with_text(format!("Released worktree {worktree}\n"));
+    let done = unseen.iter().fold(done, |done, stake| {
+        let what = Reliance::of(stake, None);
+        done.with_warning(format!(
+            "{what} of another PID namespace was not ended: from here nobody can tell whether it \
+             still runs"
+        ))
+    });
+    Ok(match released.is_untold_release() {
+        true => done.with_warning(
+            "the volume is full: the audit log could not be told before, and has this only if \
+             there was room afterwards; the register says that it was so"
+                .to_owned(),
+        ),
+        false => done,
+    })
+}
+
+/// The refusal of one who has tried to end them.
+fn could_not_end(refusal: HoldRefusal) -> Box<HoldRefusal> {
+    Box::new(match refusal {
+        HoldRefusal::Relied { worktree, by, .. } => {
+            HoldRefusal::Relied { worktree, refused: Refused::Force, by }
+        }
+        other => other,
+    })
+}
+
+/// Ends the commands that hold stakes: asked first, then made to. What they started is
+/// ended by their keepers, which then leave by themselves; one that does not is ended,
+/// too. Those in another PID namespace cannot be ended from here.
+fn end_commands(holds: &Holds<'_>) -> Result<(), Failure> {
+    let scan = holds.scan()?;
+    let alive = holds.alive(&scan);
+    let (keepers, commands): (Vec<&Stake>, Vec<&Stake>) =
+        alive.into_iter().partition(|stake| stake.kind == Kind::Guard);
+    let commands = handles(commands.iter().filter(|it| it.kind != Kind::Acquire || !it.answered));
+    let keepers = handles(keepers.iter());
+    end(&commands, &[(Some(Signal::TERM), ASKED_MS), (Some(Signal::KILL), MADE_MS)]);
+    end(&keepers, &[(None, ASKED_MS), (Some(Signal::KILL), MADE_MS)]);
+    Ok(())
+}
+
+/// Handles on the processes of these stakes that can be seen from here.
+fn handles<'s>(stakes: impl Iterator<Item = &'s &'s Stake>) -> Vec<OwnedFd> {
+    let me = std::process::id();
+    stakes
+        .filter(|stake| stake.pid_namespace == jvs_repo::proc::pid_namespace())
+        .filter(|stake| stake.maker.pid != me)
+        .filter_map(|stake| handle(stake.maker.pid, stake.maker.start))
+        .collect()
+}
+
+/// Signals all of them, and waits, step by step until all have ended.
+fn end(processes: &[OwnedFd], steps: &[(Option<Signal>, u64)]) {
+    for (signal, patience_ms) in steps {
+        for process in processes {
+            if let Some(signal) = signal {
+                let _ = pidfd_send_signal(process, *signal);
+            }
+        }
+        let deadline = SystemClock.now().boot.plus(*patience_ms);
+        let mut all = true;
+        for process in processes {
+            let waited =
+                Alarm::new().and_then(|alarm| alarm.wait([Some(process.as_fd())], Some(deadline)));
+            all &= waited.is_ok_and(|[ended]| ended);
+        }
+        if all {
+            break;
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! `jvs lock renew`.
 
-use jvs_lock::How;
+use jvs_lock::hold::{Ask, Kind};
+use jvs_lock::{LockError, Want};
 
+use super::turn::Turn;
 use super::{report, resume};
 use crate::context::Context;
 use crate::fail::Failure;
+use crate::keeper;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
@@ -12,7 +15,29 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let repo = &here.repo;
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
-    let mut lease = resume(context, &locks, &here)?;
-    lease.renew()?;
-    Ok(report::held(context, &lease, How::Refreshed))
+    let mut held = resume(context, &locks, &here)?;
+    let now = context.clock().now().boot;
+    if !held.belief().holds_at(now) {
+        // Says in which way it is over, and does nothing else.
+        held.renew()?;
+    }
+    let lease_ms = held.claim().lease_ms;
+    let lasts_ms = Some(lease_ms);
+    let ask = Ask { lasts_ms, handed: Some(held.token()), ..Ask::plain(Kind::Acquire) };
+    let holds = context.holds(repo, &here.worktree, &acting)?;
+    let turn = Turn { context, here: &here, locks: &locks, holds: &holds };
+    // Like everybody who is told that it holds: with a stake in the open hold.
+    let entered = turn.with(&ask, Want::lease(lease_ms), &mut |_| {
+        Err(LockError::NotHeld { view: Box::new(locks.inspect(&here.worktree)?) })
+    })?;
+    let (lease, mut stake) = (entered.lease, entered.stake);
+    if holds.is_needed(&stake)? {
+        // A stake that lasts as long as a lease that nothing renews lasts on with it.
+        holds.prolong(lease.term(), lease.belief().until())?;
+        keeper::ensure(context, &here, &acting.session, &holds, &lease);
+        holds.remove(&stake);
+    } else {
+        holds.answered(&mut stake)?;
+    }
+    Ok(report::held(context, &lease, lease.how()))
 }

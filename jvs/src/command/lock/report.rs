@@ -1,6 +1,6 @@
 //! What all lock commands say alike.
 
-use jvs_lock::record::Found;
+use jvs_lock::kept::{Kept, With};
 use jvs_lock::span::Span;
 use jvs_lock::view::{View, Word};
 use jvs_lock::{How, Lease};
@@ -15,12 +15,12 @@ pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
     held_as(context, lease, how, None)
 }
 
-/// The same, if the lease is kept renewed for so long.
+/// The same, if the lease is kept renewed for so long, or less.
 pub(super) fn held_as(
     context: &Context<'_>,
     lease: &Lease<'_>,
     how: How,
-    kept_ms: Option<u64>,
+    kept: Option<(u64, &Kept)>,
 ) -> Done {
     let now = context.clock().now();
     let remaining_ms = lease.belief().until().map_or(0, |end| end.since(now.boot));
@@ -31,8 +31,10 @@ pub(super) fn held_as(
         How::Stolen | How::Reclaimed => "Took over the lock of worktree",
     };
     let lease_ms = Span(claim.lease_ms);
-    let lasts = match kept_ms {
-        Some(ms) => format!("Lease of {lease_ms}, kept renewed for {}", Span(ms)),
+    let lasts = match kept {
+        Some((ms, kept)) => {
+            format!("Lease of {lease_ms}, kept renewed for {}{}", Span(ms), or_less(kept))
+        }
         None => format!("Lease of {lease_ms}, until {}", claim.expires.rfc3339()),
     };
     let by = lease.by().map(|by| format!(", by {}", by.reason)).unwrap_or_default();
@@ -50,6 +52,7 @@ pub(super) fn held_as(
             "how": how,
             "fencing_token": token,
             "record": lease.record().map(record),
+            "kept_until": claim.expires.rfc3339(),
             "watched_ms": context.watched_ms(),
         });
         if let Some(by) = lease.by() {
@@ -70,6 +73,19 @@ pub(super) fn held_as(
     })
 }
 
+/// What ends it before its time, as its holder is told.
+fn or_less(kept: &Kept) -> String {
+    let with = kept.with.map(|with| match with {
+        With::Command => ", or until its command ends".to_owned(),
+        With::Terminal => ", or until this terminal closes".to_owned(),
+        With::Process { pid } => format!(", or until process {pid} ends"),
+    });
+    let idle = kept
+        .idle_ms
+        .map(|ms| format!(", or until no command of this session has run for {}", Span(ms)));
+    with.into_iter().chain(idle).collect()
+}
+
 /// What one look tells.
 pub(crate) fn seen(view: &View) -> Value {
     let mut seen = json!({
@@ -82,6 +98,7 @@ pub(crate) fn seen(view: &View) -> Value {
         "fencing_token": view.state.token,
         "record": view.record().map(record),
     });
+    view.holder().add_to(&mut seen);
     if let Some(foreign) = &view.foreign {
         seen["other_tool"] = json!(foreign);
     }
@@ -95,6 +112,27 @@ fn record(record: &jvs_lock::record::Record) -> Value {
         data["lease_expires_at"] = json!(expires.rfc3339());
     }
     data
+}
+
+/// How a lock stands, in lines of which none is long.
+pub(crate) fn lines(view: &View) -> String {
+    let plainly_held = view.word() == Word::Held && view.foreign.is_none();
+    match plainly_held {
+        true => {
+            let holder = view.holder();
+            let (title, until) = (on_one_line(&holder.title()), on_one_line(&holder.until_when()));
+            format!("held by {title}\n  {}\n", until.replace(", ", "\n  "))
+        }
+        false => format!("{}\n", line(view)),
+    }
+}
+
+/// How a lock stands, in one line that is short if it can be.
+pub(super) fn brief(view: &View) -> String {
+    match view.word() == Word::Held && view.foreign.is_none() {
+        true => on_one_line(&format!("held by {}", view.holder().brief())),
+        false => line(view),
+    }
 }
 
 /// How a lock stands, in one line.
@@ -113,24 +151,13 @@ pub(crate) fn line(view: &View) -> String {
 
 /// The same without other tools.
 fn own_line(view: &View) -> String {
-    let holder = || match view.record() {
-        _ if view.mine => "this session".to_owned(),
-        Some(record) => {
-            on_one_line(&format!("session {} ({})", record.session_id, record.holder_id))
-        }
-        None => match &view.found {
-            Found::Refused(why) | Found::Unreadable(why) => {
-                on_one_line(&format!("a session whose record cannot be read ({why})"))
-            }
-            Found::Nothing | Found::Record(_) => "a session that left no record".to_owned(),
-        },
-    };
+    let holder = || on_one_line(&view.holder().who());
     let left = Span(view.remaining_ms());
     let until = || view.expires().map(|expires| expires.rfc3339()).unwrap_or_default();
     match view.word() {
         Word::Free => "free".to_owned(),
         Word::Retired => "removed".to_owned(),
-        Word::Held => format!("held by {} for {left} more, until {}", holder(), until()),
+        Word::Held => format!("held by {}", on_one_line(&view.holder().line())),
         Word::Expired => {
             let wait = Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms));
             format!("held by {}, whose lease is over; stealable in {wait}", holder())

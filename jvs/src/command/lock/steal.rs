@@ -9,6 +9,7 @@ use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 
+use super::turn::Turn;
 use super::{keep, lockable, reasoned, want, warned_of_writeback};
 use crate::args::StealArgs;
 use crate::context::{Context, Here};
@@ -26,14 +27,18 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
     if args.observe {
         observe(context, &locks, worktree)?;
     }
-    let wanted = want(context, &args.lease, &args.keep, &config, &acting)?;
+    let wanted = want(&args.lease, &args.keep, &config, &acting)?;
     let wanted = Want { reason: Some(&args.reason), ..wanted };
-    let lease =
-        locks.steal(worktree, wanted, &proc::process_stat).map_err(|error| match args.observe {
+    let holds = context.holds(repo, worktree, &acting)?;
+    let turn = Turn { context, here: &here, locks: &locks, holds: &holds };
+    let kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
+    let entered = turn.with(&kept.ask, kept.telling(wanted), &mut |want| {
+        locks.steal(worktree, want, &proc::process_stat).map_err(|error| match args.observe {
             true => error,
             false => or_in_doubt(error, &config.lock),
-        })?;
-    let done = keep::leave(context, &here, &config, &acting, lease, &args.keep)?;
+        })
+    })?;
+    let done = keep::leave(&turn, &acting, entered, &kept)?;
     Ok(warned_of_writeback(&here, done))
 }
 

@@ -1,5 +1,6 @@
 //! `jvs lock transfer --to SESSION`.
 
+use jvs_lock::LockError;
 use jvs_lock::session::SessionId;
 use jvs_repo::proc;
 use serde_json::json;
@@ -18,14 +19,21 @@ pub(super) fn run(context: &Context<'_>, args: &TransferArgs) -> Result<Done, Fa
     let acting = context.session(None)?;
     let policy = repo.config()?.lock;
     let locks = context.locks(repo.store(), policy, &acting)?;
-    let lease = resume(context, &locks, &here)?;
+    let ticket = resume(context, &locks, &here)?.ticket();
     // Found before anything is given up.
     let waiter = locks.waiter(worktree, &to, &proc::process_stat)?;
-    keeper::stand_down(context, &here)?;
-    let state = lease
-        .transfer(&waiter, waiter.lease_ms.unwrap_or(policy.lease_duration_ms), &args.reason)
-        .map_err(|failed| failed.error)?;
-    locks.wake(worktree, &waiter);
+    let holds = context.holds(repo, worktree, &acting)?;
+    let lease_ms = waiter.lease_ms.unwrap_or(policy.lease_duration_ms);
+    let state = locks.transfer_as_told(&holds, &ticket, &waiter, lease_ms, &args.reason)?;
+    if let Some(keeper) = keeper::find(context, &here, ticket.term)? {
+        keeper.stand_down();
+    }
+    if !locks.deliver(&waiter, &holds, &state)? {
+        let (worktree, session) = (worktree.clone(), to.to_string());
+        let told = format!("Worktree {worktree} is free: session {to} had left the line\n");
+        let left = LockError::NoSuchWaiter { worktree, session };
+        return Err(Failure::from(left).preceded_by(told));
+    }
     let data = json!({
         "worktree": worktree,
         "state": "held",

@@ -1,66 +1,182 @@
 //! Taking a lock in one's turn: at once, or after waiting in line.
 
 use jvs_kernel::signals::Signals;
+use jvs_lock::hold::refusal::Refused;
+use jvs_lock::hold::{Ask, Entered, HoldRefusal, Holds, OwnTies, Who};
 use jvs_lock::{Lease, LockError, Locks, Want, retry};
+use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::duration::Span;
+use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 
 use super::or_no_such_worktree;
+use crate::alarm::Alarm;
 use crate::bell::{Doorbell, ENDING};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
 
-/// Takes the lock; `wait` says for how long one may stand in line.
-pub(crate) fn take<'r>(
-    context: &Context<'_>,
-    here: &Here,
-    locks: &Locks<'r>,
-    want: Want<'_>,
-    wait: Option<Span>,
-) -> Result<Lease<'r>, Failure> {
-    match wait {
-        None => at_once(context, here, locks, want),
-        Some(at_most) => {
-            let signals =
-                Signals::catch(&ENDING).map_err(|error| Stuck::new("catch signals", error))?;
-            in_line(context, here, locks, want, at_most, &signals)
+/// How often it is looked whether a command of one's own session has ended.
+const LOOK_AGAIN_MS: u64 = 100;
+
+/// What a command that wants a lock has at hand.
+pub(crate) struct Turn<'t, 'r> {
+    pub(crate) context: &'t Context<'t>,
+    pub(crate) here: &'t Here,
+    pub(crate) locks: &'t Locks<'r>,
+    pub(crate) holds: &'t Holds<'r>,
+}
+
+/// What it has at hand for each of several worktrees.
+pub(crate) fn turns<'t, 'r>(
+    context: &'t Context<'t>,
+    all: &'t [Here],
+    locks: &'t Locks<'r>,
+    holds: &'t [Holds<'r>],
+) -> Vec<Turn<'t, 'r>> {
+    let each = all.iter().zip(holds);
+    each.map(|(here, holds)| Turn { context, here, locks, holds }).collect()
+}
+
+impl<'r> Turn<'_, 'r> {
+    /// Comes into the session's hold, taking the lock if it has none; `wait` says for
+    /// how long one may stand in line for it.
+    pub(crate) fn enter(
+        &self,
+        ask: &Ask,
+        want: Want<'_>,
+        wait: Option<Span>,
+    ) -> Result<Entered<'r>, Failure> {
+        match wait {
+            None => self.at_once(ask, want),
+            Some(at_most) => {
+                let signals =
+                    Signals::catch(&ENDING).map_err(|error| Stuck::new("catch signals", error))?;
+                self.in_line(ask, want, at_most, &signals)
+            }
+        }
+    }
+
+    /// The same, if it is this session's turn now.
+    pub(crate) fn at_once(&self, ask: &Ask, want: Want<'_>) -> Result<Entered<'r>, Failure> {
+        let Here { repo, worktree } = self.here;
+        let seams = self.context.seams(repo.store());
+        self.with(ask, want, &mut |want| {
+            retry::while_transient(seams, || {
+                self.locks.acquire_in_turn(worktree, want, &proc::process_stat)
+            })
+        })
+    }
+
+    /// The same, taking the lock in any other way.
+    pub(crate) fn with(
+        &self,
+        ask: &Ask,
+        want: Want<'_>,
+        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
+    ) -> Result<Entered<'r>, Failure> {
+        let Here { repo, worktree } = self.here;
+        let entered = self.locks.enter(self.holds, ask, want, take);
+        entered.map_err(|error| or_no_such_worktree(repo, worktree, error))
+    }
+
+    /// The same, after waiting in line, and for a command of this very session that
+    /// has the hold to itself.
+    pub(crate) fn in_line(
+        &self,
+        ask: &Ask,
+        want: Want<'_>,
+        at_most: Span,
+        signals: &Signals,
+    ) -> Result<Entered<'r>, Failure> {
+        let Turn { context, here: Here { repo, worktree }, locks, holds } = self;
+        let started = SystemClock.now().boot;
+        let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
+        let ties = OwnTies::new(holds, ancestry());
+        loop {
+            let left_ms = at_most.as_ms().saturating_sub(SystemClock.now().boot.since(started));
+            let progress = context.output().progress();
+            let bell = Doorbell::new(repo.store(), signals, progress, worktree.to_string())?;
+            let mut bell = bell.alive(context.life());
+            let entered = locks.enter(holds, ask, want, &mut |want| {
+                let (seen, bell) = (&proc::process_stat, &mut bell);
+                match locks.wait(worktree, want, left_ms, seen, bell, &ties)? {
+                    Some(lease) => Ok(lease),
+                    None => Err(stopped(locks, worktree, bell)?),
+                }
+            });
+            let error = match entered {
+                Ok(entered) => return Ok(entered),
+                Err(error) => error,
+            };
+            let busy = is_busy_with_a_run(&error);
+            if busy && ties.is_below_who_has_it() {
+                let waited_ms = SystemClock.now().boot.since(started);
+                let (worktree, steps) = (worktree.clone(), Vec::new());
+                return Err(LockError::Deadlock { worktree, waited_ms, steps }.into());
+            }
+            if !busy || left_ms == 0 {
+                // Perhaps it was handed over at this very moment. Best effort: if not,
+                // it runs out.
+                let _ = locks.decline(holds);
+                let failure = or_no_such_worktree(repo, worktree, error);
+                return Err(failure.dying_of(bell.stopped_by()));
+            }
+            let next = SystemClock.now().boot.plus(LOOK_AGAIN_MS.min(left_ms));
+            let _ = alarm.wait([Some(signals.fd())], Some(next));
+            while let Some(signal) = signals.next() {
+                if ENDING.contains(&signal) {
+                    return Err(Failure::from(error).dying_of(Some(signal)));
+                }
+            }
         }
     }
 }
 
-/// Takes the lock if it is this session's turn.
-pub(crate) fn at_once<'r>(
-    context: &Context<'_>,
-    here: &Here,
-    locks: &Locks<'r>,
-    want: Want<'_>,
-) -> Result<Lease<'r>, Failure> {
-    retry::while_transient(context.seams(here.repo.store()), || {
-        locks.acquire_in_turn(&here.worktree, want, &proc::process_stat)
-    })
-    .map_err(|error| or_no_such_worktree(&here.repo, &here.worktree, error))
+/// Is it only a command of one's own session that is in the way of a run?
+fn is_busy_with_a_run(error: &LockError) -> bool {
+    let LockError::Hold(refusal) = error else { return false };
+    matches!(**refusal, HoldRefusal::Relied { refused: Refused::Run, .. })
 }
 
-/// Waits in line and takes the lock.
-pub(crate) fn in_line<'r>(
+/// This process, its parent and so on.
+fn ancestry() -> Vec<Who> {
+    let me = proc::process(std::process::id());
+    let up = std::iter::successors(me, |below| proc::process(below.parent));
+    up.map(|process| Who { pid: process.pid, start: process.start_ticks }).collect()
+}
+
+/// Waits in line and takes the lock, for nobody: whoever asks moves it on at once.
+pub(super) fn wait_in_line<'r>(
     context: &Context<'_>,
     Here { repo, worktree }: &Here,
     locks: &Locks<'r>,
+    holds: &Holds<'_>,
     want: Want<'_>,
     at_most: Span,
-    signals: &Signals,
 ) -> Result<Lease<'r>, Failure> {
+    let signals = Signals::catch(&ENDING).map_err(|error| Stuck::new("catch signals", error))?;
     let progress = context.output().progress();
-    let mut bell = Doorbell::new(repo.store(), signals, progress, worktree.to_string())?;
-    let waited = locks.wait(worktree, want, at_most.as_ms(), &proc::process_stat, &mut bell);
+    let mut bell = Doorbell::new(repo.store(), &signals, progress, worktree.to_string())?;
+    let (seen, ties) = (&proc::process_stat, OwnTies::new(holds, ancestry()));
+    let waited = locks.wait(worktree, want, at_most.as_ms(), seen, &mut bell, &ties);
+    let waited = waited.inspect_err(|_| drop(locks.decline(holds)));
     match waited.map_err(|error| or_no_such_worktree(repo, worktree, error))? {
         Some(lease) => Ok(lease),
         None => {
             let stopped_by = bell.stopped_by();
-            let (ahead, waited_ms) = bell.last();
-            let view = Box::new(locks.inspect(worktree)?);
-            let error = LockError::InLine { ahead, waited_ms: Some(waited_ms), view };
-            Err(Failure::from(error).dying_of(stopped_by))
+            let _ = locks.decline(holds);
+            Err(Failure::from(stopped(locks, worktree, &bell)?).dying_of(stopped_by))
         }
     }
+}
+
+/// The user did not want to wait any longer.
+fn stopped(
+    locks: &Locks<'_>,
+    worktree: &WorktreeName,
+    bell: &Doorbell<'_>,
+) -> Result<LockError, LockError> {
+    let (ahead, waited_ms) = bell.last();
+    let view = Box::new(locks.inspect(worktree)?);
+    Ok(LockError::InLine { ahead, waited_ms: Some(waited_ms), view })
 }

@@ -10,7 +10,7 @@ use jvs_lock::view::{View, Word};
 use jvs_repo::proc;
 use serde_json::json;
 
-use super::{look, status};
+use super::{look, status, ways};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
 use crate::keeper;
@@ -23,17 +23,21 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let place = Where { clock: &clock, pid_namespace: proc::pid_namespace() };
     let alive = view.record().map(|record| liveness(record, place, proc::process_stat));
     let root = context.absolute(here.repo.store().root_path());
-    let (facts, next) = (facts(&view, alive), next(&view, &root));
+    let unneeded = keeper_is_dead(&view) && context.is_relied_on(&here, &view.state) == Some(false);
+    let (facts, next) = (facts(&view, alive), next(&view, &root, unneeded));
 
     let paint = context.paint();
     let mut text = format!("{}\n", verdict(&view));
     for fact in &facts {
         text += &format!("  {:10} {}\n", fact.label, fact.sentence);
     }
+    let ways = ways::out(context, &view, &here.repo.config()?, unneeded);
+    text += &ways::text(&ways);
     text += &format!("{} {next}\n", paint.cyan("next:"));
     let mut data = status::data(context, &here.repo, &view);
     data["process"] = json!(alive);
     data["explanation"] = facts.iter().map(|fact| json!(fact.sentence)).collect();
+    data["ways"] = json!(ways);
     data["next"] = json!(next);
     Ok(Done::new(data).with_text(text))
 }
@@ -99,11 +103,15 @@ fn about_holder(
 ) {
     let meta = &record.metadata;
     let me = if view.mine { " (this session)" } else { "" };
+    if !view.mine {
+        know("holder", view.holder().who());
+    }
     know("session", format!("{}{me}, user {}", record.session_id, meta.user_identity));
     know("purpose", format!("{}, {}", meta.purpose, meta.environment));
     if let Some(note) = &record.note {
         know("note", note.clone());
     }
+    know("kept", view.holder().until_when());
     let ago = record.created().map_or(0, |created| view.at.wall.since(created));
     know("since", format!("{} ({} ago)", record.created_at, Span(ago)));
     if let Some(keeper) = &record.keeper {
@@ -134,7 +142,7 @@ fn about_holder(
             Some(Liveness::Unknown(Unknowable::OtherPidNamespace)) => {
                 format!("{process}: cannot be seen from this container")
             }
-            Some(Liveness::Unknown(Unknowable::NoProcess)) | None => {
+            Some(Liveness::Unknown(Unknowable::NoProcess | Unknowable::OtherUser)) | None => {
                 "not named by the record".to_owned()
             }
         },
@@ -182,7 +190,7 @@ fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static s
 }
 
 /// The command to run next.
-fn next(view: &View, root: &Path) -> String {
+fn next(view: &View, root: &Path, unneeded: bool) -> String {
     let worktree = &view.worktree;
     if let Some(foreign) = view.held_by_other_tool().filter(|foreign| foreign.ends.is_none()) {
         // To wait for what never ends is no advice.
@@ -196,7 +204,7 @@ fn next(view: &View, root: &Path) -> String {
         (Word::Stealable, false) => format!("jvs lock steal -w {worktree} --reason TEXT"),
         (Word::Expired | Word::Stealable, true) => format!("jvs lock acquire -w {worktree}"),
         (Word::Frozen, _) => format!("jvs lock unfreeze -w {worktree} --reason TEXT"),
-        (Word::Held, false) if keeper_is_dead(view) => {
+        (Word::Held, false) if unneeded => {
             format!("jvs lock reclaim -w {worktree} --reason TEXT")
         }
         (Word::Held | Word::Expired, false) => format!("jvs lock acquire --wait -w {worktree}"),

@@ -16,7 +16,7 @@ use super::guardian::{Charge, LEAVE, Word, guard};
 use super::terminal::Terminal;
 use crate::alarm::Alarm;
 use crate::args::Follow;
-use crate::keeper::{Lines, say};
+use crate::keeper::{Ends, Lines, Pace, say};
 use crate::tree::{Hold, Member, Tree, below};
 
 /// How long the guardian may take to begin.
@@ -59,6 +59,16 @@ impl Pipe {
     }
 }
 
+/// How those who watch the lease hold the guardian.
+pub(super) struct Reins<'r> {
+    /// The pipe whose writing end this process and its keepers hold.
+    pub(super) orders: &'r Pipe,
+    /// Where the keepers write until when the leases last.
+    pub(super) ends: &'r Ends,
+    /// When that means the end of the command; `None` if a lost lease does not.
+    pub(super) pace: Option<Pace>,
+}
+
 pub(super) struct Child {
     tree: Tree,
     /// The guardian, to be waited for.
@@ -79,10 +89,8 @@ pub(super) struct Child {
 impl Child {
     /// Has a guardian start `command`, which waits to be let go: whoever must know of
     /// it can be told before it does anything.
-    ///
-    /// `orders` is the pipe whose writing end this process and its keepers hold.
-    pub(super) fn start(command: &mut Command, hold: Hold, orders: &Pipe) -> io::Result<Self> {
-        let (report, gate) = (Pipe::new()?, Pipe::new()?);
+    pub(super) fn start(command: &mut Command, hold: Hold, reins: &Reins<'_>) -> io::Result<Self> {
+        let (report, mut gate) = (Pipe::new()?, Pipe::new()?);
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let user =
             (hold == Hold::Namespace && !uid.is_root()).then_some((uid.as_raw(), gid.as_raw()));
@@ -94,8 +102,9 @@ impl Child {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         let terminal = Terminal::of_foreground();
         let guardian = fork(place, || {
-            let (report, orders, gate) = (&report.write, &orders.read, &gate.read);
-            guard(Charge { command, hold: &hold, user, report, orders, gate })
+            let Pipe { read: gate, write: let_go } = &mut gate;
+            let (hold, report) = (&hold, &report.write);
+            guard(Charge { command, hold, user, report, reins, gate, let_go })
         })?;
         drop((report.write, gate.read));
         rustix::io::ioctl_fionbio(&report.read, true)?;
@@ -221,20 +230,20 @@ impl Child {
         self.not_run.map(io::Error::from_raw_os_error)
     }
 
-    /// Is nobody left, of all that it started? `keeper` is a child of this process that
-    /// is none of them.
-    pub(super) fn is_gone(&self, keeper: Option<u32>) -> bool {
-        self.gone || self.unguarded && self.members(keeper).is_empty()
+    /// Is nobody left, of all that it started? `keepers` are children of this process
+    /// that are none of them.
+    pub(super) fn is_gone(&self, keepers: &[u32]) -> bool {
+        self.gone || self.unguarded && self.members(keepers).is_empty()
     }
 
     /// Who is there.
-    pub(super) fn members(&self, keeper: Option<u32>) -> Vec<Member> {
+    pub(super) fn members(&self, keepers: &[u32]) -> Vec<Member> {
         let mut members = self.tree.members();
         if self.unguarded {
             // Orphans were given to this process when the guardian died.
             let all = proc::processes();
             let mine = below(&all, std::process::id()).into_iter();
-            let others = mine.filter(|process| Some(process.pid) != keeper);
+            let others = mine.filter(|process| !keepers.contains(&process.pid));
             members.extend(others.map(Member::from));
             members.sort_by_key(|member| member.pid);
             members.dedup();
@@ -243,19 +252,19 @@ impl Child {
     }
 
     /// Asks everybody to end.
-    pub(super) fn ask(&self, keeper: Option<u32>) {
+    pub(super) fn ask(&self, keepers: &[u32]) {
         if self.unguarded {
-            self.members(keeper).iter().for_each(Member::ask);
+            self.members(keepers).iter().for_each(Member::ask);
         } else {
             self.tree.ask();
         }
     }
 
     /// Makes everybody end that can be seen.
-    pub(super) fn kill(&self, keeper: Option<u32>) {
+    pub(super) fn kill(&self, keepers: &[u32]) {
         self.tree.kill();
         if self.unguarded {
-            self.members(keeper).iter().for_each(Member::kill);
+            self.members(keepers).iter().for_each(Member::kill);
         }
     }
 

@@ -5,8 +5,9 @@ use std::io;
 use std::process::Command;
 
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::proc;
 
-use super::child::{Child, Pipe};
+use super::child::{Child, Reins};
 use crate::args::Contain;
 use crate::fail::{Failure, WrongUsage};
 use crate::tree::{Cgroup, Hold};
@@ -17,7 +18,7 @@ pub(super) fn start(
     command: &mut Command,
     wanted: Contain,
     leave_background: bool,
-    orders: &Pipe,
+    reins: &Reins<'_>,
 ) -> Result<(Child, Vec<String>), Failure> {
     let mut passed_over = Vec::new();
     for way in ways(wanted, leave_background, rustix::process::geteuid().is_root()) {
@@ -26,7 +27,7 @@ pub(super) fn start(
             Contain::Pidns => Ok(Hold::Namespace),
             Contain::Reap | Contain::Auto => Ok(Hold::Reaper),
         };
-        match hold.and_then(|hold| in_hold(command, hold, orders)) {
+        match hold.and_then(|hold| in_hold(command, hold, reins)) {
             Ok(child) => return Ok((child, passed_over)),
             Err(error) if wanted == Contain::Auto && *way != Contain::Reap => {
                 passed_over.push(format!("no {way}: {error}"));
@@ -37,12 +38,12 @@ pub(super) fn start(
     Err(CannotContain { way: wanted, error: io::ErrorKind::Unsupported.into() }.into())
 }
 
-fn in_hold(command: &mut Command, hold: Hold, orders: &Pipe) -> io::Result<Child> {
+fn in_hold(command: &mut Command, hold: Hold, reins: &Reins<'_>) -> io::Result<Child> {
     let cgroup = match &hold {
         Hold::Cgroup(cgroup) => Some(cgroup.clone()),
         Hold::Namespace | Hold::Reaper => None,
     };
-    let started = Child::start(command, hold, orders);
+    let started = Child::start(command, hold, reins);
     if let (Err(_), Some(cgroup)) = (&started, cgroup) {
         cgroup.remove();
     }
@@ -66,12 +67,40 @@ fn ways(wanted: Contain, leave_background: bool, root: bool) -> &'static [Contai
 
 /// What cannot be had together.
 pub(super) fn check(wanted: Contain, leave_background: bool) -> Result<(), Failure> {
+    if proc::pid_namespace().is_none() {
+        return Err(CannotWatch.into());
+    }
     if leave_background && wanted == Contain::Pidns {
         let message = "a PID namespace ends with the command, and what is left in it too";
         let hint = "say `--leave-background` with `--contain auto`, or without it";
         return Err(WrongUsage::new(message, hint).into());
     }
     Ok(())
+}
+
+/// Nothing that is started could be told from other processes.
+#[derive(Debug)]
+struct CannotWatch;
+
+impl std::fmt::Display for CannotWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(
+            "cannot watch over a command: /proc is not there or shows the processes of another \
+             PID namespace",
+        )
+    }
+}
+
+impl std::error::Error for CannotWatch {}
+
+impl Coded for CannotWatch {
+    fn code(&self) -> Code {
+        Code::Io
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("mount the one of this namespace first: mount -t proc proc /proc".into())
+    }
 }
 
 /// What was started could not be held together as it was asked for.

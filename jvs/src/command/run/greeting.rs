@@ -6,9 +6,9 @@ use std::process::Command;
 
 use jvs_lock::Lease;
 use jvs_lock::span::Span;
-use jvs_repo::id::FencingToken;
 use jvs_repo::name::WorktreeName;
 
+use super::held::Outcome;
 use crate::context::Context;
 use crate::tree::{Hold, Member, Tree, listed};
 
@@ -19,8 +19,8 @@ const MARK: &str = r#"case "$PS1" in "$JVS_PROMPT"*) ;; *) PS1="$JVS_PROMPT$PS1"
 /// Marks the prompt of the shell that `command` starts: `JVS_PROMPT` for whoever wants
 /// to place it, `PS1` for shells that take it from the environment, and for bash, which
 /// sets its own, the line that it runs before each prompt.
-pub(super) fn mark_prompt(context: &Context<'_>, command: &mut Command, worktree: &WorktreeName) {
-    let mark = format!("[jvs {worktree}] ");
+pub(super) fn mark_prompt(context: &Context<'_>, command: &mut Command, worktrees: &str) {
+    let mark = format!("[jvs {worktrees}] ");
     let mut prompt = OsString::from(&mark);
     prompt.push(context.variable("PS1").unwrap_or_else(|| "$ ".into()));
     let mut before = OsString::from(MARK);
@@ -31,12 +31,8 @@ pub(super) fn mark_prompt(context: &Context<'_>, command: &mut Command, worktree
     command.env("JVS_PROMPT", mark).env("PS1", prompt).env("PROMPT_COMMAND", before);
 }
 
-pub(super) fn begin(
-    context: &Context<'_>,
-    worktree: &WorktreeName,
-    token: FencingToken,
-    lease: &Lease<'_>,
-) {
+pub(super) fn begin(context: &Context<'_>, lease: &Lease<'_>) {
+    let (worktree, token) = (lease.worktree(), lease.token());
     let (lease_ms, until) = (lease.claim().lease_ms, lease.claim().expires.rfc3339());
     context.output().aside(&format!(
         "Locked worktree {worktree} (fencing token {token}) until this shell ends; \
@@ -45,16 +41,12 @@ pub(super) fn begin(
     ));
 }
 
-pub(super) fn end(
-    context: &Context<'_>,
-    worktree: &WorktreeName,
-    guest: bool,
-    lost: &Option<String>,
-    released: &Option<Option<String>>,
-) {
-    let line = match (lost, released) {
+pub(super) fn end(context: &Context<'_>, worktree: &WorktreeName, outcome: &Outcome) {
+    let line = match (&outcome.lost, &outcome.released) {
         (Some(_), _) => format!("The lock of worktree {worktree} was lost"),
-        (None, Some(None)) if guest => format!("Worktree {worktree} stays locked by this session"),
+        (None, Some(None)) if outcome.kept => {
+            format!("Worktree {worktree} stays locked by this session")
+        }
         (None, Some(None)) => format!("Released worktree {worktree}"),
         // A warning says why.
         (None, _) => return,

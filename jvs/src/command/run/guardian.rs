@@ -4,7 +4,8 @@
 //! It tells `jvs run` what becomes of the command and, when it has no children any
 //! more, that everybody is gone. It hears of the death of those who watch the lease by
 //! the end of a pipe whose other end `jvs run` and its keepers hold: when all of them
-//! are gone nobody can end the command in time, so it is ended at once.
+//! are gone nobody can end the command in time, so it is ended at once. If they are there
+//! but stopped, it sees by itself that the lease is about to end, and ends the command.
 
 use std::fmt;
 use std::io;
@@ -16,12 +17,13 @@ use std::str::FromStr;
 use jvs_kernel::descriptors::close_all_but;
 use jvs_kernel::fork::{Place, fork};
 use jvs_kernel::signals::Signals;
-use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use rustix::fs::{Mode, OFlags};
-use rustix::io::Errno;
+use rustix::io::{DupFlags, Errno};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
+use super::child::Reins;
 use crate::alarm::Alarm;
 use crate::args::Follow;
 use crate::keeper::{Lines, say};
@@ -106,10 +108,13 @@ pub(super) struct Charge<'c> {
     pub(super) user: Option<(u32, u32)>,
     /// Where it says what it has to say.
     pub(super) report: &'c OwnedFd,
-    /// What it is told; at its end nobody watches any more.
-    pub(super) orders: &'c OwnedFd,
+    /// What it is told, at the end of which nobody watches any more; and until when the
+    /// leases last.
+    pub(super) reins: &'c Reins<'c>,
     /// The command waits here to be let go.
     pub(super) gate: &'c OwnedFd,
+    /// The copy of the end at which it is: nobody but `jvs run` may have one.
+    pub(super) let_go: &'c mut OwnedFd,
 }
 
 /// The guardian's life, in the copy.
@@ -141,7 +146,10 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
         Hold::Reaper => None,
     };
     let place = cgroup.as_ref().map_or(Place::Here, |cgroup| Place::Cgroup(cgroup.as_fd()));
-    let Charge { command, gate, report, .. } = charge;
+    let Charge { command, gate, let_go, report, .. } = charge;
+    // Or the command would wait for itself when `jvs run` is killed before it lets it go,
+    // and with it would live the pipes by which keepers know of that.
+    rustix::io::dup3(&**gate, let_go, DupFlags::CLOEXEC)?;
     let child = fork(place, || become_the_command(command, gate, report))?;
     let streams = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
     // Whoever reads what the command writes waits for the command, not for this.
@@ -149,7 +157,8 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
     rustix::stdio::dup2_stdout(&streams)?;
     rustix::stdio::dup2_stderr(&streams)?;
     let [heard, door] = signals.fds();
-    close_all_but(&[charge.report.as_fd(), charge.orders.as_fd(), heard, door]);
+    let Reins { orders, ends, .. } = charge.reins;
+    close_all_but(&[charge.report.as_fd(), orders.read.as_fd(), ends.as_fd(), heard, door]);
     std::mem::forget((cgroup, streams));
     say(charge.report, &Word::Ready(child.as_raw_nonzero().get()));
     Ok((signals, child))
@@ -198,7 +207,8 @@ fn write_to(file: &str, text: &str) -> io::Result<()> {
 /// Until nobody is left, or it is told to leave them.
 fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
     let _ = rustix::io::ioctl_fionbio(charge.report, true);
-    let _ = rustix::io::ioctl_fionbio(charge.orders, true);
+    let orders = &charge.reins.orders.read;
+    let _ = rustix::io::ioctl_fionbio(orders, true);
     let Ok(alarm) = Alarm::new() else { return 1 };
     let mut lines = Lines::default();
     let mut again = None;
@@ -217,15 +227,21 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
                 }
             }
         }
-        let orders = again.is_none().then(|| charge.orders.as_fd());
-        let Ok([_, told]) = alarm.wait([Some(signals.fd()), orders], again) else { return 1 };
+        let ear = again.is_none().then(|| orders.as_fd());
+        let next = again.or_else(|| last_moment(charge.reins));
+        let Ok([_, told]) = alarm.wait([Some(signals.fd()), ear], next) else { return 1 };
         while signals.next().is_some() {}
         if told {
-            let (said, gone) = lines.drain(charge.orders);
+            let (said, gone) = lines.drain(orders);
             if said.iter().any(|line| line == LEAVE) {
                 return 0;
             }
             again = gone.then(|| SystemClock.now().boot);
+        }
+        // Read again: it may have been renewed since the alarm was set.
+        let now = SystemClock.now().boot;
+        if again.is_none() && last_moment(charge.reins).is_some_and(|at| now >= at) {
+            again = Some(now);
         }
         if again.is_some() {
             if *charge.hold == Hold::Namespace {
@@ -236,6 +252,12 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
             again = Some(SystemClock.now().boot.plus(10));
         }
     }
+}
+
+/// When everybody has to be gone, as far as is known: those who watch the lease have
+/// given up before, unless they are stopped.
+fn last_moment(Reins { ends, pace, .. }: &Reins<'_>) -> Option<BootMs> {
+    pace.zip(ends.first()).map(|(pace, until)| pace.guardian_kills(until))
 }
 
 fn tell(report: &OwnedFd, status: WaitStatus) {

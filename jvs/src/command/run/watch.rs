@@ -1,6 +1,8 @@
 //! Watching over a command, everything that it started, and the lease that protects
 //! them: until nobody is left.
 
+use std::os::fd::BorrowedFd;
+
 use jvs_kernel::signals::Signals;
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use rustix::process::Signal;
@@ -26,18 +28,52 @@ const AGAIN_MS: u64 = 20;
 /// How long a keeper may take, at most, to say what did not fit while this process was
 /// stopped.
 const CATCH_UP_MS: u64 = 100;
+/// How long another keeper may take to begin, while nothing else is looked after.
+const ANOTHER_MS: u64 = 3_000;
 
-/// Watches over a command and the lease that protects it.
-pub(super) struct Watch<'w> {
-    pub(super) context: &'w Context<'w>,
-    pub(super) order: &'w Order<'w>,
-    pub(super) on_loss: OnLoss,
-    pub(super) pace: Pace,
+/// A lease that protects a command.
+pub(super) struct Guarded<'w> {
+    pub(super) order: Order<'w>,
     /// When belief ends, unless the keeper renews.
     pub(super) until: BootMs,
+    /// How often a keeper that works renews.
+    pub(super) interval_ms: u64,
+    /// When it last said so, or was started.
+    pub(super) renewed: BootMs,
     pub(super) keeper: Option<Started>,
-    /// Why the lease is lost, if it is.
+    /// Why it is lost, if it is.
     pub(super) lost: Option<String>,
+}
+
+impl Guarded<'_> {
+    fn extend(&mut self, until: BootMs) {
+        self.until = until;
+        self.renewed = SystemClock.now().boot;
+    }
+
+    fn stale_at(&self) -> Option<BootMs> {
+        let watches = self.lost.is_none() && self.keeper.is_some();
+        watches.then(|| self.renewed.plus(2 * self.interval_ms))
+    }
+
+    fn is_stale(&self) -> bool {
+        self.stale_at().is_some_and(|at| SystemClock.now().boot >= at)
+    }
+
+    /// From now on this keeper keeps the lease. Answers the one that did.
+    fn take_on(&mut self, keeper: Started, child: &Child) -> Option<Started> {
+        keeper.tell(&Tell::Tree(child.tree().clone()));
+        self.extend(keeper.until());
+        self.keeper.replace(keeper)
+    }
+}
+
+/// Watches over a command and the leases that protect it, all of which it needs.
+pub(super) struct Watch<'w> {
+    pub(super) context: &'w Context<'w>,
+    pub(super) on_loss: OnLoss,
+    pub(super) pace: Pace,
+    pub(super) leases: Vec<Guarded<'w>>,
     /// What the command leaves lives on.
     pub(super) leave: bool,
     /// Says that the lease is lost before anything is ended.
@@ -76,33 +112,38 @@ impl Watch<'_> {
         let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
         loop {
             child.look();
-            if child.is_gone(self.keeper_pid()) {
+            if child.is_gone(&self.keepers()) {
+                // It may have been ended because this process was stopped for too long.
+                self.look_at_the_leases(child, &alarm);
                 return Ok(self.outcome(child, Vec::new()));
             }
-            let stops = self.lost.is_some() && self.on_loss == OnLoss::Stop;
+            let stops = self.is_lost() && self.on_loss == OnLoss::Stop;
             if child.ended().is_some() && self.leave && !stops {
-                let left = child.members(self.keeper_pid());
+                let left = child.members(&self.keepers());
                 child.leave(&self.orders.write);
                 return Ok(self.outcome(child, left));
             }
-            self.look_at_the_lease(child, &alarm);
+            self.look_at_the_keepers(child);
+            self.look_at_the_leases(child, &alarm);
             let now = SystemClock.now().boot;
             if child.ended().is_some() && self.ending.is_none() {
                 self.ending = Some(Ending::of_what_is_left(now));
             }
             let go_on = self.go_on_ending(child, now);
             if self.ending.as_ref().is_some_and(|ending| ending.is_over(now)) {
-                let left = child.members(self.keeper_pid());
+                let left = child.members(&self.keepers());
                 return Ok(self.outcome(child, left));
             }
-            let next = [self.next_look(), go_on];
+            let next = [self.next_look(), self.stale_at(), go_on];
             // Nobody says any more who is left.
             let blind = child.ear().is_none().then(|| now.plus(AGAIN_MS));
             let next = next.into_iter().chain([blind]).flatten().min();
-            let ear = self.keeper.as_ref().map(Started::ear);
-            let [_, spoke, _] = alarm
-                .wait([Some(signals.fd()), ear, child.ear()], next)
+            let mut ears = vec![Some(signals.fd()), child.ear()];
+            ears.extend(self.leases.iter().map(Guarded::ear));
+            let (ready, _) = alarm
+                .wait_for(&ears, None, next)
                 .map_err(|error| Stuck::new("wait for the command", error))?;
+            let spoke = ready[2..].contains(&true);
             while let Some(signal) = signals.next() {
                 if FORWARDED.contains(&signal) {
                     child.signal(signal);
@@ -116,123 +157,171 @@ impl Watch<'_> {
 
     fn outcome(&mut self, child: &Child, left: Vec<Member>) -> Outcome {
         let swept = match self.ending.take() {
-            Some(ending) if self.lost.is_none() => ending.asked,
+            Some(ending) if !self.is_lost() => ending.asked,
             _ => Vec::new(),
         };
         let ended = child.ended().unwrap_or(Ended::Signal(Signal::KILL.as_raw()));
         Outcome { ended, swept, left }
     }
 
-    fn keeper_pid(&self) -> Option<u32> {
-        self.keeper.as_ref().map(Started::pid)
+    fn keepers(&self) -> Vec<u32> {
+        self.leases.iter().filter_map(|lease| lease.keeper.as_ref()).map(Started::pid).collect()
+    }
+
+    /// Is one of them lost?
+    pub(super) fn is_lost(&self) -> bool {
+        self.leases.iter().any(|lease| lease.lost.is_some())
     }
 
     /// Takes the next step, if it is time. Answers when the one after it is.
     fn go_on_ending(&mut self, child: &Child, now: BootMs) -> Option<BootMs> {
-        let keeper = self.keeper.as_ref().map(Started::pid);
+        let (keepers, lost) = (self.keepers(), self.is_lost());
         let ending = self.ending.as_mut()?;
         if let Some(at) = ending.ask_at.filter(|at| now < *at) {
             return Some(at);
         }
         if ending.ask_at.take().is_some() {
             // A lost lease leaves no time for names.
-            if self.lost.is_none() {
-                ending.asked = child.members(keeper);
+            if !lost {
+                ending.asked = child.members(&keepers);
             }
-            child.ask(keeper);
+            child.ask(&keepers);
         }
         if now < ending.kill_at {
             return Some(ending.kill_at);
         }
-        child.kill(keeper);
-        let empty = child.members(keeper).is_empty();
+        child.kill(&keepers);
+        let empty = child.members(&keepers).is_empty();
         ending.empty = if empty { ending.empty + 1 } else { 0 };
         Some(now.plus(AGAIN_MS).min(ending.give_up_at))
     }
 
-    /// When the lease must be looked at, if the keeper says nothing.
+    /// When the leases must be looked at, if their keepers say nothing.
     fn next_look(&self) -> Option<BootMs> {
-        self.lost.is_none().then(|| match self.on_loss {
-            OnLoss::Stop => self.pace.run_gives_up(self.until),
-            OnLoss::Warn => self.until,
+        self.leases.iter().filter_map(|lease| self.next_look_at(lease)).min()
+    }
+
+    fn next_look_at(&self, lease: &Guarded<'_>) -> Option<BootMs> {
+        lease.lost.is_none().then(|| match self.on_loss {
+            OnLoss::Stop => self.pace.run_gives_up(lease.until),
+            OnLoss::Warn => lease.until,
         })
     }
 
-    /// A keeper that is stopped or hangs ends nothing in time: this process does, too.
-    fn look_at_the_lease(&mut self, child: &Child, alarm: &Alarm) {
-        let is_over =
-            |watch: &Self| watch.next_look().is_some_and(|at| SystemClock.now().boot >= at);
-        if !is_over(self) {
-            return;
-        }
-        // It may be this process that was stopped: then there is a word waiting, and
-        // perhaps one more that did not fit.
-        self.hear(child);
-        if is_over(self) {
-            let patience = CATCH_UP_MS.min(self.pace.grace_ms / 8);
-            let soon = SystemClock.now().boot.plus(patience);
-            let _ = alarm.wait([self.keeper.as_ref().map(Started::ear)], Some(soon));
+    /// When a keeper that says nothing is taken for stopped, or hung: it may live, and
+    /// renew nothing for as long as it does.
+    fn stale_at(&self) -> Option<BootMs> {
+        self.leases.iter().filter_map(Guarded::stale_at).min()
+    }
+
+    /// Starts another keeper beside one that does not renew. If that cannot begin, the
+    /// one that is there has the time that the lease has.
+    fn look_at_the_keepers(&mut self, child: &Child) {
+        for at in 0..self.leases.len() {
+            if !self.leases[at].is_stale() {
+                continue;
+            }
+            // It may be this process that was stopped.
             self.hear(child);
-        }
-        if is_over(self) {
-            let why = match &self.keeper {
-                Some(keeper) => format!(
-                    "E_LOCK_EXPIRED: process {} did not renew the lease in time",
-                    keeper.pid()
-                ),
-                None => "E_LOCK_EXPIRED: nobody renewed the lease in time".to_owned(),
-            };
-            self.lose(why);
+            let lease = &mut self.leases[at];
+            if !lease.is_stale() {
+                continue;
+            }
+            let now = SystemClock.now().boot;
+            lease.renewed = now;
+            let by = self.pace.ready_by(now, lease.until).min(now.plus(ANOTHER_MS));
+            if let Ok(another) = keeper::start(self.context, &lease.order, Some(by))
+                && let Some(stale) = lease.take_on(another, child)
+            {
+                stale.kill();
+            }
         }
     }
 
-    /// Takes in what the keeper said.
-    fn hear(&mut self, child: &Child) {
-        let Some(keeper) = &mut self.keeper else { return };
-        let (said, gone) = keeper.hear();
-        for word in said {
-            match word {
-                Said::Renewed(until) | Said::Ready(until) => self.until = until,
-                Said::Lost(why) => self.lose(why),
-                Said::Released | Said::Failed(_) | Said::NotBegun(..) => {}
+    fn is_over(&self, at: usize) -> bool {
+        self.next_look_at(&self.leases[at]).is_some_and(|look| SystemClock.now().boot >= look)
+    }
+
+    /// A keeper that is stopped or hangs ends nothing in time: this process does, too.
+    fn look_at_the_leases(&mut self, child: &Child, alarm: &Alarm) {
+        for at in 0..self.leases.len() {
+            if !self.is_over(at) {
+                continue;
+            }
+            // It may be this process that was stopped: then there is a word waiting, and
+            // perhaps one more that did not fit.
+            self.hear(child);
+            if self.is_over(at) {
+                let patience = CATCH_UP_MS.min(self.pace.grace_ms / 8);
+                let soon = SystemClock.now().boot.plus(patience);
+                let _ = alarm.wait([self.leases[at].ear()], Some(soon));
+                self.hear(child);
+            }
+            if self.is_over(at) {
+                let why = match &self.leases[at].keeper {
+                    Some(keeper) => format!(
+                        "E_LOCK_EXPIRED: process {} did not renew the lease in time",
+                        keeper.pid()
+                    ),
+                    None => "E_LOCK_EXPIRED: nobody renewed the lease in time".to_owned(),
+                };
+                self.lose(at, why);
             }
         }
-        if gone {
-            if let Some(keeper) = self.keeper.take() {
-                keeper.kill();
+    }
+
+    /// Takes in what the keepers said.
+    fn hear(&mut self, child: &Child) {
+        for at in 0..self.leases.len() {
+            let Some(keeper) = &mut self.leases[at].keeper else { continue };
+            let (said, gone) = keeper.hear();
+            for word in said {
+                match word {
+                    Said::Renewed(until) | Said::Ready(until) => self.leases[at].extend(until),
+                    Said::Lost(why) => self.lose(at, why),
+                    Said::Released | Said::Failed(_) | Said::NotBegun(..) => {}
+                }
             }
-            if self.lost.is_none() {
-                self.without_a_keeper(child);
+            if gone {
+                if let Some(keeper) = self.leases[at].keeper.take() {
+                    keeper.kill();
+                }
+                if self.leases[at].lost.is_none() {
+                    self.without_a_keeper(at, child);
+                }
             }
         }
     }
 
     /// The keeper was killed, or stood down for a release: another one goes on
     /// if the lease is still this session's, else it is lost.
-    fn without_a_keeper(&mut self, child: &Child) {
-        let by = self.pace.ready_by(SystemClock.now().boot, self.until);
-        match keeper::start(self.context, self.order, Some(by)) {
-            Ok(keeper) => {
-                keeper.tell(&Tell::Tree(child.tree().clone()));
-                self.until = keeper.until();
-                self.keeper = Some(keeper);
-            }
-            Err(failure) => self.lose(failure.message()),
+    fn without_a_keeper(&mut self, at: usize, child: &Child) {
+        let lease = &mut self.leases[at];
+        let by = self.pace.ready_by(SystemClock.now().boot, lease.until);
+        match keeper::start(self.context, &lease.order, Some(by)) {
+            Ok(keeper) => drop(lease.take_on(keeper, child)),
+            Err(failure) => self.lose(at, failure.message()),
         }
     }
 
     /// With `stop` the failure tells, once everybody has ended; somebody at a terminal
     /// is told at once, and only then is anything ended.
-    fn lose(&mut self, why: String) {
-        if self.lost.is_some() {
+    fn lose(&mut self, at: usize, why: String) {
+        if self.leases[at].lost.is_some() {
             return;
         }
-        let output = self.context.output();
+        let (output, lease) = (self.context.output(), &self.leases[at]);
+        let worktree = &lease.order.here.worktree;
         match self.on_loss {
-            OnLoss::Warn => output.aside(&format!("warning: the lock was lost: {why}")),
+            OnLoss::Warn if self.leases.len() == 1 => {
+                output.aside(&format!("warning: the lock was lost: {why}"));
+            }
+            OnLoss::Warn => {
+                output
+                    .aside(&format!("warning: the lock of worktree '{worktree}' was lost: {why}"));
+            }
             OnLoss::Stop => {
                 if self.tells {
-                    let worktree = &self.order.here.worktree;
                     let line = format!(
                         "\r\nwarning: the lock of worktree '{worktree}' was lost, \
                          everything started here is being ended: {why}\r"
@@ -240,14 +329,25 @@ impl Watch<'_> {
                     output.aside(&line);
                 }
                 let now = SystemClock.now().boot;
-                let limit = self.until.min(now.plus(self.pace.grace_ms));
-                self.ending = Some(Ending::of_a_lost_lease(now, self.pace, limit));
+                let limit = lease.until.min(now.plus(self.pace.grace_ms));
+                let ending = Ending::of_a_lost_lease(now, self.pace, limit);
+                let begun = self.ending.take().filter(|_| self.is_lost());
+                self.ending = Some(match begun {
+                    Some(begun) => begun.no_later_than(ending),
+                    None => ending,
+                });
             }
         }
-        if let Some(keeper) = &self.keeper {
+        if let Some(keeper) = &self.leases[at].keeper {
             keeper.tell(&Tell::Told);
         }
-        self.lost = Some(why);
+        self.leases[at].lost = Some(why);
+    }
+}
+
+impl Guarded<'_> {
+    fn ear(&self) -> Option<BorrowedFd<'_>> {
+        self.keeper.as_ref().map(Started::ear)
     }
 }
 
@@ -257,6 +357,11 @@ impl Ending {
     /// time.
     fn is_over(&self, now: BootMs) -> bool {
         now >= self.give_up_at || self.empty > 2
+    }
+
+    /// The same for a second lease that is lost meanwhile.
+    fn no_later_than(self, other: Ending) -> Self {
+        Ending { kill_at: self.kill_at.min(other.kill_at), ..self }
     }
 
     /// The command has ended; what it started has the time to end by itself.

@@ -4,19 +4,24 @@ use jvs_lock::worktrees;
 use jvs_repo::name::WorktreeName;
 use serde_json::json;
 
+use super::own_hold;
 use crate::args::RenameArgs;
-use crate::context::Context;
+use crate::context::{Context, Here};
 use crate::fail::Failure;
 use crate::render::{Done, shown};
 
 pub(super) fn run(context: &Context<'_>, args: &RenameArgs) -> Result<Done, Failure> {
     let old: WorktreeName = args.old.parse()?;
     let new: WorktreeName = args.new.parse()?;
-    let repo = context.repo()?;
+    let here = Here { repo: context.repo()?, worktree: old };
     let acting = context.session(None)?;
-    let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
-    worktrees::rename(&locks, &old, &new)?;
-    let path = shown(&repo.payload(&new)?);
-    let text = format!("Renamed worktree {old} to {new}, now at {path}\n");
+    own_hold::retiring(context, &here, &acting, |locks| {
+        worktrees::rename(locks, &here.worktree, &new)
+    })?;
+    let Here { repo, worktree: old } = here;
+    // It is renamed, whether or not it can be looked at now.
+    let path = repo.payload(&new).ok().map(|path| shown(&path));
+    let at = path.as_ref().map_or_else(String::new, |path| format!(", now at {path}"));
+    let text = format!("Renamed worktree {old} to {new}{at}\n");
     Ok(Done::new(json!({ "old": old, "name": new, "path": path })).with_text(text))
 }

@@ -126,7 +126,7 @@ pub fn record(jvs: &Jvs) -> Recording {
     let traced: Vec<String> = names.map(|name| format!("?{name}")).collect();
     let trace = format!("trace={}", traced.join(","));
     let outcome = under(jvs, &["-f", "-e", &trace], &log).run();
-    let text = std::fs::read_to_string(&log).expect("strace wrote a record");
+    let text = fs_err::read_to_string(&log).expect("strace wrote a record");
     let (calls, out_of_reach) = read(&text);
     Recording { outcome, calls, out_of_reach }
 }
@@ -172,7 +172,7 @@ pub fn stop(jvs: &Jvs, call: &Call) -> Result<Stopped, Outcome> {
     let mut running = aimed(jvs, call, "STOP", &log).start();
     let mut stopped = false;
     eventually("the program stops or ends", DEADLINE, || {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let text = fs_err::read_to_string(&log).unwrap_or_default();
         stopped = text.contains("--- stopped by SIGSTOP ---");
         stopped || running.ends_within(Duration::ZERO)
     });

@@ -25,7 +25,7 @@ impl Home {
     pub fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("jvs-home-").tempdir().expect("a home");
         for part in ["home", "run"] {
-            std::fs::create_dir(dir.path().join(part)).expect("a directory of the home");
+            fs_err::create_dir(dir.path().join(part)).expect("a directory of the home");
         }
         Self { dir }
     }

@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::capability::{Capability, granted, juicefs_program};
+use super::held_back::HeldBack;
 use super::mount::MountPoint;
 use super::process::{Running, eventually, run};
 use super::redis::Redis;
@@ -89,6 +90,9 @@ impl Volume {
         let mut command = Command::new(juicefs_program());
         command
             .args(["mount", "--no-usage-report", "--no-syslog", "--backup-meta", "0"])
+            // However full the disk is: a cache without room uploads at once, whatever else
+            // the options say.
+            .args(["--free-space-ratio", "0.001"])
             .args(["--metrics", "127.0.0.1:0", "--cache-dir"])
             .arg(self.dir.path().join(format!("cache-{host}")))
             .args(options)
@@ -136,6 +140,16 @@ impl Volume {
         self.mounts[host].process.signal(signal);
     }
 
+    /// Keeps what is stored into the mapped `file` on its way to the `host`-th mount.
+    #[track_caller]
+    pub fn hold_back(&self, host: usize, file: &Path) -> HeldBack {
+        // In memory from now on: a store into a page that has to be fetched first would
+        // wait for what is held back.
+        fs_err::read(file).expect("the file");
+        let control = self.dir.path().join(format!("held-back-{host}"));
+        HeldBack::at(&self.host(host).join(".stats"), control)
+    }
+
     /// Where the volume's data is, once it is uploaded.
     pub fn objects(&self) -> PathBuf {
         self.dir.path().join("objects")
@@ -166,7 +180,7 @@ impl Drop for Client {
             self.process.ends_within(DEADLINE);
         }
         let pid = self.process.pid().as_raw_nonzero();
-        let _ = std::fs::remove_file(format!("/tmp/fuse_fd_comm.{pid}"));
+        let _ = fs_err::remove_file(format!("/tmp/fuse_fd_comm.{pid}"));
     }
 }
 
@@ -178,11 +192,11 @@ mod tests {
     /// Ids of processes whose command line names `dir`.
     fn processes_naming(dir: &Path) -> Vec<String> {
         let wanted = dir.to_str().expect("a temporary directory is UTF-8");
-        std::fs::read_dir("/proc")
+        fs_err::read_dir("/proc")
             .expect("the process list")
             .filter_map(Result::ok)
             .filter(|entry| {
-                std::fs::read(entry.path().join("cmdline"))
+                fs_err::read(entry.path().join("cmdline"))
                     .is_ok_and(|line| String::from_utf8_lossy(&line).contains(wanted))
             })
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -198,8 +212,8 @@ mod tests {
     fn two_mounts_are_one_volume(engine: Engine) {
         let Some(volume) = Volume::mounted(engine, 2) else { return };
         let dir = volume.dir.path().to_owned();
-        std::fs::write(volume.host(0).join("note"), "written on one host").expect("a file");
-        let read = std::fs::read_to_string(volume.host(1).join("note")).expect("the same file");
+        fs_err::write(volume.host(0).join("note"), "written on one host").expect("a file");
+        let read = fs_err::read_to_string(volume.host(1).join("note")).expect("the same file");
         assert_eq!(read, "written on one host");
         assert!(!processes_naming(&dir).is_empty(), "the look for processes finds the clients");
         drop(volume);
@@ -220,7 +234,7 @@ mod tests {
     fn a_test_that_panics_leaves_nothing_behind() {
         let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
         let dir = volume.dir.path().to_owned();
-        let open = std::fs::File::create(volume.host(0).join("open")).expect("a file");
+        let open = fs_err::File::create(volume.host(0).join("open")).expect("a file");
         let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
             let _held_while_unwinding = volume;
             panic!("as a failing test does");
@@ -244,7 +258,7 @@ mod tests {
     fn a_mount_takes_extra_options() {
         let Some(mut volume) = Volume::format(Engine::Sqlite) else { return };
         let path = volume.mount(&["--read-only"]);
-        let refused = std::fs::write(path.join("note"), "x").expect_err("a read-only mount");
+        let refused = fs_err::write(path.join("note"), "x").expect_err("a read-only mount");
         assert_eq!(refused.kind(), std::io::ErrorKind::ReadOnlyFilesystem);
     }
 }

@@ -176,8 +176,8 @@ mod tests {
 
     fn works_and_goes_away(fs: SmallFs) {
         let (path, dir) = (fs.path().to_owned(), fs._dir.path().to_owned());
-        std::fs::write(path.join("note"), "x").expect("a file");
-        assert_eq!(std::fs::read(path.join("note")).expect("the file"), b"x");
+        fs_err::write(path.join("note"), "x").expect("a file");
+        assert_eq!(fs_err::read(path.join("note")).expect("the file"), b"x");
         drop(fs);
         assert!(!is_mounted(&path) && !dir.exists(), "{} is left", dir.display());
     }
@@ -204,29 +204,29 @@ mod tests {
     fn a_limited_directory_is_full_until_the_limit_is_raised() {
         let Some(fs) = SmallFs::on_loop(Kind::Btrfs) else { return };
         let file = fs.limited("few", MIB).join("big");
-        let full = std::fs::write(&file, vec![1; 2 << 20]).expect_err("2 MiB");
+        let full = fs_err::write(&file, vec![1; 2 << 20]).expect_err("2 MiB");
         assert_eq!(full.kind(), ErrorKind::QuotaExceeded);
         fs.limited("few", 8 * MIB);
-        std::fs::write(&file, vec![1; 2 << 20]).expect("2 MiB of 8");
+        fs_err::write(&file, vec![1; 2 << 20]).expect("2 MiB of 8");
         works_and_goes_away(fs);
     }
 
     #[test]
     fn a_small_tmpfs_is_soon_full() {
         let Some(fs) = SmallFs::tmpfs(MIB) else { return };
-        let full = std::fs::write(fs.path().join("big"), vec![1; 2 << 20]).expect_err("2 MiB");
+        let full = fs_err::write(fs.path().join("big"), vec![1; 2 << 20]).expect_err("2 MiB");
         assert_eq!(full.kind(), ErrorKind::StorageFull);
-        std::fs::remove_file(fs.path().join("big")).expect("the partial file");
+        fs_err::remove_file(fs.path().join("big")).expect("the partial file");
         works_and_goes_away(fs);
     }
 
     #[test]
     fn a_read_only_view_shows_the_files_and_refuses_to_change_them() {
         let source = tempfile::tempdir().expect("a directory");
-        std::fs::write(source.path().join("note"), "x").expect("a file");
+        fs_err::write(source.path().join("note"), "x").expect("a file");
         let Some(view) = SmallFs::read_only_view(source.path()) else { return };
-        assert_eq!(std::fs::read(view.path().join("note")).expect("the file"), b"x");
-        let refused = std::fs::remove_file(view.path().join("note")).expect_err("read-only");
+        assert_eq!(fs_err::read(view.path().join("note")).expect("the file"), b"x");
+        let refused = fs_err::remove_file(view.path().join("note")).expect_err("read-only");
         assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem);
         drop(view);
         assert!(source.path().join("note").exists(), "the source outlives the view");

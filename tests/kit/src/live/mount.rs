@@ -17,7 +17,7 @@ impl MountPoint {
     /// Makes the directory.
     #[track_caller]
     pub fn create(path: PathBuf) -> Self {
-        std::fs::create_dir(&path).expect("a new directory to mount on");
+        fs_err::create_dir(&path).expect("a new directory to mount on");
         Self { path: path.canonicalize().expect("a directory just made has a path") }
     }
 
@@ -41,7 +41,7 @@ impl Drop for MountPoint {
     fn drop(&mut self) {
         self.detach();
         // Only ever an empty directory: what a failed unmount leaves is not touched.
-        let _ = std::fs::remove_dir(&self.path);
+        let _ = fs_err::remove_dir(&self.path);
     }
 }
 
@@ -83,7 +83,7 @@ pub fn is_mounted(path: &Path) -> bool {
 
 /// Every mount point at or below `path`.
 pub fn mounts_below(path: &Path) -> Vec<PathBuf> {
-    let list = std::fs::read("/proc/self/mountinfo").expect("the kernel lists the mounts");
+    let list = fs_err::read("/proc/self/mountinfo").expect("the kernel lists the mounts");
     list.split(|&byte| byte == b'\n')
         .filter_map(|line| line.split(|&byte| byte == b' ').nth(4))
         .map(jvs_repo::proc::mount_field)

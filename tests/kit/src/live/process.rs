@@ -163,7 +163,7 @@ impl Running {
 
     /// What one stream holds so far.
     fn stream(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.streams.path().join(name)).expect("a stream's file is ours")
+        fs_err::read(self.streams.path().join(name)).expect("a stream's file is ours")
     }
 
     /// Where the standard error goes, for programs that daemonise.

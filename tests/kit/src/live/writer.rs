@@ -19,7 +19,7 @@ import mmap, os, sys, time
 way, path, control = sys.argv[1:]
 fd = os.open(path, os.O_RDWR)
 size = os.fstat(fd).st_size
-view = mmap.mmap(fd, size) if way == 'mapped' else None
+view = mmap.mmap(fd, size) if way.startswith('mapped') else None
 open(control + '/ready', 'w').close()
 n = 0
 while True:
@@ -29,7 +29,8 @@ while True:
         time.sleep(0.002)
         continue
     if view:
-        view[0:size] = byte * size
+        start = size - 4096 if way == 'mapped-end' else 0
+        view[start:size] = byte * (size - start)
     else:
         os.pwrite(fd, byte * size, 0)
     if way == 'synced':
@@ -43,6 +44,8 @@ while True:
 pub enum Way {
     /// By stores into a shared mapping.
     Mapped,
+    /// As before, but only the last page of it.
+    MappedEnd,
     /// By `write`, and nothing after it.
     Written,
     /// By `write` and `fdatasync`, as databases do.
@@ -67,6 +70,7 @@ impl Writer {
         let control = tempfile::tempdir().expect("a directory");
         let way = match way {
             Way::Mapped => "mapped",
+            Way::MappedEnd => "mapped-end",
             Way::Written => "written",
             Way::Synced => "synced",
         };
@@ -77,12 +81,12 @@ impl Writer {
         Some(writer)
     }
 
-    /// Overwrites the whole file with `byte`, and goes on keeping it open.
+    /// Overwrites the file, or its end, with `byte`, and goes on keeping it open.
     #[track_caller]
     pub fn overwrite(&mut self, byte: u8) {
         let (new, name) = (self.control.path().join("new"), self.told.to_string());
-        std::fs::write(&new, [byte]).expect("a word to the writer");
-        std::fs::rename(&new, self.control.path().join(&name)).expect("a word to the writer");
+        fs_err::write(&new, [byte]).expect("a word to the writer");
+        fs_err::rename(&new, self.control.path().join(&name)).expect("a word to the writer");
         self.told += 1;
         self.wait_for(&format!("{name}.done"));
     }
@@ -106,11 +110,11 @@ mod tests {
         for way in [Way::Mapped, Way::Written, Way::Synced] {
             let dir = tempfile::tempdir().expect("a directory");
             let path = dir.path().join("file");
-            std::fs::write(&path, "12345").expect("a file");
+            fs_err::write(&path, "12345").expect("a file");
             let Some(mut writer) = Writer::open(&path, way) else { return };
             for byte in [b'a', b'b'] {
                 writer.overwrite(byte);
-                assert_eq!(std::fs::read(&path).expect("the file"), [byte; 5], "{way:?}");
+                assert_eq!(fs_err::read(&path).expect("the file"), [byte; 5], "{way:?}");
             }
         }
     }

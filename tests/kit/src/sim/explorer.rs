@@ -18,7 +18,7 @@ use super::process::Process;
 use super::program::Program;
 use super::solo::Solo;
 use super::world::{
-    Bad, Budgets, End, HostSetup, Machine, PowerCuts, Rules, State, Status, Trace, View,
+    Bad, Budgets, End, HostSetup, Machine, PowerCuts, Room, Rules, State, Status, Trace, View,
 };
 
 type StateCheck<'c> = Box<dyn Fn(&View<'_>) -> Result<(), String> + 'c>;
@@ -77,7 +77,7 @@ impl<'c> Explorer<'c> {
                 clocks_apart: false,
                 injected: Vec::new(),
                 max_calls: 500,
-                full: false,
+                room: Room::Plenty,
                 stale_names_ms: None,
                 stale_absences_ms: None,
                 budgets,
@@ -189,10 +189,18 @@ impl<'c> Explorer<'c> {
     }
 
     /// The volume has no room for more bytes in files than there are at the start.
-    /// Names need none.
+    /// Names need none. A file that was refused room goes on being refused for a while.
     #[must_use]
     pub fn full_volume(mut self) -> Self {
-        self.rules.full = true;
+        self.rules.room = Room::AsMuchAsIsUsed;
+        self
+    }
+
+    /// The volume has more in it than it may have: whatever is given up, there is no
+    /// room for more bytes.
+    #[must_use]
+    pub fn overfull_volume(mut self) -> Self {
+        self.rules.room = Room::None;
         self
     }
 

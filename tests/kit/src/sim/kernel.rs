@@ -50,7 +50,20 @@ pub(crate) struct Kernel {
     caches: Caches,
     /// How many bytes the files may have altogether.
     room: Option<u64>,
+    /// Files for which there was no room, and which are refused since.
+    refused: BTreeMap<Ino, Refused>,
 }
+
+/// A file that was refused room goes on being refused, as on a JuiceFS mount: until all
+/// who had it open have closed it, and for a while after that.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Refused {
+    open: BTreeSet<(usize, u32)>,
+    until_ms: u64,
+}
+
+/// How long a mount takes to close a file.
+const CLOSED_AFTER_MS: u64 = 20;
 
 /// Counters are left out: of a live process its history decides them, of
 /// a dead one nothing depends on them.
@@ -59,6 +72,7 @@ impl Hash for Kernel {
         self.image.hash(state);
         self.open.hash(state);
         self.caches.hash(state);
+        self.refused.hash(state);
     }
 }
 
@@ -72,12 +86,18 @@ impl Kernel {
             counters: Vec::new(),
             caches: Caches::new(caching),
             room: None,
+            refused: BTreeMap::new(),
         }
     }
 
     /// From now on there is no room for more than there is.
     pub(crate) fn fill(&mut self) {
         self.room = Some(self.image.size());
+    }
+
+    /// From now on there is room for nothing, whatever is given up.
+    pub(crate) fn overfill(&mut self) {
+        self.room = Some(0);
     }
 
     /// Carries out `call`. With `stale`, a path is resolved to what it named, or
@@ -192,18 +212,37 @@ impl Kernel {
                     return Err(Errno::BADF.into());
                 }
                 let now = self.image.bytes(opened.ino)?.len() as u64;
+                self.check_refused(caller, opened.ino)?;
                 let grows = (offset + bytes.len() as u64).saturating_sub(now);
                 if self.room.is_some_and(|room| grows > 0 && self.image.size() + grows > room) {
-                    return Err(Errno::NOSPC.into());
+                    return Err(self.refuse(caller, opened.ino).into());
                 }
                 self.image.write(opened.ino, *offset, bytes);
                 Ok(Answer::Done)
             }
             Call::Sync(file) => {
-                self.image.sync(self.file(caller, file)?.ino);
+                let ino = self.file(caller, file)?.ino;
+                self.check_refused(caller, ino)?;
+                self.image.sync(ino);
                 Ok(Answer::Done)
             }
         }
+    }
+
+    fn refuse(&mut self, caller: Caller, ino: Ino) -> Errno {
+        let open = self.open.iter().filter(|(_, opened)| opened.ino == ino && opened.writable);
+        let open = open.map(|(&handle, _)| handle).collect();
+        self.refused.insert(ino, Refused { open, until_ms: caller.now_ms + CLOSED_AFTER_MS });
+        Errno::NOSPC
+    }
+
+    fn check_refused(&mut self, caller: Caller, ino: Ino) -> Result<(), Errno> {
+        let Some(refused) = self.refused.get(&ino) else { return Ok(()) };
+        if refused.open.is_empty() && refused.until_ms <= caller.now_ms {
+            self.refused.remove(&ino);
+            return Ok(());
+        }
+        Err(Errno::NOSPC)
     }
 
     fn first_batch(&self, dir: &RepoPath) -> Answered {
@@ -364,6 +403,13 @@ impl Kernel {
         counters.opened += 1;
         let fd = counters.opened;
         self.open.insert((caller.lane, fd), Opened { ino, writable });
+        let refused = self.refused.get_mut(&ino).filter(|_| writable);
+        // It joins those who have it open, unless all of them are gone.
+        if let Some(refused) =
+            refused.filter(|refused| !refused.open.is_empty() || caller.now_ms < refused.until_ms)
+        {
+            refused.open.insert((caller.lane, fd));
+        }
         Answer::Opened(fd)
     }
 
@@ -373,6 +419,9 @@ impl Kernel {
 
     pub(crate) fn close(&mut self, lane: usize, fd: u32) {
         if let Some(opened) = self.open.remove(&(lane, fd)) {
+            if let Some(refused) = self.refused.get_mut(&opened.ino) {
+                refused.open.remove(&(lane, fd));
+            }
             self.forget_if_unused(opened.ino);
         }
     }
@@ -447,6 +496,7 @@ impl Kernel {
         self.image = self.image.after_power_cut(outcome);
         self.open.clear();
         self.caches.clear();
+        self.refused.clear();
     }
 }
 

@@ -90,6 +90,9 @@ impl Process {
     }
 }
 
+/// The key under which every process that has not ended is on its board.
+pub(crate) const RUNNING: &str = "is running";
+
 /// What a simulated process has: the three seams, and a board for its claims.
 pub struct Ctx {
     index: usize,
@@ -161,6 +164,11 @@ impl Ctx {
     /// that in reality goes by a socket or a parent's memory.
     pub fn look(&self, process: usize, key: &'static str) -> Option<Value> {
         self.line.look(process, key)
+    }
+
+    /// Is another process there? What a look into `/proc` tells.
+    pub fn is_running(&self, process: usize) -> bool {
+        self.line.look(process, RUNNING).is_some()
     }
 
     /// A number below `below`; all of them are tried.

@@ -16,7 +16,7 @@ use super::choice::{Choice, Way};
 use super::fault::carry_out;
 use super::image::Image;
 use super::kernel::{Caller, Kernel};
-use super::process::{Process, Start};
+use super::process::{Process, RUNNING, Start};
 use super::program::{Clocks, History, IsPrivate, Pool, Program};
 
 /// Wall time when a world begins: 2025-01-01T00:00:00Z.
@@ -68,6 +68,16 @@ pub enum PowerCuts {
     EveryPrefix,
 }
 
+/// How much there is room for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Plenty,
+    /// What is given up makes room for as much.
+    AsMuchAsIsUsed,
+    /// More is used than there is.
+    None,
+}
+
 /// What may happen in a world. Stays the same while it is explored.
 pub(crate) struct Rules {
     pub(crate) processes: Vec<Process>,
@@ -85,7 +95,7 @@ pub(crate) struct Rules {
     /// (process, number of its call, how it goes).
     pub(crate) injected: Vec<(usize, u32, Way)>,
     pub(crate) max_calls: u32,
-    pub(crate) full: bool,
+    pub(crate) room: Room,
     pub(crate) stale_names_ms: Option<u64>,
     pub(crate) stale_absences_ms: Option<u64>,
     pub(crate) budgets: Budgets,
@@ -257,8 +267,10 @@ impl State {
             boots: 1,
         };
         let mut kernel = Kernel::new(image, caching);
-        if rules.full {
-            kernel.fill();
+        match rules.room {
+            Room::Plenty => {}
+            Room::AsMuchAsIsUsed => kernel.fill(),
+            Room::None => kernel.overfill(),
         }
         let mut state = State {
             kernel,
@@ -617,6 +629,11 @@ impl State {
     }
 
     fn seen(&self, process: usize, key: &str) -> Answer {
+        if key == RUNNING {
+            let runs = |p: &&Proc| matches!(p.status, Status::Waiting | Status::Running);
+            let running = self.processes.get(process).filter(runs);
+            return Answer::Seen(running.map(|_| Value::from(1_u64)));
+        }
         Answer::Seen(self.processes.get(process).and_then(|p| p.board.get(key)).cloned())
     }
 

@@ -4,7 +4,7 @@
 
 use jvs_doctor::mutation::{self, Rule};
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Value, View};
-use jvs_lock::record::{self, Found};
+use jvs_lock::record::{self, Found, Meaning};
 use jvs_lock::{Seams, Want};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;

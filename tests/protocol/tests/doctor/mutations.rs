@@ -5,6 +5,7 @@ use jvs_doctor::mutation::{self, Rule};
 use jvs_kit::sim::{Errno, Explorer, Way};
 use jvs_protocol_tests::necessity::broken;
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::store::Store;
 use jvs_snapshot::Catalog;
@@ -100,4 +101,29 @@ fn nothing_follows_from_what_the_filesystem_did_not_show() {
     };
     assert!(!lost(None), "with the rule nothing is lost");
     assert!(lost(Some(Rule::UnseenIsNotGone)), "without it a head is");
+}
+
+/// A tag that is being made: nobody knows whether its name is taken while the
+/// filesystem does not show it.
+#[test]
+fn a_name_that_was_not_shown_proves_nothing() {
+    let tmp = layout::tag_tmp(&"new".parse().expect("a tag"), OpNonce([7; 8]));
+    let ward = || {
+        let ward = Ward::new();
+        drop(ward.store().create_new(&tmp).expect("made"));
+        ward
+    };
+    let calls = {
+        let ward = ward();
+        let before = ward.solo.call_count();
+        ward.repair("doctor");
+        ward.solo.call_count() - before
+    };
+    for call in 0..calls {
+        let ward = ward();
+        ward.solo.inject(call, Way::Fails(Errno::IO));
+        ward.repair("doctor");
+        ward.solo.clear_injected();
+        assert!(ward.store().is_there(&tmp).expect("shown"), "call {call}");
+    }
 }

@@ -5,6 +5,7 @@ use jvs_repo::clock::Clock as _;
 use jvs_repo::id::{FencingToken, HolderNonce};
 use jvs_repo::layout;
 use jvs_repo::store::Store as _;
+use jvs_repo::term::Term;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::staging_name::StagingName;
 
@@ -67,8 +68,7 @@ pub(crate) const RUINS: &[(&str, Ruin)] = &[
         let state = w.state();
         let name = StagingName::Restore {
             worktree: main(),
-            epoch: state.epoch,
-            token: FencingToken(state.token.0 - 1),
+            term: Term { token: FencingToken(state.token.0 - 1), ..state.term() },
             source: w.ids[0],
             op: OP,
         };
@@ -101,6 +101,7 @@ pub(crate) const RUINS: &[(&str, Ruin)] = &[
     ("a waiter is gone", |w| {
         let waiter = Waiter {
             lease_ms: Some(30_000),
+            since: None,
             order: 1,
             op: OP,
             holder: HolderNonce([1; 16]),

@@ -26,7 +26,7 @@ use jvs_snapshot::hash::Digest;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::trees::Trees;
-use jvs_snapshot::{Catalog, Ready, SnapshotError, Snapshots, Staged, tags};
+use jvs_snapshot::{Catalog, Ready, SnapshotError, Snapshots, Staged, show_head, tags};
 
 pub(crate) const LEASE_MS: u64 = 30_000;
 /// Longer than any lease with its margins.
@@ -43,6 +43,10 @@ pub(crate) fn main() -> WorktreeName {
 pub(crate) struct SimTrees<'s>(pub(crate) &'s SimStore);
 
 impl Trees for SimTrees<'_> {
+    fn absolute(&self, tree: &RepoPath) -> PathBuf {
+        PathBuf::from(format!("/{tree}"))
+    }
+
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
         if self.0.stat(tree)?.kind != Kind::Directory {
             return self.0.unlink(tree);
@@ -117,7 +121,7 @@ pub(crate) fn locks_of<'s>(seams: Seams<'s>, id: &str) -> Locks<'s> {
     secret[..id.len()].copy_from_slice(id.as_bytes());
     let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
     let log = Log::new(seams.store, &Alone, WriterId::derive(id.as_bytes(), 0));
-    Locks::new(seams, session, LockPolicy::default(), log)
+    Locks::new(seams, session, LockPolicy::default(), log).showing(show_head)
 }
 
 /// A full examination and all that may be repaired, by the doctor `id`.
@@ -292,7 +296,7 @@ impl<'w> Ward<'w> {
             let ready = catalog.open(*id).map_err(|error| format!("{id} was lost: {error}"))?;
             let file = payload_file(&ready.dir());
             let bytes = self.store().read(&file, 1000).map_err(|e| format!("{id}: {e}"))?;
-            if Digest::of(&bytes) != ready.descriptor().payload_root_hash {
+            if Digest::of(&bytes) != ready.descriptor().content.payload_root_hash {
                 return Err(format!("{id} has other bytes"));
             }
         }
@@ -373,6 +377,7 @@ pub(crate) fn stage<'r>(
     store.sync_dir(&dir).ok()?;
     let digest = Digest::of(text.as_bytes());
     let content = Content {
+        consistency: Consistency::Quiesced,
         files: 1,
         bytes: text.len() as u64,
         payload_root_hash: digest,
@@ -393,7 +398,6 @@ pub(crate) fn stage<'r>(
         created_at: seams.clock.now().wall,
         note: None,
         tags: Vec::new(),
-        consistency: Consistency::Quiesced,
         holder_id: "host:ann:1:1".into(),
         session_id: "s".into(),
     };

@@ -26,13 +26,16 @@ enum Fault {
     DoneThenGone,
 }
 
-const FAULTS: [Fault; 13] = [
+const FAULTS: [Fault; 16] = [
     Fault::Once(Way::Fails(Errno::IO)),
     Fault::Once(Way::Fails(Errno::NOSPC)),
     Fault::Once(Way::Fails(Errno::ACCESS)),
     Fault::Once(Way::Fails(Errno::INTR)),
     Fault::Once(Way::AppliedBut(Errno::IO)),
     Fault::Once(Way::AppliedBut(Errno::NOENT)),
+    Fault::Once(Way::Fails(Errno::BUSY)),
+    Fault::Once(Way::AppliedBut(Errno::BUSY)),
+    Fault::Gone(Errno::BUSY),
     Fault::Once(Way::DiesFirst),
     Fault::Once(Way::ThenDies),
     Fault::Once(Way::Late),
@@ -201,7 +204,7 @@ fn release(world: &World, told: Told<'_>) {
                 failed.error
             })
         });
-        if !told(result) {
+        if !told(result.map(drop)) {
             return;
         }
     }

@@ -4,8 +4,11 @@
 
 mod deaths;
 mod explored;
+mod failures;
 mod needed;
 mod paused;
+mod reserved;
+mod unshown;
 mod world;
 
 #[path = "../doctor/ward.rs"]

@@ -2,7 +2,8 @@
 
 use jvs_kit::sim::{Ctx, Explorer, Process, View};
 use jvs_lock::mutation::{self, Rule};
-use jvs_lock::{Want, worktrees};
+use jvs_lock::register::Register;
+use jvs_lock::{Hold, Want, worktrees};
 use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::stage::repository;
 use jvs_repo::layout;
@@ -49,7 +50,15 @@ fn begin_anew(ctx: &Ctx) {
         && worktrees::create(&locks, &name("old"), Isolation::Exclusive).is_ok()
         && ctx.store().create_new(&mine()).is_ok()
     {
+        ctx.claim("made", 1);
         ctx.claim("wrote", 1);
+    }
+}
+
+/// Makes another worktree of the name that is being given up.
+fn make_anew(ctx: &Ctx) {
+    if worktrees::create(&locks_of(ctx), &name("old"), Isolation::Shared).is_ok() {
+        ctx.claim("made", 1);
     }
 }
 
@@ -79,6 +88,9 @@ fn whoever_wrote_finds_it(view: &View<'_>) -> Result<(), String> {
     let told = |n: usize, what| view.process(n).number(what).is_some();
     if told(2, "wrote") && !view.live().exists(&mine()) {
         return Err("a file that was written is lost".to_owned());
+    }
+    if told(2, "made") && !view.live().exists(&layout::worktree_record(&name("old"))) {
+        return Err("a record that was placed is lost".to_owned());
     }
     if told(2, "wrote") && told(0, "removed") {
         return Err("what somebody writes to was told removed".to_owned());
@@ -117,4 +129,65 @@ fn what_a_rename_moved_is_looked_at_again() {
     needed(Rule::MovedThenLooked, "was written is lost", |off| {
         world(rename, begin_anew, off).preemptions(3)
     });
+}
+
+/// Removes without the files, so that nothing is left to wait for.
+fn remove_empty(ctx: &Ctx) {
+    let _ = ctx.store().unlink(&kept("old"));
+    let _ = worktrees::remove(&locks_of(ctx), &name("old"), false);
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
+fn a_paused_removal_forgets_no_record_but_its_own() {
+    let report = world(remove_empty, make_anew, None).preemptions(3).run();
+    eprintln!("remove, end, create: {report}");
+    report.holds();
+}
+
+#[test]
+fn what_a_removal_forgets_is_looked_at_before_it_goes() {
+    needed(Rule::ForgottenThenLooked, "a record that was placed is lost", |off| {
+        world(remove_empty, make_anew, off).preemptions(3)
+    });
+}
+
+fn take_and_release(ctx: &Ctx) {
+    if let Ok(lease) = locks_of(ctx).acquire(&name("old"), Want::lease(30_000)) {
+        let _ = lease.release();
+    }
+}
+
+/// Another tool, which takes what it sees to be free.
+fn lock_by_another_tool(ctx: &Ctx) {
+    let (store, record) = (ctx.store(), layout::lock_record(&name("old")));
+    let state = Register::new(store, ctx.clock(), name("old")).read();
+    if state.is_ok_and(|state| state.hold == Hold::Free && state.token.0 > 0)
+        && store.write_over(&layout::lock_tmp(&name("old"), "tool"), &record, b"tool").is_ok()
+    {
+        ctx.claim("locked", 1);
+    }
+}
+
+#[test]
+#[allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
+fn a_paused_release_removes_nobody_else_s_lock() {
+    let report = Explorer::new()
+        .setup(repository)
+        .setup(with_old)
+        .process(Process::new("paused", take_and_release))
+        .process(Process::new("tool", lock_by_another_tool))
+        .private(is_audit)
+        .forget_private()
+        .at_end(|view: &View<'_>| {
+            let locked = view.process(1).number("locked").is_some();
+            if locked && !view.live().exists(&layout::lock_record(&name("old"))) {
+                return Err("the lock of another tool is gone".to_owned());
+            }
+            Ok(())
+        })
+        .preemptions(4)
+        .run();
+    eprintln!("release, another tool: {report}");
+    report.holds();
 }

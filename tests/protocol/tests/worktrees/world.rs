@@ -59,10 +59,16 @@ fn copy(store: &SimStore, who: &str) -> std::io::Result<RepoPath> {
     Ok(tree)
 }
 
-fn restore(ctx: &Ctx, locks: &Locks<'_>, to: &str) -> Result<(), WorktreeError> {
+/// Makes the worktree `to` from [`BASE`].
+pub(crate) fn restore_tree(
+    store: &SimStore,
+    locks: &Locks<'_>,
+    to: &str,
+    who: &str,
+) -> Result<(), WorktreeError> {
     let base = Base { head: BASE, generation: Generation(1) };
     let begun = worktrees::begin_from(locks, &name(to), Isolation::Exclusive, base)?;
-    let Ok(tree) = copy(ctx.store(), ctx.name()) else {
+    let Ok(tree) = copy(store, who) else {
         begun.undo();
         return Err(WorktreeError::NotFound { name: name(to) });
     };
@@ -84,7 +90,7 @@ fn perform(ctx: &Ctx, task: Task) {
             let made = worktrees::create(&locks, &name(new), Isolation::Exclusive);
             (new, code(made.map(drop)))
         }
-        Task::Restore(new) => (new, code(restore(ctx, &locks, new))),
+        Task::Restore(new) => (new, code(restore_tree(ctx.store(), &locks, new, ctx.name()))),
         Task::Rename(old, new) => (new, code(worktrees::rename(&locks, &name(old), &name(new)))),
         Task::Remove(old) => ("", code(worktrees::remove(&locks, &name(old), true).map(drop))),
         Task::Publish(of) => (of, publish(&locks, of)),

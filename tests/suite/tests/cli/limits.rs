@@ -2,13 +2,17 @@
 //! files that may not grow: what is told, and what goes on all the same.
 #![allow(clippy::disallowed_methods, reason = "plays the vandal and the witness")]
 
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::home::{Home, Jvs};
+use jvs_kit::live::mount::Covered;
 use jvs_kit::live::process::Outcome;
 use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
 
 struct World {
     home: Home,
@@ -242,4 +246,153 @@ fn a_token_that_is_handed_down_is_one_of_its_life() {
         .env("JVS_FENCING_EPOCH", "x")
         .run()
         .exits(1);
+}
+
+#[test]
+fn a_register_that_is_busy_is_told_as_unknown_and_works_when_it_is_not() {
+    if !granted(&[Capability::Root]) {
+        return;
+    }
+    let world = World::new();
+    let register = world.root().join(layout::register(&WorktreeName::main()).as_str());
+    let mut entries = register.read_dir().expect("listed");
+    let entry = entries.next().expect("an entry").expect("listed").path();
+    // What something is mounted on cannot be renamed: EBUSY.
+    let busy = Covered::with(&entry, &entry);
+    let refused = world.jvs(&["lock", "acquire", "--no-keeper"]).exits(1);
+    assert!(refused.stderr().contains("E_OUTCOME_UNKNOWN"), "{refused}");
+    drop(busy);
+    world.jvs(&["lock", "acquire", "--no-keeper"]).ok();
+    world.jvs(&["audit", "--verify"]).ok();
+}
+
+#[test]
+fn a_register_entry_that_is_not_text_is_named_and_can_be_taken_away() {
+    let world = World::new();
+    world.jvs(&["snapshot", "one"]).ok();
+    let register = layout::register(&WorktreeName::main());
+    let odd = |name: &[u8]| {
+        let path = world.root().join(register.as_str()).join(OsStr::from_bytes(name));
+        std::fs::write(path, "").expect("written");
+    };
+    // Dot-names are not counted, whatever their bytes are.
+    odd(b".\xff");
+    world.jvs(&["lock", "status"]).ok();
+    odd(b"x\xffy");
+    for args in [&["lock", "status"][..], &["lock", "acquire"], &["snapshot", "two"], &["history"]]
+    {
+        let refused = world.jvs(args).exits(10);
+        assert!(refused.stderr().contains("E_FENCE_CORRUPT"), "{refused}");
+        assert!(refused.stderr().contains("'x\\xffy' is not a state"), "{refused}");
+    }
+    let doctor = world.jvs(&["doctor", "--strict", "--repair"]).exits(12);
+    let by_hand = format!("rm $'{register}/x\\xffy'");
+    assert!(doctor.stdout().contains(&by_hand), "{doctor}");
+    let mut bash = std::process::Command::new("bash");
+    bash.arg("-c").arg(&by_hand).current_dir(world.root());
+    jvs_kit::live::process::run(bash, std::time::Duration::from_secs(30)).ok();
+    world.jvs(&["snapshot", "two"]).ok();
+    world.jvs(&["doctor", "--strict"]).ok();
+}
+
+#[test]
+fn names_that_are_not_text_stop_nobody_and_are_told_of() {
+    let world = World::new();
+    world.jvs(&["lock", "acquire", "--no-keeper"]).ok();
+    let main = WorktreeName::main();
+    let queue = layout::queue(&main);
+    std::fs::create_dir_all(world.root().join(queue.as_str())).expect("made");
+    let dirs = layout::skeleton().into_iter().chain([layout::control_dir(), queue]);
+    let odd = OsStr::from_bytes(b"x\xffy");
+    let dirs: Vec<_> = dirs.map(|dir| dir.to_string()).collect();
+    for dir in &dirs {
+        std::fs::write(world.root().join(dir).join(odd), "").expect("written");
+    }
+    let private = world.home.home_dir();
+    let mut below = vec![private];
+    while let Some(dir) = below.pop() {
+        std::fs::write(dir.join(odd), "").expect("written");
+        let entries = dir.read_dir().expect("listed").map(|entry| entry.expect("listed").path());
+        below.extend(entries.filter(|path| path.is_dir()));
+    }
+    for args in [
+        &["lock", "status"][..],
+        &["snapshot", "one"],
+        &["tag", "--list"],
+        &["worktree", "create", "w"],
+        &["worktree", "rename", "w", "x"],
+        &["worktree", "remove", "x"],
+        &["gc"],
+        &["audit", "--verify"],
+        &["lock", "release"],
+    ] {
+        world.jvs(args).ok();
+    }
+    let doctor = world.jvs(&["doctor", "--strict"]).ok();
+    for dir in &dirs {
+        assert!(doctor.stdout().contains(&format!("{dir}/x\\xffy")), "{dir}: {doctor}");
+    }
+}
+
+#[test]
+fn what_a_killed_tag_leaves_is_no_tag_and_doctor_knows_it() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    let made = world.command(&["snapshot", "one", "--json"]).run().json();
+    let id = made["data"]["snapshot_id"].as_str().expect("an id").to_owned();
+    let killed = ["strace", "-f", "-o", "/dev/null", "-e"];
+    let killed = world.command(&["tag", &id, "v1"]).under(killed);
+    killed.under(["inject=/^rename:signal=KILL:when=1"]).run();
+    let left: Vec<_> =
+        world.root().join(layout::tags().as_str()).read_dir().expect("listed").collect();
+    let [Ok(left)] = &left[..] else { panic!("one file is left: {left:?}") };
+    let left = format!("{}/{}", layout::tags(), left.file_name().to_string_lossy());
+    assert_eq!(world.jvs(&["tag", "--list"]).ok().stdout(), "No tags\n");
+    // Nothing proves that its writer is dead; but nobody is left alone with it.
+    let told = world.jvs(&["doctor", "--strict", "--repair"]).ok();
+    assert!(told.stdout().contains(&format!("rm {left}")), "{told}");
+    assert!(world.root().join(&left).exists());
+    // It can only become a tag that is there already.
+    world.jvs(&["tag", &id, "v1"]).ok();
+    world.jvs(&["doctor", "--strict", "--repair"]).ok();
+    assert!(!world.root().join(&left).exists(), "{left}");
+    assert!(world.jvs(&["tag", "--list"]).ok().stdout().contains(&id));
+}
+
+#[test]
+fn a_hundred_thousand_files_of_others_are_one_finding_and_stop_nobody() {
+    const MANY: usize = 100_000;
+    let world = World::new();
+    const FEWER: usize = 5_000;
+    for (dir, many) in [(layout::locks(), MANY), (layout::worktree_records(), FEWER)] {
+        let dir = world.root().join(dir.as_str());
+        for n in 0..many {
+            drop(std::fs::File::create(dir.join(format!("junk-{n}"))).expect("made"));
+        }
+    }
+    let limited = |args: &[&str]| {
+        let limit = ["sh", "-c", "ulimit -v 1000000; exec \"$@\"", "sh"];
+        world.command(args).under(limit).run().ok()
+    };
+    for args in [
+        &["lock", "acquire", "--no-keeper"][..],
+        &["lock", "list"],
+        &["snapshot", "one"],
+        &["lock", "release"],
+        &["worktree", "create", "w"],
+        &["worktree", "list"],
+        &["worktree", "rename", "w", "x"],
+        &["worktree", "remove", "x"],
+        &["gc"],
+        &["audit", "--verify"],
+    ] {
+        limited(args);
+    }
+    let doctor = limited(&["doctor", "--strict"]);
+    for many in [MANY, FEWER] {
+        assert!(doctor.stdout().contains(&format!("{many} of them")), "{}", doctor.stdout());
+    }
+    assert!(doctor.stdout().lines().count() < 20, "{}", doctor.stdout().len());
 }

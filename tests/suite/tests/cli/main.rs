@@ -49,6 +49,9 @@ transcripts! {
     restore
     run
     session
+    session_forget
+    session_list
+    session_show
     shell
     snapshot
     status

@@ -125,11 +125,15 @@ impl Stage {
     }
 
     fn with_placeholders(&self, text: &str) -> String {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let here = self.dir.path().canonicalize().expect("it has a path");
         let text = text
             .replace(&*here.to_string_lossy(), "DIR")
             .replace(&*self.home.home_dir().to_string_lossy(), "HOME")
-            .replace(&*self.home.runtime_dir().to_string_lossy(), "RUN");
+            .replace(&*self.home.runtime_dir().to_string_lossy(), "RUN")
+            .replace(&format!(" on {host} ("), " on HOST (")
+            .replace(&format!(" on {host},"), " on HOST,")
+            .replace(&format!(" on {host}\n"), " on HOST\n");
         placeholders(&text)
     }
 }
@@ -153,17 +157,20 @@ const HIDDEN: &[&str] = &[
     "epoch",
     "evidence",
     "expired_since_ms",
+    "host",
     "hostname",
     "mount_point",
     "phases_ms",
     "pid",
     "pid_namespace",
+    "place",
     "time_namespace",
     "process_id",
     "remaining_ms",
     "renewed_boot_ms",
     "start_time",
     "stealable_in_ms",
+    "terminal",
 ];
 
 fn hide(document: &mut Value) {

@@ -8,7 +8,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use jvs_doctor::{Care, Depth, Examination, Patient, Rehearsal, Surroundings, examine, treat};
+use jvs_doctor::{
+    Care, Depth, Examination, Patient, Rehearsal, Surroundings, Tense, examine, treat,
+};
 use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Locks, Seams, Secret, Session};
 use jvs_repo::audit::{Alone, Log, WriterId};
@@ -217,7 +219,7 @@ fn rehearsed(patient: &Patient<'_>, locks: &Locks<'_>, first: &Examination) -> V
 /// The remedies that were applied, without what differs from run to run.
 fn steps(examination: &Examination) -> Vec<String> {
     let step = |f: &jvs_doctor::Finding| {
-        let does = f.remedy.as_ref().map(ToString::to_string).unwrap_or_default();
+        let does = f.remedy.as_ref().map(|remedy| remedy.sentence(Tense::Does)).unwrap_or_default();
         readable(&format!("{} {}: {does}", f.check, f.path))
     };
     examination.applied.iter().map(step).collect()
@@ -247,6 +249,10 @@ fn no_accident_makes_doctor_panic_hang_or_cost_a_snapshot() {
         let what = strike(&mut dice, kind, &root, &clinic);
         let context = format!("seed {seed:?}, accident {number}: {what}");
 
+        let quick = on(&root, |patient, _| examine(patient, Depth::Quick));
+        for finding in &quick.findings {
+            assert_eq!(finding.check.depth(), Depth::Quick, "{context}: {}", finding.check);
+        }
         let first = examine_of(&root);
         let sees = told(&first) != nothing_to_find;
         // A kill may come before or after everything, a swap may be of equals,

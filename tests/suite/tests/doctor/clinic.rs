@@ -341,11 +341,21 @@ fn spans(text: &str, mark: &str) -> String {
     out
 }
 
+fn golden_file(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor/golden");
+    dir.join(format!("{name}.txt"))
+}
+
+/// What the test of that name expects doctor to say.
+pub(crate) fn golden(name: &str) -> String {
+    let file = golden_file(name);
+    std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+}
+
 /// Compares with a golden file, or renews it if `JVS_BLESS` is set.
 #[track_caller]
 pub(crate) fn compare(name: &str, actual: &str) {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/doctor/golden");
-    let file = dir.join(format!("{name}.txt"));
+    let file = golden_file(name);
     if std::env::var_os("JVS_BLESS").is_some() {
         std::fs::write(&file, actual).expect("the golden can be written");
         return;

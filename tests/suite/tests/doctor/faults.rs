@@ -5,19 +5,21 @@ use std::path::Path;
 
 use jvs_doctor::Check;
 use jvs_lock::queue::Waiter;
-use jvs_lock::record::{Keeper, Record, Stamp};
+use jvs_lock::record::{Keeper, Meaning as _, Record, Stamp};
 use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Secret, Session, State};
-use jvs_repo::clock::{Clock as _, Reading, SystemClock, WallMs};
+use jvs_repo::clock::{BootMs, Clock as _, Reading, SystemClock, WallMs};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, Generation, HolderNonce, OpNonce, Seq, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
+use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::{Bound, StagingName};
 
 use crate::clinic::{Clinic, OP, compare, main, side};
+use crate::reference::assert_shown;
 
 macro_rules! faults {
     ($(#[test] fn $test:ident shows $check:ident: $break:expr;)*) => {
@@ -37,7 +39,7 @@ fn shows(check: Check, name: &str, damage: impl FnOnce(&Clinic)) {
     damage(&clinic);
     clinic.assert_a_repair_does_what_its_dry_run_said();
     let story = clinic.story();
-    assert!(story.contains(&format!("[{check}]")), "{check} is not found:\n{story}");
+    assert_shown(check, &story);
     compare(name, &story);
 }
 
@@ -105,8 +107,7 @@ fn bound(clinic: &Clinic, token: u64) -> Bound {
     let state = clinic.state(&main());
     Bound {
         worktree: main(),
-        epoch: state.epoch,
-        token: FencingToken(token),
+        term: Term { token: FencingToken(token), ..state.term() },
         parent: state.head,
         generation: state.generation,
         id: SnapshotId { created_ms: 1_700_000_000_000, random: 7 },
@@ -123,7 +124,7 @@ fn hidden(clinic: &Clinic, bound: &Bound) {
     let (mut descriptor, _) = Descriptor::parse(&bytes).expect("valid");
     descriptor.snapshot_id = bound.id;
     descriptor.parent = bound.parent;
-    descriptor.fencing_token = bound.token;
+    descriptor.fencing_token = bound.term.token;
     descriptor.commit_seq = bound.generation.next();
     let (bytes, checksum) = descriptor.seal();
     clinic.write(&layout::descriptor(&dir), bytes);
@@ -164,6 +165,7 @@ fn ticket(clinic: &Clinic, pid: u32, start: u64) -> Waiter {
         pid_namespace: proc::pid_namespace(),
         pid,
         start_time: start,
+        since: None,
         beat: SystemClock.now().wall,
     };
     let dir = layout::queue(&main());
@@ -208,6 +210,8 @@ faults! {
     fn foreign_file shows ForeignFile: |c: &Clinic| {
         std::fs::write(c.below(&layout::control_dir(), "notes.txt"), "").expect("written");
         std::fs::write(c.below(&layout::locks(), "lost+found"), "").expect("written");
+        c.make_dir(&layout::queue(&main()));
+        std::fs::write(c.below(&layout::queue(&main()), "no ticket"), "").expect("written");
     };
     #[test]
     fn register_missing shows RegisterMissing: |c: &Clinic| c.remove(&layout::register(&main()));
@@ -287,9 +291,18 @@ faults! {
     fn lock_abandoned shows LockAbandoned: |c: &Clinic| { hold(c, &main(), HOUR_MS, 30_000); };
     #[test]
     fn freeze_stale shows FreezeStale: |c: &Clinic| {
-        let long_ago = WallMs(SystemClock.now().wall.0 - HOUR_MS);
-        let frozen = c.state(&main()).frozen(HolderNonce([2; 16]), 1_000, long_ago, OP);
+        // On this boot, so that no wall clock is asked.
+        let now = SystemClock.now();
+        let then = Reading { wall: WallMs(now.wall.0 - 10_000), boot: BootMs(now.boot.0 - 10_000) };
+        let (session, policy) = (session(1), LockPolicy::default());
+        let frozen = c.state(&main()).frozen(session.nonce(), 1_000, then.wall, OP);
         c.set_state(&main(), &frozen);
+        let claim = *frozen.hold.claim().expect("a claim");
+        let stamp = Stamp { at: then, time_namespace: SystemClock.time_namespace() };
+        let mut record =
+            Record::of_grant(&session, &main(), &frozen, &claim, stamp, &policy, None);
+        record.boot_id = SystemClock.boot_id();
+        put_record(c, &main(), &record);
     };
     #[test]
     fn keeper_dead shows KeeperDead: |c: &Clinic| {
@@ -335,6 +348,8 @@ faults! {
         c.write(&layout::lock_tmp(&main(), &format!("{}-{}-{OP}", state.epoch, state.token)), "");
         c.write(&layout::config_tmp(OP), "");
         c.write(&layout::worktree_record_tmp(&"new".parse().expect("a name"), OP), "");
+        // Nobody makes one that is not empty.
+        c.write(&layout::probe_scratch(&layout::register(&main()), OP), "what is this");
     };
     #[test]
     fn staged_dead shows StagedDead: |c: &Clinic| {
@@ -354,14 +369,15 @@ faults! {
     #[test]
     fn restore_dead shows RestoreDead: |c: &Clinic| {
         let state = c.state(&main());
-        let (epoch, token, source) = (state.epoch, FencingToken(state.token.0 - 1), c.head());
+        let term = Term { token: FencingToken(state.token.0 - 1), ..state.term() };
+        let source = c.head();
         // A copy that was never swapped, one that was, and one with last words.
-        let copy = StagingName::Restore { worktree: main(), epoch, token, source, op: OP };
+        let copy = StagingName::Restore { worktree: main(), term, source, op: OP };
         c.make_dir(&copy.path());
         std::fs::write(c.below(&copy.path(), "half a file"), "ha").expect("written");
         for (op, text) in [(OpNonce([3; 8]), None), (OpNonce([4; 8]), Some("the last words"))] {
             let worktree = main();
-            let swap = StagingName::Swap { worktree, epoch, token, source, kept: None, op };
+            let swap = StagingName::Swap { worktree, term, source, kept: None, op };
             let tree = layout::snapshot_payload(&swap.path());
             c.make_dir(&swap.path());
             c.copy(&layout::snapshot_payload(&layout::snapshot(source)), &tree);
@@ -387,8 +403,8 @@ faults! {
         c.jvs(&["worktree", "remove", "gone", "--force"]).ok();
         let gone = "gone".parse().expect("a name");
         let last = c.state(&gone);
-        c.make_dir(&layout::removed_payload(&gone, last.epoch, last.token, last.op));
-        c.make_dir(&layout::removed_payload(&side(), life, FencingToken(1), OP));
+        c.make_dir(&layout::removed_payload(&gone, last.term(), last.op));
+        c.make_dir(&layout::removed_payload(&side(), Term { epoch: life, token: FencingToken(1) }, OP));
     };
     #[test]
     fn ready_pending shows ReadyPending: |c: &Clinic| {
@@ -520,15 +536,20 @@ faults! {
     };
     #[test]
     fn clock_skew shows ClockSkew: |c: &Clinic| {
-        let now = SystemClock.now();
-        let then = Reading { wall: WallMs(now.wall.0 + HOUR_MS), ..now };
-        let (state, _) = hold(c, &main(), 0, HOUR_MS);
-        let mut record = Record::of_grant(
-            &session(1), &main(), &state, state.hold.claim().expect("a claim"),
-            Stamp { at: then, time_namespace: SystemClock.time_namespace() }, &LockPolicy::default(), None,
-        );
-        record.created_at = record.last_renewed_at.clone();
-        put_record(c, &main(), &record);
+        // By more than locks allow, and by more than half of that.
+        c.jvs(&["config", "set", "lock.max_clock_skew_ms", "60000"]).ok();
+        for (worktree, ahead_ms) in [(main(), HOUR_MS), (side(), 58_000)] {
+            let now = SystemClock.now();
+            let at = Reading { wall: WallMs(now.wall.0 + ahead_ms), ..now };
+            let (state, _) = hold(c, &worktree, 0, HOUR_MS);
+            let claim = state.hold.claim().expect("a claim");
+            let stamp = Stamp { at, time_namespace: SystemClock.time_namespace() };
+            let mut record = Record::of_grant(
+                &session(1), &worktree, &state, claim, stamp, &LockPolicy::default(), None,
+            );
+            record.created_at = record.last_renewed_at.clone();
+            put_record(c, &worktree, &record);
+        }
     };
     #[test]
     fn session_stale shows SessionStale: |c: &Clinic| {

@@ -159,6 +159,8 @@ impl Case {
                 Some(7)
             }
             Ending::Lost => {
+                // Nor can another keeper begin: it would not know who it is.
+                std::fs::rename(self.secrets(), self.secrets_away()).expect("moved");
                 kill(keeper, Signal::STOP);
                 Some(5)
             }
@@ -196,6 +198,7 @@ impl Case {
             assert_eq!(self.written(), written, "{what}: written beside the next holder");
         }
         let outcome = running.wait(PATIENCE);
+        let _ = std::fs::rename(self.secrets_away(), self.secrets());
         if let Some(exit) = exit {
             let outcome = outcome.exits(exit);
             let left = self.survivors();
@@ -210,6 +213,15 @@ impl Case {
         eventually(&format!("{what}: no guardian and no keeper is left"), PATIENCE, || {
             self.helpers().is_empty()
         });
+    }
+
+    /// The private directory.
+    fn secrets(&self) -> PathBuf {
+        self.world.home.runtime_dir().join("jvs")
+    }
+
+    fn secrets_away(&self) -> PathBuf {
+        self.world.home.runtime_dir().join("away")
     }
 
     /// Processes of jvs that have the mark of this case.

@@ -48,6 +48,22 @@ fn sigterm_to_the_keeper_gives_the_lock_back() {
 }
 
 #[test]
+fn what_somebody_did_after_my_keeper_was_told_to_end_is_not_overwritten_without_my_word() {
+    let world = World::new();
+    world.ok("ann", "lock acquire --for 1h");
+    // By the machine that shuts down, an admin, a run that it was started in: not by ann.
+    world.signal(world.keeper(), Signal::TERM);
+    world.eventually_free();
+    world.run("bob", "run --snapshot bob's", "echo bob > f").run().ok();
+    let refused = world.jvs("ann", "snapshot mine").run().exits(5);
+    assert!(refused.stderr().contains("E_FENCING_MISMATCH"), "{refused}");
+    assert!(refused.stderr().contains("its keeper was asked to end"), "told why: {refused}");
+    world.ok("ann", "lock acquire --no-keeper");
+    world.ok("ann", "snapshot mine");
+    world.audit_holds();
+}
+
+#[test]
 fn sigkill_of_the_keeper_means_expiry_and_nothing_worse() {
     let world = World::new();
     world.ok("ann", "lock acquire --lease 1s");

@@ -4,14 +4,24 @@
 //! Tests named after a seed's acceptance criterion cover that criterion.
 #![allow(clippy::disallowed_methods, reason = "plays the user: real files and real programs")]
 
+mod deadlock;
 mod escapes;
+mod holds;
+mod idle;
 mod keeper;
 mod permission;
+mod private;
 mod run;
+mod scenes;
 mod seed000;
 mod seed001;
 mod seed002;
 mod seed003;
+mod session;
+mod several;
+mod signals;
 mod terminal;
+mod unseen;
 mod waiting;
+mod words;
 mod world;

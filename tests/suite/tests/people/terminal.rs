@@ -9,7 +9,7 @@ use jvs_kit::live::terminal::{CTRL_C, CTRL_D, CTRL_Z, Terminal};
 use crate::world::{PATIENCE, World, is_gone};
 
 /// A shell in the worktree, on a terminal of its own.
-fn shell(world: &World, session: Option<&str>) -> Terminal {
+pub(crate) fn shell(world: &World, session: Option<&str>) -> Terminal {
     let jvs = world.jvs(session.unwrap_or("none"), "lock status").command();
     let mut shell = Command::new("/bin/sh");
     shell.arg("-i").current_dir(world.root().join("main"));
@@ -120,8 +120,9 @@ fn a_waiter_sees_its_place_and_ctrl_c_leaves_the_line() {
     let world = World::new();
     world.ok("bob", "lock acquire --no-keeper --lease 1h");
     let mut terminal = shell(&world, Some("ann"));
-    terminal.types("jvs lock acquire --wait\n");
-    terminal.sees("next in line; held by bob", PATIENCE);
+    terminal.types("stty cols 200; jvs lock acquire --wait\n");
+    terminal.sees("next in line; held by ", PATIENCE);
+    terminal.sees("(session bob), for ", PATIENCE);
     assert_eq!(world.tickets(), 1);
     terminal.types(CTRL_C);
     terminal.sees("ready> ", PATIENCE);
@@ -156,7 +157,7 @@ fn a_snapshot_shows_how_far_it_is_and_ctrl_c_leaves_nothing_of_it() {
 fn closing_the_terminal_gives_its_lock_back() {
     let world = World::new();
     let mut terminal = shell(&world, None);
-    terminal.types("jvs lock acquire --lease 600ms\n");
+    terminal.types("jvs lock acquire --lease 3s\n");
     terminal.sees("Locked worktree", PATIENCE);
     let keeper = world.keeper();
     assert_eq!(world.status()["state"], "held");

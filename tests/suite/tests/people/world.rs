@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use jvs_kit::live::home::{Home, Jvs};
+use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::{Outcome, eventually};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -15,15 +16,28 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
     pub(crate) home: Home,
+    /// Somebody else's.
+    other: Home,
+    /// Two mounts of one volume, ours and that of the others.
+    volume: Option<Volume>,
     dir: tempfile::TempDir,
 }
 
 impl World {
     /// A repository with worktree `main`.
     pub(crate) fn new() -> Self {
+        World::with(None)
+    }
+
+    /// The same on a JuiceFS volume that is mounted twice, as on two hosts.
+    pub(crate) fn on_two_mounts() -> Option<Self> {
+        Some(World::with(Some(Volume::mounted(Engine::Redis, 2)?)))
+    }
+
+    fn with(volume: Option<Volume>) -> Self {
         let dir = tempfile::Builder::new().prefix("jvs-people-").tempdir().expect("a directory");
-        let world = World { home: Home::new(), dir };
-        world.home.jvs(["init", "r"]).cwd(world.dir.path()).run().ok();
+        let world = World { home: Home::new(), other: Home::new(), volume, dir };
+        world.home.jvs(["init"]).arg(world.root()).cwd(world.dir.path()).run().ok();
         // Clocks here are one clock: a lease that is over is soon stealable.
         world.ok("ann", "config set lock.max_clock_skew_ms 50");
         world.ok("ann", "config set lock.steal_grace_ms 50");
@@ -31,7 +45,17 @@ impl World {
     }
 
     pub(crate) fn root(&self) -> PathBuf {
-        self.dir.path().join("r")
+        self.root_on(0)
+    }
+
+    fn root_on(&self, host: usize) -> PathBuf {
+        let place = self.volume.as_ref().map_or(self.dir.path(), |volume| volume.host(host));
+        place.join("r")
+    }
+
+    /// `jvs` as somebody else, where there are two mounts on the other one.
+    pub(crate) fn rival(&self, words: &str) -> Jvs {
+        self.other.jvs(words.split(' ')).session("rival").cwd(self.root_on(1).join("main"))
     }
 
     /// A directory outside the repository.
@@ -107,6 +131,13 @@ impl World {
     #[track_caller]
     pub(crate) fn signal(&self, process: Pid, signal: Signal) {
         kill_process(process, signal).expect("it is there to be signalled");
+    }
+
+    /// The same of one that may have ended already.
+    pub(crate) fn signal_if_there(&self, process: Pid, signal: Signal) {
+        if !is_gone(process) {
+            let _ = kill_process(process, signal);
+        }
     }
 
     #[track_caller]

@@ -9,6 +9,7 @@ use jvs_kit::live::loopfs::Kind;
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::term::Term;
 use jvs_snapshot::staging_name::{Bound, StagingName};
 
 use crate::places::Place;
@@ -19,10 +20,11 @@ use crate::user::User;
 const GC: &str = "gc --keep-last 2 --keep-within 0s";
 
 /// An operator need not wait for the dead one's lease to expire, and fences
-/// whatever it had begun.
+/// whatever it had begun. The session goes on once it has said that it knows.
 fn fence(user: &User) {
     user.jvs("lock freeze --for 1m --force --reason test").ok();
     user.jvs("lock unfreeze --reason test").ok();
+    user.says_it_knows();
 }
 
 /// Whatever the dead one left is told from work by either of the two who may
@@ -193,8 +195,7 @@ fn leave_a_dead_draft(user: &User) {
     let state = user.state();
     let bound = Bound {
         worktree: WorktreeName::main(),
-        epoch: state.epoch,
-        token: FencingToken(state.token.0 - 1),
+        term: Term { token: FencingToken(state.token.0 - 1), ..state.term() },
         parent: state.head,
         generation: state.generation,
         id: SnapshotId { created_ms: 1_700_000_000_000, random: 7 },

@@ -2,10 +2,12 @@
 
 use jvs_kit::live::calls;
 use jvs_kit::live::capability::{Capability, granted};
+use jvs_kit::live::loopfs::Kind;
 use jvs_kit::live::process::Outcome;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
+use crate::places::Place;
 use crate::user::User;
 
 /// A repository with so many snapshots, oldest first.
@@ -117,4 +119,50 @@ fn a_clock_that_was_set_wrong_makes_nothing_old_unless_somebody_insists() {
     assert_eq!(user.history().len(), ids.len());
     at("+400d", "gc --trust-clock").ok();
     assert_eq!(user.history(), [ids[3].clone()]);
+}
+
+/// The worktree is gone, and what cannot be deleted is named and stops nothing else.
+#[test]
+fn a_file_that_cannot_be_deleted_stops_neither_a_removal_nor_a_collection() {
+    if !granted(&[Capability::Root, Capability::Program("chattr")]) {
+        return;
+    }
+    let Some(place) = Place::on(Kind::Ext4) else { return };
+    let (user, _) = with_snapshots(&place.dir, 3);
+    user.jvs("worktree create a").ok();
+    std::fs::write(user.root.join("worktrees/a/f"), "kept").expect("written");
+    let chattr = |how: &str, path: &std::path::Path| {
+        let status = std::process::Command::new("chattr").args(["-R", how]).arg(path).status();
+        assert!(status.expect("runs").success());
+    };
+    chattr("+i", &user.root.join("worktrees/a/f"));
+    let removed = user.jvs("worktree remove a --force").ok();
+    assert!(removed.stderr().contains("could not all be deleted"), "{removed}");
+    user.jvs("worktree path a").exits(3);
+    let collected = user.data("gc --keep-last 1 --keep-within 0s");
+    assert_eq!(collected["removed"].as_array().map(Vec::len), Some(2), "{collected}");
+    assert!(collected["left"][0]["path"].as_str().is_some_and(|path| path.contains("staging")));
+    chattr("-i", &user.root.join(layout::staging().as_str()));
+    let collected = user.data("gc");
+    assert_eq!(collected["left"].as_array().map(Vec::len), Some(0), "{collected}");
+    assert_eq!(user.names(&layout::staging()), [""; 0]);
+    user.jvs("doctor --strict").ok();
+}
+
+/// What was tried before a capture is not published with it.
+#[test]
+fn a_probe_that_cannot_be_removed_is_not_published() {
+    if !calls::can_be_aimed_at() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (user, _) = with_snapshots(dir.path(), 1);
+    user.write("file", "next");
+    let failing = ["-e", "trace=unlinkat", "-e", "inject=unlinkat:error=EIO:when=1"];
+    let strace = ["strace", "-f", "-qq", "-o", "/dev/null"].into_iter().chain(failing);
+    let _ = user.command("snapshot").under(strace).run();
+    assert_eq!(user.data("verify --all")["tamper_detected"], false);
+    let _ = user.jvs("lock release --force");
+    user.snapshot();
+    assert_eq!(user.data("verify --all")["tamper_detected"], false);
 }

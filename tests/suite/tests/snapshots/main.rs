@@ -14,5 +14,6 @@ mod quotas;
 mod strikes;
 mod thefts;
 mod two_hosts;
+mod unshown;
 mod user;
 mod worktrees;

@@ -74,6 +74,7 @@ fn paused_and_robbed(here: &User, there: &User) {
         there.jvs("lock release").ok();
         known.insert(0, theirs);
         assert_eq!(here.history(), known, "{call}");
+        here.says_it_knows();
         robbed += 1;
     }
     eprintln!(

@@ -6,7 +6,7 @@ use jvs_repo::layout::CONTROL_DIR;
 use crate::source::{Source, files, root, sources};
 
 /// The crates that ship, each knowing only those before it.
-const CRATES: [&str; 6] =
+pub(crate) const CRATES: [&str; 6] =
     ["jvs-kernel", "jvs-repo", "jvs-lock", "jvs-snapshot", "jvs-doctor", "jvs"];
 
 /// Modules that touch the filesystem other than through the store, and why.
@@ -16,6 +16,8 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/command/man.rs", "makes the directory for manual pages"),
     ("jvs/src/command/run.rs", "gives a guardian no streams, and a namespace its user"),
     ("jvs/src/keeper.rs", "leaves a note and its name outside any repository"),
+    ("jvs/src/session/lasting.rs", "looks where a session can keep what outlives the boot"),
+    ("jvs/src/session/life.rs", "touches a file outside any repository"),
     ("jvs/src/session/place.rs", "reads the host's list of users"),
     ("jvs/src/session/named.rs", "asks whether there is a terminal"),
     ("jvs/src/session/secret.rs", "keeps a secret outside any repository"),
@@ -41,6 +43,16 @@ const PRINT: &[(&str, &str)] = &[
     ("jvs/src/render.rs", "is the output"),
 ];
 
+/// Rename over whatever is there, above the crate that knows no register.
+const RENAME: &[(&str, &str)] = &[
+    ("jvs-lock/src/drive.rs", "is the one place that issues a CAS"),
+    ("jvs-lock/src/queue/place.rs", "moves its own ticket"),
+    ("jvs-lock/src/hold/files.rs", "names a session's own hold and stakes"),
+    ("jvs-snapshot/src/shown.rs", "shows what was committed"),
+    ("jvs-doctor/src/treat/hand.rs", "puts what is broken aside"),
+    ("jvs/src/session/known.rs", "moves a secret, which is in no repository"),
+];
+
 /// Whether a file is the module in `module`, or a part of it.
 fn is_or_below(file: &str, module: &str) -> bool {
     file == module || file.starts_with(&format!("{}/", module.trim_end_matches(".rs")))
@@ -49,12 +61,18 @@ fn is_or_below(file: &str, module: &str) -> bool {
 /// Fails for every use of `words` in shipped code outside the listed modules,
 /// and for every listed module that uses none of them any more.
 fn only_in(allowed: &[(&str, &str)], words: &[&str], rule: &str) {
+    let uses = |source: &Source| words.iter().flat_map(|word| source.words(word)).collect();
+    only_where(allowed, uses, rule);
+}
+
+/// As [`only_in`], for what `uses` finds in a file.
+fn only_where(allowed: &[(&str, &str)], uses: impl Fn(&Source) -> Vec<usize>, rule: &str) {
     let shipped =
         |source: &Source| CRATES.iter().any(|c| source.path.starts_with(&format!("{c}/src/")));
     let mut wrong = Vec::new();
     let mut used = Vec::new();
     for source in sources().iter().filter(|source| shipped(source)) {
-        for at in words.iter().flat_map(|word| source.words(word)) {
+        for at in uses(source) {
             if source.is_test(at) {
                 continue;
             }
@@ -81,6 +99,19 @@ fn only_the_store_and_listed_modules_touch_the_filesystem() {
         &["std::fs", "fs_err", "rustix::fs"],
         "control-plane calls go through jvs_repo::store::Store",
     );
+}
+
+#[test]
+fn only_the_driver_of_a_register_issues_its_cas() {
+    let renames = |source: &Source| -> Vec<usize> {
+        let below = ["jvs-kernel/", "jvs-repo/"].iter().any(|c| source.path.starts_with(c));
+        let is_test = source.path.ends_with("/tests.rs");
+        let found = source.code.match_indices(".rename(").map(|(at, _)| at);
+        found.filter(|_| !below && !is_test).collect()
+    };
+    only_where(RENAME, renames, "a register's entry is renamed in jvs-lock/src/drive.rs");
+    let driver = [("jvs-lock/src/drive.rs", "renames it")];
+    only_in(&driver, &["register.entry"], "nobody else needs the path of a register's entry");
 }
 
 #[test]
@@ -168,7 +199,7 @@ fn the_kit_knows_the_repository_and_nothing_above_it() {
 /// tests use included.
 fn own_dependencies(package: &str) -> Vec<String> {
     let manifest = root().join(package).join("Cargo.toml");
-    let text = std::fs::read_to_string(&manifest).expect("a package's manifest");
+    let text = fs_err::read_to_string(&manifest).expect("a package's manifest");
     let mut in_dependencies = false;
     let mut found = Vec::new();
     for line in text.lines() {

@@ -118,7 +118,7 @@ fn the_reference_says_which_codes_are_not_produced_yet() {
 }
 
 fn reference() -> String {
-    std::fs::read_to_string(root().join("spec/codes.md")).expect("spec/codes.md")
+    fs_err::read_to_string(root().join("spec/codes.md")).expect("spec/codes.md")
 }
 
 /// The rows of the table with this header.

@@ -69,8 +69,13 @@ fn declared_modules(source: &Source, is_root: bool) -> Vec<Vec<String>> {
 #[test]
 fn no_package_turns_the_discovery_of_its_tests_off() {
     for file in files(&["toml"]).iter().filter(|file| file.path.ends_with("Cargo.toml")) {
-        for switch in ["autotests", "autobenches", "harness", "test = false"] {
+        for switch in ["autotests", "autobenches", "autoexamples", "test = false"] {
             assert!(!file.text.contains(switch), "{}: `{switch}`", file.path);
+        }
+        // A bench that brings its own `main` is one that the tests run, too.
+        for section in file.text.split("\n[").filter(|section| section.contains("harness")) {
+            let run = section.starts_with("[bench]]") && section.contains("\ntest = true\n");
+            assert!(run, "{}: `harness` other than of a bench with `test = true`", file.path);
         }
     }
 }

@@ -86,13 +86,16 @@ fn the_documents_that_a_reader_is_promised_are_there() {
         "README.md",
         "ARCHITECTURE.md",
         "CHANGELOG.md",
+        "CONTRIBUTING.md",
         "SECURITY.md",
         "LICENSE",
         "spec/README.md",
         "spec/codes.md",
+        "spec/glossary.md",
         "scripts/demo",
         "scripts/test",
         ".ci/run",
+        ".github/workflows/test.yml",
     ] {
         assert!(root().join(path).is_file(), "{path} is missing");
     }

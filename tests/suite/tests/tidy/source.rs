@@ -23,7 +23,7 @@ pub(crate) fn files(extensions: &[&str]) -> Vec<File> {
     let mut found = Vec::new();
     let mut pending = vec![root.clone()];
     while let Some(dir) = pending.pop() {
-        for entry in std::fs::read_dir(&dir).expect("a directory of the project") {
+        for entry in fs_err::read_dir(&dir).expect("a directory of the project") {
             let path = entry.expect("an entry of the project").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if name == "target" || name == ".git" {
@@ -37,7 +37,7 @@ pub(crate) fn files(extensions: &[&str]) -> Vec<File> {
                 let relative = path.strip_prefix(&root).expect("found below the root");
                 found.push(File {
                     path: relative.to_str().expect("the project's paths are UTF-8").to_owned(),
-                    text: std::fs::read_to_string(&path).expect("a text file of the project"),
+                    text: fs_err::read_to_string(&path).expect("a text file of the project"),
                 });
             }
         }

@@ -180,8 +180,10 @@ fn a_full_volume_has_room_for_names_and_for_what_was_freed() {
         store.unlink(&path("old")).expect("there");
         file.write_at(0, b"12").expect_err("it still has a name");
         store.unlink(&path("again")).expect("there");
-        file.write_at(0, b"12").expect("it was freed");
-        assert_eq!(number_in(store, "new"), Some(12));
+        file.write_at(0, b"12").expect_err("a file that was refused goes on being refused");
+        let other = store.create_new(&path("other")).expect("a name needs no room");
+        other.write_at(0, b"12").expect("it was freed");
+        assert_eq!(number_in(store, "other"), Some(12));
     });
     Explorer::new()
         .setup(|solo| create(solo.store(), "old", b"12"))

@@ -6,24 +6,23 @@
 //! whatever fields there are, so a field that is added is protected without
 //! anybody thinking of it.
 
-use jvs_repo::clock::{BootId, WallMs};
-use jvs_repo::config::Consistency;
-use jvs_repo::id::{Epoch, FencingToken, Generation, SnapshotId};
-use jvs_repo::json::{self, Limits};
-use jvs_repo::name::{TagName, WorktreeName};
-use jvs_repo::record::rfc3339;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
-use crate::hash::Digest;
-use crate::staging_name::Bound;
+use super::seal::{Sealable, Sealed};
+use super::{rfc3339, version};
+use crate::clock::{BootId, WallMs};
+use crate::config::Consistency;
+use crate::digest::Digest;
+use crate::id::{Epoch, FencingToken, Generation, SnapshotId};
+use crate::json::Limits;
+use crate::layout::staging::Bound;
+use crate::name::{TagName, WorktreeName};
+use crate::term::Term;
 
 /// Longest note, in bytes.
 pub const NOTE_MAX: usize = 4096;
 /// What a descriptor may have at most: names of files are strings in it.
 pub const LIMITS: Limits = Limits { size: 64 * 1024, depth: 16, string: NOTE_MAX };
-
-const CHECKSUM: &str = "descriptor_checksum";
 
 /// Something about the files that the snapshot does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +41,6 @@ pub struct Quiescence {
     /// Was every file the same before and after?
     pub proven: bool,
     /// Over what the kernel said of every file before.
-    #[serde(with = "digest_text")]
     pub digest: Digest,
     /// How many files were looked at twice.
     pub compared: u64,
@@ -55,7 +53,7 @@ pub struct Quiescence {
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Descriptor {
-    #[serde(deserialize_with = "version_one")]
+    #[serde(with = "version")]
     version: u64,
     /// Its id.
     pub snapshot_id: SnapshotId,
@@ -70,6 +68,39 @@ pub struct Descriptor {
     pub note: Option<String>,
     /// The tags that were asked for with it. Which it has now, the tags know.
     pub tags: Vec<TagName>,
+    /// What was captured.
+    #[serde(flatten)]
+    pub content: Content,
+    /// `host:user:pid:start_time` of the process that took it.
+    pub holder_id: String,
+    /// The session that took it.
+    pub session_id: String,
+    /// Life of the register it was committed in.
+    pub epoch: Epoch,
+    /// The token it was committed under.
+    pub fencing_token: FencingToken,
+    /// Which commit of its lineage it is, counted from 1.
+    pub commit_seq: Generation,
+}
+
+/// What only the taker of a snapshot knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct About {
+    /// When it was begun, on its maker's wall clock.
+    pub created_at: WallMs,
+    /// A word to people.
+    pub note: Option<String>,
+    /// The tags that were asked for with it.
+    pub tags: Vec<TagName>,
+    /// `host:user:pid:start_time` of the process that took it.
+    pub holder_id: String,
+    /// The session that took it.
+    pub session_id: String,
+}
+
+/// What was captured: made by a capture, and written as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
     /// What was promised about writers.
     pub consistency: Consistency,
     /// What to beware of, if anything.
@@ -89,100 +120,56 @@ pub struct Descriptor {
     /// Bytes in them.
     pub bytes: u64,
     /// Equal for equal trees.
-    #[serde(with = "digest_text")]
     pub payload_root_hash: Digest,
     /// Over the bytes of the manifest.
-    #[serde(with = "digest_text")]
     pub manifest_hash: Digest,
-    /// `host:user:pid:start_time` of the process that took it.
-    pub holder_id: String,
-    /// The session that took it.
-    pub session_id: String,
-    /// Life of the register it was committed in.
-    pub epoch: Epoch,
-    /// The token it was committed under.
-    pub fencing_token: FencingToken,
-    /// Which commit of its lineage it is, counted from 1.
-    pub commit_seq: Generation,
 }
 
-/// What only the caller of a snapshot knows.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct About {
-    /// When it was begun.
-    pub created_at: WallMs,
-    /// A word to people.
-    pub note: Option<String>,
-    /// Tags that were asked for.
-    pub tags: Vec<TagName>,
-    /// What is promised about writers.
-    pub consistency: Consistency,
-    /// `host:user:pid:start_time`.
-    pub holder_id: String,
-    /// The session.
-    pub session_id: String,
-}
-
-/// What was captured, as the descriptor tells it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Content {
-    /// Regular files.
-    pub files: u64,
-    /// Bytes in them.
-    pub bytes: u64,
-    /// Over the tree.
-    pub payload_root_hash: Digest,
-    /// Over the manifest's bytes.
-    pub manifest_hash: Digest,
-    /// What copied the files.
-    pub engine: String,
-    /// What it could not preserve.
-    pub degraded: Vec<Loss>,
-    /// What speaks for nobody having written.
-    pub quiescence: Quiescence,
-    /// In which boot change times were seen.
-    pub boot_id: Option<BootId>,
-    /// What to beware of, if anything.
-    pub risk: Option<String>,
+impl Sealable for Descriptor {
+    const CHECKSUM: &'static str = "descriptor_checksum";
+    const LIMITS: Limits = LIMITS;
 }
 
 impl Descriptor {
     /// The descriptor of what was captured under `bound`.
-    pub fn new(bound: &Bound, about: &About, content: &Content) -> Self {
-        let (about, content) = (about.clone(), content.clone());
+    pub fn new(bound: &Bound, about: About, content: Content) -> Self {
+        let About { created_at, note, tags, holder_id, session_id } = about;
         Descriptor {
-            version: 1,
+            version: version::ONE,
             snapshot_id: bound.id,
             worktree_id: bound.worktree.clone(),
             parent: bound.parent,
-            created_at: about.created_at,
-            note: about.note,
-            tags: about.tags,
-            consistency: about.consistency,
-            risk: content.risk,
-            quiescence: content.quiescence,
-            boot_id: content.boot_id,
-            engine: content.engine,
-            degraded: content.degraded,
-            files: content.files,
-            bytes: content.bytes,
-            payload_root_hash: content.payload_root_hash,
-            manifest_hash: content.manifest_hash,
-            holder_id: about.holder_id,
-            session_id: about.session_id,
-            epoch: bound.epoch,
-            fencing_token: bound.token,
+            created_at,
+            note,
+            tags,
+            content,
+            holder_id,
+            session_id,
+            epoch: bound.term.epoch,
+            fencing_token: bound.term.token,
             commit_seq: bound.generation.next(),
         }
+    }
+
+    /// What its taker knew, and what was captured: all that does not change if it is
+    /// bound to another head.
+    pub fn into_about_and_content(self) -> (About, Content) {
+        let Descriptor { created_at, note, tags, content, holder_id, session_id, .. } = self;
+        (About { created_at, note, tags, holder_id, session_id }, content)
+    }
+
+    /// The term it was committed in.
+    pub fn term(&self) -> Term {
+        Term { epoch: self.epoch, token: self.fencing_token }
     }
 
     /// What the snapshot was bound to before it was committed.
     pub fn bound(&self) -> Bound {
         Bound {
             worktree: self.worktree_id.clone(),
-            epoch: self.epoch,
-            token: self.fencing_token,
+            term: self.term(),
             parent: self.parent,
+            // Commits are counted from 1, so this many came before.
             generation: Generation(self.commit_seq.0.saturating_sub(1)),
             id: self.snapshot_id,
         }
@@ -190,44 +177,18 @@ impl Descriptor {
 
     /// Its bytes on disk, and their checksum.
     pub fn seal(&self) -> (Vec<u8>, Digest) {
-        let mut value = serde_json::to_value(self).expect("a descriptor has only text as keys");
-        let checksum = Digest::of(&json::canonical(&value));
-        if let Value::Object(fields) = &mut value {
-            fields.insert(CHECKSUM.to_owned(), checksum.to_string().into());
-        }
-        (json::canonical(&value), checksum)
+        let sealed = Sealed::of(self.clone());
+        let checksum = sealed.checksum();
+        (sealed.into_bytes(), checksum)
     }
 
-    /// Reads what [`Descriptor::seal`] wrote: every field is there, spelled as it is
-    /// written. Fields that a later version added are allowed, under the checksum. The
-    /// error says what is wrong.
+    /// Reads what [`Descriptor::seal`] wrote. The error says what is wrong.
     pub fn parse(bytes: &[u8]) -> Result<(Descriptor, Digest), String> {
-        let mut value: Value = json::parse_within(bytes, LIMITS)?;
-        if json::canonical(&value) != bytes {
-            return Err("it is not spelled as it was written".to_owned());
-        }
-        let stated = value.as_object_mut().and_then(|fields| fields.remove(CHECKSUM));
-        let stated: Digest = stated
-            .as_ref()
-            .and_then(Value::as_str)
-            .ok_or_else(|| format!("it has no {CHECKSUM}"))?
-            .parse()
-            .map_err(|error| format!("{CHECKSUM}: {error}"))?;
-        if Digest::of(&json::canonical(&value)) != stated {
-            return Err("its content does not match its checksum".to_owned());
-        }
-        let descriptor: Descriptor =
-            serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
-        let written = serde_json::to_value(&descriptor).map_err(|error| error.to_string())?;
-        for (name, field) in written.as_object().into_iter().flatten() {
-            if value.get(name) != Some(field) {
-                return Err(format!("{name} is not spelled as it was written"));
-            }
-        }
+        let (descriptor, checksum) = Sealed::<Descriptor>::parse(bytes)?.into_parts();
         if descriptor.commit_seq == Generation(0) {
             return Err("commit_seq counts from 1".to_owned());
         }
-        Ok((descriptor, stated))
+        Ok((descriptor, checksum))
     }
 }
 
@@ -242,57 +203,39 @@ pub fn check_note(note: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn version_one<'de, D: Deserializer<'de>>(d: D) -> Result<u64, D::Error> {
-    match u64::deserialize(d)? {
-        1 => Ok(1),
-        other => Err(serde::de::Error::custom(format_args!("version {other}; 1 is the only one"))),
-    }
-}
-
-/// A [`Digest`] as text.
-pub(crate) mod digest_text {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    use crate::hash::Digest;
-
-    pub(crate) fn serialize<S: Serializer>(digest: &Digest, s: S) -> Result<S::Ok, S::Error> {
-        s.collect_str(digest)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Digest, D::Error> {
-        String::deserialize(d)?.parse().map_err(D::Error::custom)
-    }
-}
-
 #[cfg(test)]
-pub(crate) mod tests {
-    use super::*;
+mod tests {
+    use serde_json::Value;
 
-    pub(crate) fn bound(id: u64, parent: Option<u64>, generation: u64) -> Bound {
+    use super::*;
+    use crate::json;
+
+    const CHECKSUM: &str = Descriptor::CHECKSUM;
+
+    fn bound(id: u64, parent: Option<u64>, generation: u64) -> Bound {
         let snapshot = |n: u64| SnapshotId { created_ms: n, random: n as u32 };
         Bound {
             worktree: WorktreeName::main(),
-            epoch: Epoch { counter: 1, salt: 0xbeef },
-            token: FencingToken(3),
+            term: Term { epoch: Epoch { counter: 1, salt: 0xbeef }, token: FencingToken(3) },
             parent: parent.map(snapshot),
             generation: Generation(generation),
             id: snapshot(id),
         }
     }
 
-    pub(crate) fn about() -> About {
+    fn about() -> About {
         About {
             created_at: WallMs(1_763_283_600_123),
             note: Some("naïve\nsecond line".into()),
             tags: vec!["v1".parse().expect("valid")],
-            consistency: Consistency::Quiesced,
             holder_id: "host:ann:1:2".into(),
             session_id: "agent-1".into(),
         }
     }
 
-    pub(crate) fn content() -> Content {
+    fn content() -> Content {
         Content {
+            consistency: Consistency::Quiesced,
             files: 2,
             bytes: 30,
             payload_root_hash: Digest::of(b"tree"),
@@ -312,7 +255,7 @@ pub(crate) mod tests {
     }
 
     fn descriptor() -> Descriptor {
-        Descriptor::new(&bound(7, Some(6), 4), &about(), &content())
+        Descriptor::new(&bound(7, Some(6), 4), about(), content())
     }
 
     #[test]
@@ -320,6 +263,14 @@ pub(crate) mod tests {
         let (bytes, checksum) = descriptor().seal();
         assert_eq!(Descriptor::parse(&bytes), Ok((descriptor(), checksum)));
         assert_eq!(descriptor().bound(), bound(7, Some(6), 4));
+    }
+
+    #[test]
+    fn the_bytes_of_a_descriptor_and_of_its_mark_are_these() {
+        let (bytes, checksum) = descriptor().seal();
+        assert_eq!(String::from_utf8_lossy(&bytes), include_str!("golden/descriptor.json"));
+        let ready = crate::record::ready::bytes(descriptor().snapshot_id, checksum);
+        assert_eq!(String::from_utf8_lossy(&ready), include_str!("golden/READY.json"));
     }
 
     #[test]

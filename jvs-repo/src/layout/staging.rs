@@ -7,10 +7,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jvs_repo::id::{Epoch, FencingToken, Generation, NotAnId, OpNonce, SnapshotId, strict_decimal};
-use jvs_repo::layout;
-use jvs_repo::name::WorktreeName;
-use jvs_repo::store::RepoPath;
+use crate::id::{FencingToken, Generation, NotAnId, OpNonce, SnapshotId, strict_decimal};
+use crate::name::WorktreeName;
+use crate::store::RepoPath;
+use crate::term::Term;
 
 /// What a snapshot is bound to from its first byte on: it can only ever be
 /// committed on top of this very parent, under this very token.
@@ -18,10 +18,8 @@ use jvs_repo::store::RepoPath;
 pub struct Bound {
     /// Whose head it is to become.
     pub worktree: WorktreeName,
-    /// Life of the register.
-    pub epoch: Epoch,
-    /// The token it was begun under.
-    pub token: FencingToken,
+    /// The term it was begun under.
+    pub term: Term,
     /// The head when it was begun.
     pub parent: Option<SnapshotId>,
     /// How many commits there were then.
@@ -40,10 +38,8 @@ pub enum StagingName {
     Restore {
         /// Into which worktree.
         worktree: WorktreeName,
-        /// Life of that worktree's register.
-        epoch: Epoch,
-        /// The token it was begun under.
-        token: FencingToken,
+        /// The term it was begun under.
+        term: Term,
         /// Which snapshot.
         source: SnapshotId,
         /// Tells two of them apart.
@@ -54,10 +50,8 @@ pub enum StagingName {
     Swap {
         /// Of which worktree.
         worktree: WorktreeName,
-        /// Life of the register it was begun under.
-        epoch: Epoch,
-        /// Token it was begun under.
-        token: FencingToken,
+        /// The term it was begun under.
+        term: Term,
         /// The snapshot that is restored.
         source: SnapshotId,
         /// The snapshot of the files that are replaced, if there is one.
@@ -83,7 +77,7 @@ pub enum StagingName {
 impl StagingName {
     /// Where it is.
     pub fn path(&self) -> RepoPath {
-        layout::staged(&self.to_string()).expect("the longest name is shorter than 255 bytes")
+        super::staged(&self.to_string()).expect("the longest name is shorter than 255 bytes")
     }
 }
 
@@ -101,16 +95,16 @@ impl fmt::Display for OrNone {
 impl fmt::Display for StagingName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StagingName::Snapshot(Bound { worktree, epoch, token, parent, generation, id }) => {
+            StagingName::Snapshot(Bound { worktree, term, parent, generation, id }) => {
                 let parent = OrNone(*parent);
-                write!(f, "snapshot.{epoch}.{token}.{generation}.{parent}.{id}.{worktree}")
+                write!(f, "snapshot.{term}.{generation}.{parent}.{id}.{worktree}")
             }
-            StagingName::Restore { worktree, epoch, token, source, op } => {
-                write!(f, "restore.{epoch}.{token}.{source}.{op}.{worktree}")
+            StagingName::Restore { worktree, term, source, op } => {
+                write!(f, "restore.{term}.{source}.{op}.{worktree}")
             }
-            StagingName::Swap { worktree, epoch, token, source, kept, op } => {
+            StagingName::Swap { worktree, term, source, kept, op } => {
                 let kept = OrNone(*kept);
-                write!(f, "swap.{epoch}.{token}.{source}.{kept}.{op}.{worktree}")
+                write!(f, "swap.{term}.{source}.{kept}.{op}.{worktree}")
             }
             StagingName::Condemned { id, op } => write!(f, "condemned.{id}.{op}"),
             StagingName::Doomed { op } => write!(f, "doomed.{op}"),
@@ -136,12 +130,15 @@ fn parse(name: &str) -> Option<StagingName> {
         let parts: Vec<&str> = rest.splitn(count, '.').collect();
         (parts.len() == count).then_some(parts)
     };
+    let term = |parts: &[&str]| {
+        let token = FencingToken(strict_decimal(parts[1])?);
+        Some(Term { epoch: parts[0].parse().ok()?, token })
+    };
     Some(match kind {
         "snapshot" => {
             let parts = parts(6)?;
             StagingName::Snapshot(Bound {
-                epoch: parts[0].parse().ok()?,
-                token: FencingToken(strict_decimal(parts[1])?),
+                term: term(&parts)?,
                 generation: Generation(strict_decimal(parts[2])?),
                 parent: or_none(parts[3])?,
                 id: parts[4].parse().ok()?,
@@ -151,8 +148,7 @@ fn parse(name: &str) -> Option<StagingName> {
         "restore" => {
             let parts = parts(5)?;
             StagingName::Restore {
-                epoch: parts[0].parse().ok()?,
-                token: FencingToken(strict_decimal(parts[1])?),
+                term: term(&parts)?,
                 source: parts[2].parse().ok()?,
                 op: parts[3].parse().ok()?,
                 worktree: parts[4].parse().ok()?,
@@ -161,8 +157,7 @@ fn parse(name: &str) -> Option<StagingName> {
         "swap" => {
             let parts = parts(6)?;
             StagingName::Swap {
-                epoch: parts[0].parse().ok()?,
-                token: FencingToken(strict_decimal(parts[1])?),
+                term: term(&parts)?,
                 source: parts[2].parse().ok()?,
                 kept: or_none(parts[3])?,
                 op: parts[4].parse().ok()?,
@@ -181,6 +176,7 @@ fn parse(name: &str) -> Option<StagingName> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::id::Epoch;
 
     fn id(n: u64) -> SnapshotId {
         SnapshotId { created_ms: n, random: n as u32 }
@@ -189,8 +185,10 @@ mod tests {
     fn longest() -> Bound {
         Bound {
             worktree: "x.".repeat(32).parse().expect("64 bytes"),
-            epoch: Epoch { counter: u32::MAX, salt: u16::MAX },
-            token: FencingToken(u64::MAX),
+            term: Term {
+                epoch: Epoch { counter: u32::MAX, salt: u16::MAX },
+                token: FencingToken(u64::MAX),
+            },
             parent: Some(id(u64::MAX)),
             generation: Generation(u64::MAX),
             id: id(u64::MAX),
@@ -199,15 +197,15 @@ mod tests {
 
     fn all() -> Vec<StagingName> {
         let op = OpNonce([7; 8]);
-        let Bound { worktree, epoch, token, .. } = longest();
+        let Bound { worktree, term, .. } = longest();
         let swap = |worktree: &WorktreeName, kept| {
             let (worktree, source) = (worktree.clone(), id(u64::MAX));
-            StagingName::Swap { worktree, epoch, token, source, kept, op }
+            StagingName::Swap { worktree, term, source, kept, op }
         };
         vec![
             StagingName::Snapshot(longest()),
             StagingName::Snapshot(Bound { parent: None, ..longest() }),
-            StagingName::Restore { worktree: worktree.clone(), epoch, token, source: id(5), op },
+            StagingName::Restore { worktree: worktree.clone(), term, source: id(5), op },
             swap(&worktree, None),
             swap(&worktree, Some(id(u64::MAX))),
             StagingName::Condemned { id: id(6), op },

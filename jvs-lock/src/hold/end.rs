@@ -1,0 +1,134 @@
+//! How a hold ends: when no live stake carries its token, and not before.
+
+use super::files::{Holds, Scan};
+use super::name::HoldState;
+use super::rule::Rule;
+use super::stake::{Kind, Stake};
+use crate::error::LockError;
+use crate::state::{Hold, State};
+use jvs_repo::term::Term;
+
+/// What came of trying to end a hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// It is ending: whoever sees this gives the lock back.
+    Ends(Cause),
+    /// These still need it.
+    Needed(Vec<Stake>),
+    /// It is another hold by now, or it is over already.
+    Over,
+}
+
+/// Why a hold ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Those who needed it have left.
+    Unneeded,
+    /// Somebody asked for it for a time, which is over. Nobody of the session said
+    /// that it is done, so whatever others do from now on happens behind its back.
+    RanOut,
+}
+
+impl Holds<'_> {
+    /// Ends the hold `term` unless a live stake carries its token.
+    pub fn end(&self, term: Term) -> Result<Ending, LockError> {
+        let mut rounds = 0;
+        loop {
+            self.again(&mut rounds)?;
+            let hold = self.look()?;
+            if hold.term != term {
+                return Ok(Ending::Over);
+            }
+            if matches!(hold.state, HoldState::Released | HoldState::Lost) {
+                return Ok(Ending::Over);
+            }
+            let scan = self.scan()?;
+            let cause = self.cause(term, &scan);
+            if hold.state == HoldState::Ending {
+                return Ok(Ending::Ends(cause));
+            }
+            let needed: Vec<Stake> = self
+                .alive(&scan)
+                .into_iter()
+                .filter(|stake| stake.term == Some(term))
+                .copied()
+                .collect();
+            if !needed.is_empty() && Rule::StakesKeepAHold.holds() {
+                return Ok(Ending::Needed(needed));
+            }
+            // Whoever joined since has moved the name, and this fails.
+            if self.swap(&hold, &hold.then(HoldState::Ending))? {
+                return Ok(Ending::Ends(cause));
+            }
+        }
+    }
+
+    /// Why the hold `term` ends, seeing its stakes.
+    fn cause(&self, term: Term, scan: &Scan) -> Cause {
+        let here = self.here();
+        let ran_out = |stake: &Stake| stake.term == Some(term) && stake.has_run_out(here);
+        match scan.stakes.iter().any(ran_out) && Rule::TimeIsNoWord.holds() {
+            true => Cause::RanOut,
+            false => Cause::Unneeded,
+        }
+    }
+
+    /// Does another live stake carry the token that `stake` had?
+    pub fn is_needed(&self, stake: &Stake) -> Result<bool, LockError> {
+        let scan = self.scan()?;
+        let alive = self.alive(&scan);
+        let needs = |it: &&&Stake| it.term == stake.term && it.id != stake.id;
+        Ok(alive.iter().filter(needs).any(|it| it.kind != Kind::Guard))
+    }
+
+    /// Does anything rest on this holder's hold in `state`? `None` if it has no files
+    /// here: what cannot be seen is not dead.
+    pub fn is_relied_on(&self, state: &State) -> Option<bool> {
+        self.peek().ok()??;
+        let scan = self.scan().ok()?;
+        let rests = |stake: &&&Stake| stake.term.is_none_or(|term| term == state.term());
+        Some(self.alive(&scan).iter().any(|stake| rests(&stake)))
+    }
+
+    /// The register confirmed that the hold `term` was given back: it shows *free*
+    /// under the same token. Anything else says nothing of who ended it. Answers whether
+    /// it did.
+    pub fn released(&self, term: Term, seen: &State, cause: Cause) -> Result<bool, LockError> {
+        let confirmed = seen.term() == term && seen.hold == Hold::Free;
+        if confirmed || !Rule::OnlyConfirmedIsReleased.holds() {
+            let state = match cause {
+                Cause::Unneeded => HoldState::Released,
+                // As one that was taken: the session is asked once others had it.
+                Cause::RanOut => HoldState::Lost,
+            };
+            self.settle(term, HoldState::Ending, state)?;
+        }
+        Ok(confirmed)
+    }
+
+    /// The register showed another term than the open hold `term`: nobody may join
+    /// it any more.
+    pub fn lost(&self, term: Term) -> Result<(), LockError> {
+        if Rule::FinderMarksTheLoss.holds() {
+            self.settle(term, HoldState::Open, HoldState::Lost)?;
+        }
+        Ok(())
+    }
+
+    /// Moves the hold `term` from one state to another, if it is there.
+    pub(super) fn settle(
+        &self,
+        term: Term,
+        from: HoldState,
+        to: HoldState,
+    ) -> Result<(), LockError> {
+        let mut rounds = 0;
+        loop {
+            self.again(&mut rounds)?;
+            let hold = self.look()?;
+            if hold.term != term || hold.state != from || self.swap(&hold, &hold.then(to))? {
+                return Ok(());
+            }
+        }
+    }
+}

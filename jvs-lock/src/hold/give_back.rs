@@ -1,0 +1,152 @@
+//! How a lock is given back: by the last who leaves, by whoever keeps it, or
+//! because somebody says so.
+
+use super::admit::relying;
+use super::end::{Cause, Ending};
+use super::files::{Holds, Scan};
+use super::name::HoldState;
+use super::refusal::{HoldRefusal, Refused};
+use super::rule::Rule;
+use super::stake::{Kind, Stake};
+use crate::error::LockError;
+use crate::lease::{Lease, Ticket};
+use crate::locks::Locks;
+use crate::queue::Waiter;
+use crate::retry;
+use crate::state::State;
+use jvs_repo::term::Term;
+
+/// What became of a hold that somebody left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Given {
+    /// It was given back.
+    Back(Cause),
+    /// Others of the session still need it.
+    Kept(Vec<Stake>),
+    /// It was over already.
+    Over,
+}
+
+/// Refuses, naming them, if commands of the session rely on the hold `term`.
+fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Result<(), LockError> {
+    let alive = holds.alive(scan);
+    let relying = relying(term, &alive);
+    if relying.is_empty() || !Rule::ReleaseAsksTheOthers.holds() {
+        return Ok(());
+    }
+    let (worktree, by) = (holds.worktree().clone(), holds.told(&relying));
+    Err(HoldRefusal::Relied { worktree, refused: Refused::GiveBack, by }.into())
+}
+
+impl<'r> Locks<'r> {
+    /// Leaves a hold: takes the stake back, and gives the lock back if it was the
+    /// last one.
+    pub fn leave(&self, holds: &Holds<'_>, stake: &Stake) -> Result<Given, LockError> {
+        holds.remove(stake);
+        match stake.term {
+            Some(term) => self.give_back_unneeded(holds, term),
+            None => Ok(Given::Over),
+        }
+    }
+
+    /// Gives the hold `term` back if no live stake carries its token. What a keeper
+    /// does when it thinks that its time has come.
+    pub fn give_back_unneeded(&self, holds: &Holds<'_>, term: Term) -> Result<Given, LockError> {
+        match holds.end(term)? {
+            Ending::Needed(by) => Ok(Given::Kept(by)),
+            Ending::Over => Ok(Given::Over),
+            Ending::Ends(cause) => {
+                let scan = holds.scan()?;
+                let confirmed = self.release_ending(holds, term, cause)?;
+                holds.sweep(&scan, term, confirmed);
+                Ok(Given::Back(cause))
+            }
+        }
+    }
+
+    /// Releases by CAS until READ no longer shows the hold; then it is *released*, if
+    /// the register confirmed that. Answers whether it did.
+    fn release_ending(
+        &self,
+        holds: &Holds<'_>,
+        term: Term,
+        cause: Cause,
+    ) -> Result<bool, LockError> {
+        if !Rule::OnlyConfirmedIsReleased.holds() {
+            holds.settle(term, HoldState::Ending, HoldState::Released)?;
+        }
+        let worktree = holds.worktree();
+        let ticket = Ticket { worktree: worktree.clone(), term };
+        let seen = match self.resume(worktree, Some(&ticket)) {
+            Ok(lease) => retry::release(self.seams, lease).map_err(|failed| failed.error)?,
+            // Somebody else's doing, or another process of the session was first.
+            Err(LockError::NotHeld { view }) => view.state,
+            Err(LockError::Fenced { .. } | LockError::Retired { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        holds.released(term, &seen, cause)
+    }
+
+    /// Would [`Locks::release_as_told`] be refused now, because commands rely on it?
+    /// Changes nothing, and promises nothing.
+    pub fn may_release(&self, holds: &Holds<'_>) -> Result<(), LockError> {
+        let lease = self.resume(holds.worktree(), None)?;
+        let term = lease.term();
+        nobody_relies(holds, term, &holds.scan()?)
+    }
+
+    /// Ends the hold `meant` because somebody says so: that one and no later one, which
+    /// the session may have by now. Refused while commands rely on it; answers the hold
+    /// and its lease, with which the register is then moved.
+    fn end_as_told(
+        &self,
+        holds: &Holds<'_>,
+        meant: &Ticket,
+    ) -> Result<(Term, Lease<'r>), LockError> {
+        let meant = Some(meant).filter(|_| Rule::BoundToItsHold.holds());
+        let mut rounds = 0;
+        loop {
+            holds.again(&mut rounds)?;
+            let lease = self.resume(holds.worktree(), meant)?;
+            let term = lease.term();
+            let hold = holds.look()?;
+            let scan = holds.scan()?;
+            nobody_relies(holds, term, &scan)?;
+            let open = hold.term == term && hold.state == HoldState::Open;
+            // A term that is not open is nobody's: whoever took it and lives was seen.
+            if open && !holds.swap(&hold, &hold.then(HoldState::Ending))? {
+                continue;
+            }
+            for stake in &scan.stakes {
+                if stake.kind == Kind::Acquire && stake.term == Some(term) {
+                    holds.remove(stake);
+                }
+            }
+            return Ok((term, lease));
+        }
+    }
+
+    /// `lock release` of the hold `meant`. Answers the register as it was left.
+    pub fn release_as_told(&self, holds: &Holds<'_>, meant: &Ticket) -> Result<State, LockError> {
+        let (term, lease) = self.end_as_told(holds, meant)?;
+        let seen = retry::release(self.seams, lease).map_err(|failed| failed.error)?;
+        holds.released(term, &seen, Cause::Unneeded)?;
+        Ok(seen)
+    }
+
+    /// `lock transfer` of the hold `meant`. Answers the register as it was left.
+    pub fn transfer_as_told(
+        &self,
+        holds: &Holds<'_>,
+        meant: &Ticket,
+        to: &Waiter,
+        lease_ms: u64,
+        reason: &str,
+    ) -> Result<State, LockError> {
+        let (term, lease) = self.end_as_told(holds, meant)?;
+        let moved = lease.transfer(to, lease_ms, reason).map_err(|failed| failed.error)?;
+        // It answers only when the register showed the transfer itself.
+        holds.settle(term, HoldState::Ending, HoldState::Released)?;
+        Ok(moved)
+    }
+}

@@ -1,0 +1,192 @@
+//! Why a session says no to itself: each with its code, a sentence and the next
+//! command to run.
+
+use std::fmt;
+
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::FencingToken;
+use jvs_repo::name::WorktreeName;
+use serde_json::json;
+
+use super::stake::{Kind, Stake};
+
+/// A command that relies on a hold, as people are told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reliance {
+    /// What it is.
+    pub kind: Kind,
+    /// Its process.
+    pub pid: u32,
+    /// Its words, if its process can be seen.
+    pub command: Option<String>,
+}
+
+impl Reliance {
+    /// What is known of the command that `stake` is of.
+    pub fn of(stake: &Stake, command: Option<String>) -> Self {
+        Reliance { kind: stake.kind, pid: stake.maker.pid, command }
+    }
+}
+
+impl fmt::Display for Reliance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            Kind::Acquire => "an unfinished lock acquire",
+            Kind::Shell => "jvs shell",
+            Kind::Run => "jvs run",
+            Kind::Work => "a command",
+            Kind::Guard => "what a killed jvs run has left",
+        };
+        match &self.command {
+            Some(words) => write!(f, "process {} ({words})", self.pid),
+            None => write!(f, "process {} ({what})", self.pid),
+        }
+    }
+}
+
+/// What was refused because of another command of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// To run beside it.
+    Run,
+    /// To give the lock back, or to hand it over.
+    GiveBack,
+    /// The same, although they were to be ended first.
+    Force,
+}
+
+/// Why not.
+#[derive(Debug)]
+pub enum HoldRefusal {
+    /// The session held it and somebody else may have written since.
+    Taken {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// The token that the session remembers.
+        token: FencingToken,
+        /// The token now.
+        current: FencingToken,
+        /// Who has it, if anybody is known to.
+        holder: Option<String>,
+    },
+    /// A command of this very session is in the way.
+    Relied {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// What was refused.
+        refused: Refused,
+        /// Who is in the way.
+        by: Vec<Reliance>,
+    },
+    /// The session was forgotten while this process was at it.
+    Forgotten {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
+    /// Another process of the session has just opened a hold: join that one.
+    IsOpen {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
+}
+
+impl fmt::Display for HoldRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HoldRefusal::Taken { worktree, token: FencingToken(0), current, .. } => write!(
+                f,
+                "what this session held of worktree '{worktree}' is not known any more: its name \
+                 in the session's private directory is gone; the token is now {current}"
+            ),
+            HoldRefusal::Taken { worktree, token, current, holder } => {
+                write!(
+                    f,
+                    "worktree '{worktree}' was not this session's all the time: it held token \
+                     {token}, the token is now {current}"
+                )?;
+                match holder {
+                    Some(holder) => write!(f, ", and session {holder} had it since"),
+                    None => Ok(()),
+                }
+            }
+            HoldRefusal::Relied { worktree, refused, by } => {
+                match refused {
+                    Refused::Run => write!(
+                        f,
+                        "another command of this session has worktree '{worktree}' to itself: "
+                    )?,
+                    Refused::Force => write!(
+                        f,
+                        "commands of this session that could not be ended from here need worktree \
+                         '{worktree}': "
+                    )?,
+                    Refused::GiveBack => {
+                        write!(f, "commands of this session still need worktree '{worktree}': ")?;
+                    }
+                }
+                let by: Vec<String> = by.iter().map(Reliance::to_string).collect();
+                f.write_str(&by.join(", "))
+            }
+            HoldRefusal::Forgotten { worktree } => write!(
+                f,
+                "this session was forgotten, or its private directory removed, while this command \
+                 used worktree '{worktree}': what it may have locked lasts for one lease"
+            ),
+            HoldRefusal::IsOpen { worktree } => {
+                write!(f, "another process of this session has just taken worktree '{worktree}'")
+            }
+        }
+    }
+}
+
+impl std::error::Error for HoldRefusal {}
+
+impl Coded for HoldRefusal {
+    fn code(&self) -> Code {
+        match self {
+            HoldRefusal::Taken { .. } => Code::FencingMismatch,
+            HoldRefusal::Forgotten { .. } => Code::SessionInvalid,
+            HoldRefusal::Relied { .. } | HoldRefusal::IsOpen { .. } => Code::LockConflict,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            HoldRefusal::Taken { worktree, .. } => format!(
+                "see what changed (jvs diff -w {worktree}, jvs history -w {worktree}), then say \
+                 that you know: jvs lock acquire -w {worktree}"
+            ),
+            HoldRefusal::Relied { refused: Refused::Run, .. } => {
+                "run beside it: jvs run --join, or after it: jvs run --wait".to_owned()
+            }
+            HoldRefusal::Relied { worktree, refused: Refused::GiveBack, .. } => format!(
+                "wait for them, or end them and give it back: jvs lock release --force -w \
+                 {worktree}"
+            ),
+            HoldRefusal::Relied { refused: Refused::Force, .. } => {
+                "end them where they run, such as in their container, and try again".to_owned()
+            }
+            HoldRefusal::Forgotten { .. } => "run the same command again".to_owned(),
+            HoldRefusal::IsOpen { .. } => "try again".to_owned(),
+        })
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self {
+            HoldRefusal::Taken { worktree, token, current, holder } => Some(json!({
+                "worktree": worktree,
+                "held_token": token,
+                "fencing_token": current,
+                "session_id": holder,
+            })),
+            HoldRefusal::Relied { worktree, by, .. } => {
+                let by: Vec<_> = by
+                    .iter()
+                    .map(|it| json!({ "kind": it.kind.as_str(), "pid": it.pid, "command": it.command }))
+                    .collect();
+                Some(json!({ "worktree": worktree, "relied_on_by": by, "reason": "SAME_SESSION" }))
+            }
+            HoldRefusal::IsOpen { .. } | HoldRefusal::Forgotten { .. } => None,
+        }
+    }
+}

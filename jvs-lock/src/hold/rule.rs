@@ -1,0 +1,87 @@
+//! The rules of holds that can be switched off, one by one, to show that the
+//! exploration tests notice.
+
+/// A rule of holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// A stake is there before the register is touched.
+    StakeComesFirst,
+    /// Who joins a hold moves its name, so that who looked before looks again.
+    JoinMovesTheName,
+    /// Who is told that it holds was told by a CAS of its own.
+    ConfirmedByOwnCas,
+    /// Who joins makes the hold durable, unless somebody was told of it already.
+    JoinersMakeItDurable,
+    /// A grant alone confirms only where no other process of the session has a stake.
+    OthersAreAskedFor,
+    /// A hold that ends keeps nobody waiting: its term is burnt.
+    EndingIsBurnt,
+    /// Nobody waits for another process of the session.
+    NobodyWaits,
+    /// A hold that is not open is never joined.
+    EndingIsNotResumed,
+    /// The hold is looked at after the READ that the CAS goes from.
+    LookAfterRead,
+    /// What was lost is asked for after that READ, too.
+    MemoryAfterRead,
+    /// A hold with a live stake is not given back.
+    StakesKeepAHold,
+    /// Who finds an open hold gone from the register marks it lost.
+    FinderMarksTheLoss,
+    /// Only a release that the register confirmed is remembered as one.
+    OnlyConfirmedIsReleased,
+    /// A hold that commands rely on is not given back because somebody says so.
+    ReleaseAsksTheOthers,
+    /// Who gives a hold back because somebody says so gives back that one and no other.
+    BoundToItsHold,
+    /// A run that has a hold to itself says so in its stake.
+    ExclusiveIsInTheStake,
+    /// A stake's time is over only once its command has answered.
+    TimeCountsWhenTold,
+    /// A process is its pid and its start.
+    StakesTellPidsApart,
+    /// A session remembers what was taken from it.
+    SessionsRemember,
+    /// A loss is kept until who says to know of it is answered.
+    LossIsKeptUntilAnswered,
+    /// That a time is over does not say that the session is done.
+    TimeIsNoWord,
+    /// What a session remembers it remembers after a reboot.
+    MemoryOutlivesTheBoot,
+    /// Who stops waiting gives back what it was handed.
+    LeaverGivesBack,
+    /// Who hands over looks whether whom it handed it to is still there.
+    GiverLooksForTheHeir,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: &[Rule] = &[
+        Rule::StakeComesFirst,
+        Rule::JoinMovesTheName,
+        Rule::ConfirmedByOwnCas,
+        Rule::JoinersMakeItDurable,
+        Rule::OthersAreAskedFor,
+        Rule::EndingIsBurnt,
+        Rule::NobodyWaits,
+        Rule::EndingIsNotResumed,
+        Rule::LookAfterRead,
+        Rule::MemoryAfterRead,
+        Rule::StakesKeepAHold,
+        Rule::FinderMarksTheLoss,
+        Rule::OnlyConfirmedIsReleased,
+        Rule::ReleaseAsksTheOthers,
+        Rule::BoundToItsHold,
+        Rule::ExclusiveIsInTheStake,
+        Rule::TimeCountsWhenTold,
+        Rule::StakesTellPidsApart,
+        Rule::SessionsRemember,
+        Rule::LossIsKeptUntilAnswered,
+        Rule::TimeIsNoWord,
+        Rule::MemoryOutlivesTheBoot,
+        Rule::LeaverGivesBack,
+        Rule::GiverLooksForTheHeir,
+    ];
+}
+
+jvs_repo::switchable!(Rule);

@@ -1,0 +1,53 @@
+//! What is learned while files are made: facts about the copy, and what it lost.
+
+use crate::descriptor::Loss;
+use crate::fidelity::{self, Dressed};
+use crate::manifest::TreePath;
+use crate::plan::{Facts, Plan};
+
+pub(in crate::engine) struct Learned {
+    pub(in crate::engine) facts: Facts,
+    pub(super) degraded: Vec<Loss>,
+}
+
+impl Learned {
+    /// What the parent's manifest already says.
+    pub(super) fn from(plan: &Plan) -> Self {
+        let facts = Facts {
+            hashes: plan.facts.hashes.clone(),
+            xattrs: plan.facts.xattrs.clone(),
+            targets: plan.facts.targets.clone(),
+            ..Facts::default()
+        };
+        Learned { facts, degraded: Vec::new() }
+    }
+
+    /// Whether a file's content was read, or a symlink, since this began.
+    pub(in crate::engine) fn has_read(&self, number: usize) -> bool {
+        self.facts.hashes[number].is_some() || self.facts.targets.contains_key(&number)
+    }
+
+    /// Remembers what a finished copy has and has not.
+    pub(super) fn note(&mut self, number: usize, path: &TreePath, dressed: Dressed) {
+        self.facts.set_xattrs(number, dressed.xattrs);
+        if !dressed.lost.is_empty() {
+            self.facts.truth.insert(number, dressed.stat);
+            for kind in dressed.lost {
+                fidelity::note(&mut self.degraded, path, kind);
+            }
+        }
+    }
+
+    /// What is known of one name of a file is true of its other names.
+    pub(in crate::engine) fn spread(&mut self, first: usize, member: usize) {
+        let facts = &mut self.facts;
+        facts.hashes[member] = facts.hashes[first];
+        facts.set_xattrs(member, facts.xattrs.get(&first).cloned().unwrap_or_default());
+        if let Some(text) = facts.targets.get(&first).cloned() {
+            facts.targets.insert(member, text);
+        }
+        if let Some(stat) = facts.truth.get(&first).copied() {
+            facts.truth.insert(member, stat);
+        }
+    }
+}

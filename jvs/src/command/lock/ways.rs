@@ -1,0 +1,129 @@
+//! How a live lock of another session can be ended: by which command, by whom, and at
+//! what price. Nobody has to wait for a day because an agent has crashed.
+
+use jvs_lock::holder::Kinship;
+use jvs_lock::kept::With;
+use jvs_lock::record::Record;
+use jvs_lock::view::{View, Word};
+use jvs_repo::config::Config;
+use serde::Serialize;
+
+use crate::context::Context;
+use crate::fail::on_one_line;
+use crate::keeper;
+
+/// What it costs a holder to be overruled.
+const FENCED: &str = "the holder can publish nothing more";
+
+/// One way.
+#[derive(Debug, Serialize)]
+pub(super) struct Way {
+    command: String,
+    /// By whom it may be run.
+    by: String,
+    /// What it costs.
+    cost: String,
+}
+
+/// All that there are, the gentlest first; none of a lock that is not another's.
+/// `unneeded`: nothing of its holder is left that needs it.
+pub(super) fn out(context: &Context<'_>, view: &View, config: &Config, unneeded: bool) -> Vec<Way> {
+    let Some(record) = view.record().filter(|_| view.word() == Word::Held && !view.mine) else {
+        return Vec::new();
+    };
+    let worktree = &view.worktree;
+    let (user, host) = (&record.metadata.user_identity, &record.metadata.hostname);
+    let runs = record.kept.as_ref().is_some_and(|kept| kept.with == Some(With::Command));
+    let mut ways = vec![
+        Way {
+            command: format!("jvs lock acquire --wait -w {worktree}"),
+            by: "anybody".to_owned(),
+            cost: format!("you wait: {}", view.holder().until()),
+        },
+        Way {
+            command: release(context, view, record, runs),
+            by: format!("{user} on {host}, whose session it is"),
+            cost: match runs {
+                true => "ends the command that runs under it".to_owned(),
+                false => "its session gives it back, and is not told".to_owned(),
+            },
+        },
+    ];
+    if let Some(keeper) = record.keeper.as_ref().filter(|_| !runs)
+        && keeper::running(keeper) != Some(false)
+    {
+        ways.push(Way {
+            command: format!("kill {}", keeper.pid),
+            by: match user.as_str() {
+                "root" => format!("root, on {host}"),
+                user => format!("{user} or root, on {host}"),
+            },
+            cost: "its keeper gives it back; its session is told".to_owned(),
+        });
+    }
+    ways.push(reclaim(view, config, user, unneeded && config.reclaim.holder_dead));
+    ways.push(Way {
+        command: format!("jvs lock freeze --force --for 1m --reason TEXT -w {worktree}"),
+        by: "whoever may write the repository".to_owned(),
+        cost: format!("{FENCED}; then: jvs lock unfreeze -w {worktree}"),
+    });
+    ways
+}
+
+/// The release, said for the session that holds.
+fn release(context: &Context<'_>, view: &View, record: &Record, runs: bool) -> String {
+    let mine = context.onlooker().and_then(|me| me.place.private_dir);
+    let theirs = record.place.private_dir.as_deref().filter(|dir| Some(*dir) != mine.as_deref());
+    let base = theirs.and_then(|dir| dir.strip_suffix("/jvs"));
+    // The session's secret is where its own commands look for it.
+    let where_it_is = base.map(|base| format!("XDG_RUNTIME_DIR={base} ")).unwrap_or_default();
+    let force = if runs { "--force " } else { "" };
+    let (worktree, id) = (&view.worktree, &record.session_id);
+    format!("{where_it_is}jvs lock release {force}-w {worktree} --session {id}")
+}
+
+/// The reclaim, with what has to be allowed first.
+fn reclaim(view: &View, config: &Config, user: &str, dead: bool) -> Way {
+    let worktree = &view.worktree;
+    let allow = |on: bool, key: &str| match on {
+        true => String::new(),
+        false => format!("jvs config set {key} true; "),
+    };
+    let same_user = view.seen_by.as_deref().is_some_and(|me| me.user == user);
+    if dead {
+        return Way {
+            command: format!("jvs lock reclaim --reason TEXT -w {worktree}"),
+            by: "anybody on its host".to_owned(),
+            cost: "nothing: its holder is dead".to_owned(),
+        };
+    }
+    let (allow, emergency, by) = match same_user && view.holder().kinship() != Kinship::Oneself {
+        true => {
+            let allow = allow(config.reclaim.same_user, "reclaim.same_user");
+            (allow, "", format!("{user}, on any host"))
+        }
+        false => {
+            let key = "reclaim.emergency_override";
+            let allow = allow(config.reclaim.emergency_override, key);
+            (allow, "--emergency ", "whoever may write the repository".to_owned())
+        }
+    };
+    Way {
+        command: format!("{allow}jvs lock reclaim {emergency}--reason TEXT -w {worktree}"),
+        by,
+        cost: FENCED.to_owned(),
+    }
+}
+
+/// As people read it.
+pub(super) fn text(ways: &[Way]) -> String {
+    if ways.is_empty() {
+        return String::new();
+    }
+    let mut text = "To get it, from the gentlest way to the roughest:\n".to_owned();
+    for Way { command, by, cost } in ways {
+        text += &format!("  {}\n", on_one_line(command));
+        text += &format!("    by      {}\n    costs   {}\n", on_one_line(by), on_one_line(cost));
+    }
+    text
+}

@@ -1,0 +1,193 @@
+//! The locks that a command runs under: all of them or none.
+
+use std::os::fd::BorrowedFd;
+use std::process::Command;
+
+use jvs_lock::hold::{Ask, Entered, Stake};
+use jvs_lock::record::renew_interval_ms;
+use jvs_lock::{Lease, LockError, Ticket};
+use jvs_repo::config::LockPolicy;
+use serde_json::{Value, json};
+
+use super::give_back;
+use super::watch::Guarded;
+use crate::args::OnLoss;
+use crate::command::lock::turn::Turn;
+use crate::context::Context;
+use crate::fail::Failure;
+use crate::keeper::{self, Attached, Ends, Order};
+use crate::session::Acting;
+
+/// A lock that the command runs under.
+pub(super) struct Held<'h, 'r> {
+    pub(super) turn: &'h Turn<'h, 'r>,
+    pub(super) lease: Lease<'r>,
+    stake: Stake,
+    /// The session held it before.
+    joined: bool,
+}
+
+/// What became of one of them.
+pub(super) struct Outcome {
+    /// Others of the session still need it.
+    pub(super) kept: bool,
+    /// Why it is lost, if it is.
+    pub(super) lost: Option<String>,
+    /// Was that noticed only when the command had ended?
+    pub(super) overruled: bool,
+    /// Was it given back, and if not, why not? `None` for what was lost.
+    pub(super) released: Option<Option<String>>,
+}
+
+impl<'h, 'r> Held<'h, 'r> {
+    pub(super) fn all(turns: &'h [Turn<'h, 'r>], entered: Vec<Entered<'r>>) -> Vec<Self> {
+        let each = turns.iter().zip(entered);
+        each.map(|(turn, Entered { lease, stake, joined })| Held { turn, lease, stake, joined })
+            .collect()
+    }
+
+    /// The command is about to begin, and is told what it holds.
+    pub(super) fn answer(&mut self, ask: &Ask) -> Result<(), LockError> {
+        self.turn.locks.answer(self.turn.holds, ask, &mut self.stake)
+    }
+
+    /// Whoever was overruled between two renewals must not pass for one who held.
+    fn overruled(&self, ticket: &Ticket) -> Option<String> {
+        match self.turn.locks.resume(&self.turn.here.worktree, Some(ticket)) {
+            Err(error @ (LockError::Fenced { .. } | LockError::Retired { .. })) => {
+                Some(error.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// Gives it back, unless it is lost or somebody of `left` still writes.
+    pub(super) fn end(
+        &self,
+        mut guarded: Guarded<'_>,
+        left: Option<&str>,
+    ) -> Result<Outcome, Failure> {
+        let Turn { locks, holds, .. } = self.turn;
+        let noticed = guarded.lost.take();
+        let overruled = match noticed {
+            Some(_) => None,
+            None => self.overruled(&guarded.order.ticket),
+        };
+        // First the stake, then the word to the keeper: it looks at what is left.
+        holds.remove(&self.stake);
+        let kept = self.joined && holds.is_needed(&self.stake)?;
+        let released = match guarded.keeper.take() {
+            Some(keeper) if noticed.is_none() && left.is_none() => match give_back(keeper)? {
+                // Nobody may be there to do it, or what is there may be stopped.
+                Some(problem) if locks.leave(holds, &self.stake).is_err() => Some(Some(problem)),
+                _ => Some(None),
+            },
+            Some(keeper) if noticed.is_none() => {
+                // It goes on ending them, and gives the lock back when they have.
+                keeper.abandon();
+                left.map(|left| Some(format!("{left} cannot be ended")))
+            }
+            Some(keeper) => {
+                keeper.reap();
+                None
+            }
+            None => None,
+        };
+        let (by_others, lost) = (overruled.is_some(), noticed.or(overruled));
+        Ok(Outcome { kept, lost, overruled: by_others, released })
+    }
+}
+
+/// Has each kept by a keeper that knows of the command; if one cannot be, none is held.
+pub(super) fn keep<'h>(
+    context: &Context<'_>,
+    acting: &'h Acting,
+    policy: &LockPolicy,
+    held: &[Held<'h, '_>],
+    on_loss: OnLoss,
+    life: BorrowedFd<'h>,
+    ends: &'h Ends,
+) -> Result<Vec<Guarded<'h>>, Failure> {
+    let mut guarded: Vec<Guarded<'h>> = Vec::new();
+    for (at, one) in held.iter().enumerate() {
+        let order = Order {
+            here: one.turn.here,
+            session: &acting.session,
+            ticket: one.lease.ticket(),
+            attached: Some(Attached { on_loss, life, ends: (ends, at), guest: one.joined }),
+        };
+        match keeper::start(context, &order, None) {
+            Ok(keeper) => {
+                let until = keeper.until();
+                let interval_ms = renew_interval_ms(one.lease.claim().lease_ms, policy);
+                let (renewed, keeper) = (context.clock().now().boot, Some(keeper));
+                guarded.push(Guarded { order, until, interval_ms, renewed, keeper, lost: None });
+            }
+            Err(failure) => {
+                // They leave like any other: a lock is given back if it was the last.
+                let begun = guarded.len();
+                give_all_back(held, guarded)?;
+                for one in &held[begun..] {
+                    let _ = one.turn.locks.leave(one.turn.holds, &one.stake);
+                }
+                return Err(failure);
+            }
+        }
+    }
+    Ok(guarded)
+}
+
+/// The command did not run at all.
+pub(super) fn give_all_back(held: &[Held<'_, '_>], all: Vec<Guarded<'_>>) -> Result<(), Failure> {
+    for (one, guarded) in held.iter().zip(all) {
+        one.turn.holds.remove(&one.stake);
+        if let Some(keeper) = guarded.keeper {
+            give_back(keeper)?;
+        }
+    }
+    Ok(())
+}
+
+/// Hands the tokens down. The variables without an S are about the first worktree, as
+/// they are where there is only one; the others are only there for several, also of
+/// several commands within each other.
+pub(super) fn hand_down(
+    context: &Context<'_>,
+    command: &mut Command,
+    held: &[Held<'_, '_>],
+) -> Result<(), Failure> {
+    let mut all: Vec<Ticket> = held.iter().map(|one| one.lease.ticket()).collect();
+    let first = &all[0];
+    command.env("JVS_WORKTREE", first.worktree.as_str());
+    command.env("JVS_FENCING_TOKEN", first.term.token.to_string());
+    command.env("JVS_FENCING_EPOCH", first.term.epoch.to_string());
+    for outer in context.handed_tokens()? {
+        if all.iter().all(|own| own.worktree != outer.worktree) {
+            all.push(outer);
+        }
+    }
+    if all.len() > 1 {
+        let names: Vec<&str> = all.iter().map(|ticket| ticket.worktree.as_str()).collect();
+        let tokens: Vec<String> = all
+            .iter()
+            .map(|ticket| {
+                format!("{}:{}:{}", ticket.worktree, ticket.term.token, ticket.term.epoch)
+            })
+            .collect();
+        command.env("JVS_WORKTREES", names.join(" "));
+        command.env("JVS_FENCING_TOKENS", tokens.join(" "));
+    }
+    Ok(())
+}
+
+/// What is said of several, each for itself.
+pub(super) fn told(held: &[Held<'_, '_>], outcomes: &[Outcome]) -> Value {
+    let each = held.iter().zip(outcomes).map(|(one, outcome)| {
+        json!({
+            "worktree": one.turn.here.worktree,
+            "fencing_token": one.lease.token(),
+            "lost": outcome.lost,
+        })
+    });
+    each.collect()
+}

@@ -1,0 +1,180 @@
+//! `jvs session forget [ID]`: removes the private files of a session of which nothing
+//! is alive. What it remembers is not thrown away in silence: the word for a lock that
+//! was taken is `lock acquire`.
+
+use std::fmt;
+use std::io;
+
+use jvs_lock::session::SessionId;
+use jvs_repo::code::{Code, Coded};
+use serde_json::{Value, json};
+
+use super::survey::{Holding, Looking, Survey};
+use crate::context::Context;
+use crate::fail::{Failure, Stuck, on_one_line};
+use crate::render::Done;
+use crate::session::{self, known};
+
+pub(super) fn run(
+    context: &Context<'_>,
+    given: Option<&str>,
+    force: bool,
+) -> Result<Done, Failure> {
+    let id: SessionId = match given {
+        Some(id) => id.parse()?,
+        None => context.session_id()?,
+    };
+    let file = session::file_of(&id);
+    let nothing = || NotForgotten { id: id.clone(), why: Box::new(Why::Nothing) };
+    let Some(files) = session::files(context.env())? else {
+        return Err(nothing().into());
+    };
+    let looking = Looking::new(context, &files)?;
+    let survey = looking.at(&file, Some(id.clone()))?;
+    if survey.nonce.is_none() {
+        return Err(nothing().into());
+    }
+    check(&id, &survey, force)?;
+    let stuck = |error| Stuck::new(format!("forget session {id}"), error);
+    let aside = match known::set_aside(&files.own, &file, context.entropy()) {
+        // Another command has forgotten it meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(nothing().into()),
+        aside => aside.map_err(stuck)?,
+    };
+    // Whoever had read the secret before it was put aside may have come in since: it
+    // shows a stake before it touches anything.
+    if let Err(refused) = look_again(&looking, &survey, &id, force) {
+        aside.put_back().map_err(stuck)?;
+        return Err(refused);
+    }
+    let family = session::family(&id);
+    aside.remove(files.holds.as_ref(), &family, survey.nonce).map_err(stuck)?;
+    let taken = |hold: &&Holding| hold.taken().is_some();
+    let forgotten: Vec<&Holding> = survey.holds.iter().filter(taken).collect();
+    let data = json!({
+        "session_id": id.as_str(),
+        "holds": survey.holds.len(),
+        "forgotten_losses": forgotten.iter().map(|hold| hold.data()).collect::<Vec<_>>(),
+        "notes": super::show::notes(&survey),
+    });
+    let done = Done::new(data).with_text(format!("Forgot session {id}\n"));
+    let done = forgotten.iter().fold(done, |done, hold| {
+        let place = hold.place();
+        done.with_warning(format!("forgot that {place} was taken over: look before you write"))
+    });
+    // What it was never told is told now, or nobody would be.
+    let notes = survey.notes.iter().flat_map(|(_, text)| text.lines());
+    Ok(notes.fold(done, |done, line| done.with_warning(on_one_line(line))))
+}
+
+/// The same questions, of the holds that were there.
+fn look_again(
+    looking: &Looking<'_>,
+    survey: &Survey,
+    id: &SessionId,
+    force: bool,
+) -> Result<(), Failure> {
+    check(id, &looking.again(survey)?, force)?;
+    Ok(())
+}
+
+/// Is there a reason not to?
+fn check(id: &SessionId, survey: &Survey, force: bool) -> Result<(), NotForgotten> {
+    let because = |why| Err(NotForgotten { id: id.clone(), why: Box::new(why) });
+    for hold in &survey.holds {
+        let over = matches!(hold.state(), "released" | "lost");
+        let options = hold.options();
+        if hold.is_alive() || hold.is_held() == Some(true) {
+            let data = hold.data();
+            let commands = hold.commands().iter().map(|(_, it)| it.to_string()).collect();
+            return because(Why::Alive { place: hold.place(), options, commands, data });
+        }
+        if hold.is_held().is_none() && !over && !force {
+            let why = hold.register.as_ref().err().cloned().unwrap_or_default();
+            return because(Why::Unseen { place: hold.place(), why });
+        }
+        if let Some(term) = hold.taken().filter(|_| !force) {
+            let token = term.token.to_string();
+            return because(Why::Remembers { place: hold.place(), options, token });
+        }
+    }
+    Ok(())
+}
+
+/// A session that is not forgotten.
+#[derive(Debug)]
+struct NotForgotten {
+    id: SessionId,
+    why: Box<Why>,
+}
+
+#[derive(Debug)]
+enum Why {
+    /// There is nothing of it.
+    Nothing,
+    /// It holds, or something of it runs.
+    Alive { place: String, options: String, commands: Vec<String>, data: Value },
+    /// Whether it holds cannot be known.
+    Unseen { place: String, why: String },
+    /// Something was taken from it, and nobody said to know.
+    Remembers { place: String, options: String, token: String },
+}
+
+impl fmt::Display for NotForgotten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = &self.id;
+        match &*self.why {
+            Why::Nothing => write!(f, "there is nothing of session {id} on this boot of this host"),
+            Why::Alive { place, commands, .. } if commands.is_empty() => {
+                write!(f, "session {id} holds {place}")
+            }
+            Why::Alive { place, commands, .. } => {
+                write!(f, "session {id} needs {place}: {}", commands.join(", "))
+            }
+            Why::Unseen { place, why } => {
+                write!(f, "whether session {id} holds {place} cannot be known: {why}")
+            }
+            Why::Remembers { place, token, .. } => {
+                write!(f, "session {id} held {place} (token {token}), and others had it since")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NotForgotten {}
+
+impl Coded for NotForgotten {
+    fn code(&self) -> Code {
+        match *self.why {
+            Why::Nothing => Code::NotFound,
+            Why::Alive { .. } | Why::Unseen { .. } => Code::LockConflict,
+            Why::Remembers { .. } => Code::FencingMismatch,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let id = &self.id;
+        let all_the_same = format!("jvs session forget {id} --force");
+        Some(match &*self.why {
+            Why::Nothing => "see which there are: jvs session list".to_owned(),
+            Why::Alive { options, commands, .. } => {
+                let force = if commands.is_empty() { "" } else { "--force " };
+                format!("give it back first: jvs lock release {force}{options} --session {id}")
+            }
+            Why::Unseen { .. } => {
+                format!("mount it and try again; if it is gone for good: {all_the_same}")
+            }
+            Why::Remembers { options, .. } => format!(
+                "look what changed and say that you know: jvs lock acquire {options} --session \
+                 {id}; or forget that it was: {all_the_same}"
+            ),
+        })
+    }
+
+    fn details(&self) -> Option<Value> {
+        match &*self.why {
+            Why::Alive { data, .. } => Some(data.clone()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The lock that a session holds of the very worktree that it renames or removes.
+
+use std::fmt;
+
+use jvs_lock::hold::{Ask, HeldBefore, Kind};
+use jvs_lock::record::renew_interval_ms;
+use jvs_lock::worktrees::WorktreeError;
+use jvs_lock::{Locks, Want};
+use jvs_repo::code::{Code, Coded};
+use jvs_repo::id::FencingToken;
+use jvs_repo::name::WorktreeName;
+use serde_json::{Value, json};
+
+use crate::command::lock::turn::Turn;
+use crate::context::{Context, Here};
+use crate::fail::Failure;
+use crate::keeper::{self, Order};
+use crate::session::Acting;
+
+/// Does what takes a worktree's name away from it, in a session that may hold it.
+///
+/// If it succeeds the hold is over. If it fails after the register was retired, the
+/// worktree was given its next life, which nobody holds: it is taken again before
+/// anybody who waits, for whom it was held before.
+pub(super) fn retiring<T>(
+    context: &Context<'_>,
+    here: &Here,
+    acting: &Acting,
+    act: impl FnOnce(&Locks<'_>) -> Result<T, WorktreeError>,
+) -> Result<T, Failure> {
+    let Here { repo, worktree } = here;
+    let policy = repo.config()?.lock;
+    let locks = context.locks(repo.store(), policy, acting)?;
+    let holds = context.holds(repo, worktree, acting)?;
+    let before = locks.held_before_retiring(&holds)?;
+    // Its record tells; afterwards it is of a hold that is over.
+    let kept = before.is_some()
+        && locks.inspect(worktree)?.record().is_some_and(|record| record.keeper.is_some());
+    let error = match act(&locks) {
+        Ok(done) => {
+            // One that is made under this name later is another: nothing was taken. It is
+            // done, whatever comes of this: at worst the session is asked once too often.
+            let _ = holds.forget();
+            return Ok(done);
+        }
+        Err(error) => error,
+    };
+    let Some(before) = before else { return Err(error.into()) };
+    match locks.holds_after_failing(&holds, &before) {
+        Ok(true) => return Err(error.into()),
+        Ok(false) => {}
+        Err(_) => return Err(Interrupted::new(error, worktree, &before, None).into()),
+    }
+    let turn = Turn { context, here, locks: &locks, holds: &holds };
+    let again = take_again(&turn, acting, &before, kept).ok();
+    Err(Interrupted::new(error, worktree, &before, again).into())
+}
+
+/// Takes what was held before, with what it rested on, and a keeper if it had one.
+fn take_again(
+    turn: &Turn<'_, '_>,
+    acting: &Acting,
+    before: &HeldBefore,
+    kept: bool,
+) -> Result<FencingToken, Failure> {
+    let Turn { context, here, locks, holds } = turn;
+    let policy = here.repo.config()?.lock;
+    let want = Want {
+        renewed_every_ms: kept.then(|| renew_interval_ms(before.lease_ms, &policy)),
+        ..Want::lease(before.lease_ms)
+    };
+    // Not in turn: those who wait came after the hold that goes on.
+    let entered =
+        turn.with(&Ask::plain(Kind::Work), want, &mut |want| locks.acquire(&here.worktree, want))?;
+    let ticket = entered.lease.ticket();
+    let term = ticket.term;
+    let token = entered.lease.token();
+    holds.carry_over(before, term)?;
+    if kept {
+        if let Some(keeper) = keeper::find(context, here, before.term)? {
+            keeper.stand_down();
+        }
+        let order = Order { here, session: &acting.session, ticket, attached: None };
+        keeper::start(context, &order, None)?.abandon();
+    }
+    locks.leave(holds, &entered.stake)?;
+    Ok(token)
+}
+
+/// It failed, and the lock that the session held ended on the way.
+#[derive(Debug)]
+struct Interrupted {
+    error: WorktreeError,
+    worktree: WorktreeName,
+    before: FencingToken,
+    again: Option<FencingToken>,
+}
+
+impl Interrupted {
+    fn new(
+        error: WorktreeError,
+        worktree: &WorktreeName,
+        before: &HeldBefore,
+        again: Option<FencingToken>,
+    ) -> Self {
+        Interrupted { error, worktree: worktree.clone(), before: before.term.token, again }
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Interrupted { error, worktree, before, again } = self;
+        write!(f, "{error}; this session's lock of '{worktree}' (fencing token {before}) ended")?;
+        match again {
+            Some(token) => write!(f, " and was taken again: fencing token {token}"),
+            None => write!(f, ", and could not be taken again"),
+        }
+    }
+}
+
+impl std::error::Error for Interrupted {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl Coded for Interrupted {
+    fn code(&self) -> Code {
+        self.error.code()
+    }
+
+    fn hint(&self) -> Option<String> {
+        let take = || format!("to have the lock again: jvs lock acquire -w {}", self.worktree);
+        self.error.hint().or_else(|| self.again.is_none().then(take))
+    }
+
+    fn details(&self) -> Option<Value> {
+        let mut details = self.error.details().unwrap_or_else(|| json!({}));
+        details["held_token"] = json!(self.before);
+        details["fencing_token"] = json!(self.again);
+        Some(details)
+    }
+}

@@ -1,0 +1,79 @@
+//! When the leases of a command end, where its guardian reads it. A file in memory, not a
+//! pipe: whoever writes is never kept waiting by a guardian that is stopped, and whoever
+//! reads late reads the last word.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+
+use jvs_repo::clock::BootMs;
+use rustix::fs::{MemfdFlags, Mode, OFlags};
+
+const SLOT: usize = size_of::<u64>();
+
+pub(crate) struct Ends {
+    file: OwnedFd,
+}
+
+impl Ends {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Ends { file: rustix::fs::memfd_create("jvs-ends", MemfdFlags::CLOEXEC)? })
+    }
+
+    /// Where a keeper that this process starts finds it.
+    pub(crate) fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    }
+
+    pub(crate) fn open(path: &str) -> io::Result<Self> {
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        Ok(Ends { file: rustix::fs::open(path, flags, Mode::empty())? })
+    }
+
+    /// The lease number `lease` lasts until then. A keeper that was stopped for long may
+    /// say so when another has said more.
+    pub(crate) fn extend(&self, lease: usize, until: BootMs) {
+        if self.of(lease).is_none_or(|known| known < until) {
+            // There is room: without it the guardian would be early, and nobody too late.
+            let _ = rustix::io::pwrite(&self.file, &until.0.to_ne_bytes(), offset(lease));
+        }
+    }
+
+    /// When the first of them ends.
+    pub(crate) fn first(&self) -> Option<BootMs> {
+        (0..).map_while(|lease| self.of(lease)).min()
+    }
+
+    fn of(&self, lease: usize) -> Option<BootMs> {
+        let mut bytes = [0; SLOT];
+        let read = rustix::io::pread(&self.file, &mut bytes, offset(lease)).ok()?;
+        (read == SLOT).then(|| BootMs(u64::from_ne_bytes(bytes)))
+    }
+}
+
+impl AsFd for Ends {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn offset(lease: usize) -> u64 {
+    (lease * SLOT) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_end_counts_and_the_last_word_on_each() {
+        let ends = Ends::new().expect("memory");
+        assert_eq!(ends.first(), None);
+        ends.extend(0, BootMs(50));
+        let seen_by_a_keeper = Ends::open(&ends.path()).expect("its starter lives");
+        seen_by_a_keeper.extend(1, BootMs(70));
+        assert_eq!(ends.first(), Some(BootMs(50)));
+        seen_by_a_keeper.extend(0, BootMs(90));
+        ends.extend(0, BootMs(60));
+        assert_eq!(ends.first(), Some(BootMs(70)), "and an old word changes nothing");
+    }
+}

@@ -1,0 +1,157 @@
+//! Where the processes of a session agree on their holds: a private directory that
+//! outlives the boot, for what a session remembers does; and on a filesystem of this
+//! host, where a rename that was answered has happened and one that failed has not.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jvs_repo::probe::Filesystem;
+use jvs_repo::store::PosixStore;
+use rustix::fs::{Access, FileType, Mode};
+use rustix::io::Errno;
+
+use super::Unusable;
+use super::secret::{self, DIR};
+use crate::context::Env;
+use crate::fail::Failure;
+
+const HOLDS: &str = "holds";
+/// Beside the place of secrets: whoever comes as another user with the same home has
+/// secrets there.
+const STATE: &str = "jvs-holds";
+
+/// Filesystems that several hosts use at once, as `statfs` tells them.
+const REMOTE: &[(u64, &str)] = &[
+    (0x6969, "nfs"),
+    (0x517B, "smb"),
+    (0xFF53_4D42, "cifs"),
+    (0xFE53_4D42, "smb2"),
+    (0x00C3_6400, "ceph"),
+    (0x0BD0_0BD0, "lustre"),
+    (0x4750_4653, "gpfs"),
+    (0x5346_414F, "afs"),
+];
+const FUSE: u64 = 0x6573_5546;
+/// What is behind these is another directory of this host.
+const LOCAL_FUSE: &[&str] = &["fuse", "fuseblk", "fuse.fuse-overlayfs", "fuse.gocryptfs"];
+
+/// The directory as a filesystem of its own, and which one it is. What is in it only
+/// this user can see.
+pub(super) fn store(env: Env<'_>) -> Result<(PosixStore, String), Failure> {
+    let place = place(env)?;
+    if let Some(kind) = remote(&place) {
+        return Err(Unusable::new(
+            format!(
+                "the processes of a session cannot agree on a lock in {}: other hosts use that \
+                 filesystem ({kind}), too",
+                place.display()
+            ),
+            "set XDG_STATE_HOME or XDG_RUNTIME_DIR to a directory on a disk of this host",
+        )
+        .into());
+    }
+    if secret::open_private_dir(&place)?.is_none() {
+        secret::make_private_dir(place.parent().unwrap_or(&place), &place)?;
+    }
+    let holds = place.join(HOLDS);
+    if secret::open_private_dir(&holds)?.is_none() {
+        match rustix::fs::mkdir(&holds, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(secret::not_usable(&holds, error.into())),
+        }
+    }
+    let store = PosixStore::open(&place).map_err(|error| secret::not_usable(&place, error))?;
+    let which = which(&place).map_err(|error| secret::not_usable(&place, error))?;
+    Ok((store, which))
+}
+
+/// Which directory it is, if there is one yet: the processes of a session that look for
+/// their holds in two do not know of each other, and must not pass for one holder.
+pub(super) fn identity(env: Env<'_>) -> Option<String> {
+    which(&place(env).ok()?).ok()
+}
+
+fn which(place: &Path) -> io::Result<String> {
+    let stat = rustix::fs::stat(place)?;
+    Ok(format!("{}:{}", stat.st_dev, stat.st_ino))
+}
+
+/// The directory, if there is one that can be trusted. Makes nothing.
+pub(super) fn peek(env: Env<'_>) -> Option<PosixStore> {
+    let place = place(env).ok()?;
+    secret::open_private_dir(&place).ok()??;
+    PosixStore::open(&place).ok()
+}
+
+/// The user's state if it can be kept there, else where the secret is. Judged by what
+/// does not change from one command to the next: all must look in one place.
+fn place(env: Env<'_>) -> Result<PathBuf, Failure> {
+    let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
+    let state = env.get("XDG_STATE_HOME").and_then(absolute);
+    let state = state.or_else(|| Some(env.get("HOME").and_then(absolute)?.join(".local/state")));
+    match state.map(|state| state.join(STATE)).filter(|it| is_mine(it) && remote(it).is_none()) {
+        Some(place) => Ok(place),
+        None => Ok(secret::base(env)?.join(DIR)),
+    }
+}
+
+/// Is it this user's, or can it become so?
+fn is_mine(place: &Path) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    let Some((path, stat)) = nearest(place) else { return false };
+    // What is there in its own place and is none is refused, not passed over.
+    let is_dir = path == place || FileType::from_raw_mode(stat.st_mode).is_dir();
+    is_dir && stat.st_uid == me && rustix::fs::access(path, Access::WRITE_OK).is_ok()
+}
+
+/// The first of `path` and what is above it that is there.
+fn nearest(path: &Path) -> Option<(&Path, rustix::fs::Stat)> {
+    path.ancestors().find_map(|path| Some((path, rustix::fs::stat(path).ok()?)))
+}
+
+/// The kind of filesystem that `path` is or would be on, if other hosts use it, too.
+fn remote(path: &Path) -> Option<String> {
+    let (path, _) = nearest(path)?;
+    let magic = u64::from_ne_bytes(rustix::fs::statfs(path).ok()?.f_type.to_ne_bytes());
+    if magic == FUSE {
+        let kind = Filesystem::at(path).ok()?.kind;
+        return Some(kind).filter(|kind| !LOCAL_FUSE.contains(&kind.as_str()));
+    }
+    REMOTE.iter().find(|(known, _)| *known == magic).map(|(_, kind)| (*kind).to_owned())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests make the user's directories")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_lies_where_it_lasts() {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let (home, run) = (dir.path().join("home"), dir.path().join("run"));
+        for path in [&home, &run] {
+            std::fs::create_dir(path).expect("made");
+        }
+        let place = |variables: &[(&str, &Path)]| {
+            let get = |name: &str| {
+                let found = variables.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| value.as_os_str().to_owned())
+            };
+            super::place(Env::new(&get)).ok()
+        };
+        let (in_home, in_run) = (("HOME", home.as_path()), ("XDG_RUNTIME_DIR", run.as_path()));
+        assert_eq!(place(&[in_home, in_run]), Some(home.join(".local/state/jvs-holds")));
+        assert_eq!(place(&[in_run]), Some(run.join("jvs")), "there is no home");
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").expect("written");
+        assert_eq!(place(&[("HOME", &file), in_run]), Some(run.join("jvs")), "no directory");
+        assert_eq!(place(&[]), None);
+        if rustix::process::geteuid().is_root() {
+            let mine = home.join(".local/state/jvs-holds");
+            std::fs::create_dir_all(&mine).expect("made");
+            std::os::unix::fs::chown(&mine, Some(1), None).expect("root may give away");
+            assert_eq!(place(&[in_home, in_run]), Some(run.join("jvs")), "somebody else's");
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What is published can be published: its manifest says what it is, and what it
+//! depends on is named with a version.
+
+use crate::architecture::CRATES;
+use crate::source::{File, files, root};
+
+fn manifest(package: &str) -> String {
+    let path = root().join(package).join("Cargo.toml");
+    fs_err::read_to_string(path).expect("a package's manifest")
+}
+
+#[test]
+fn a_crate_is_published_or_says_that_it_is_not() {
+    for File { path, text } in files(&["toml"]) {
+        let Some(package) = path.strip_suffix("/Cargo.toml") else { continue };
+        let published = !text.contains("\npublish = false\n");
+        assert_eq!(published, CRATES.contains(&package), "{path}: `publish = false`, or not");
+    }
+}
+
+#[test]
+fn a_published_crate_has_a_description_a_readme_and_what_all_crates_share() {
+    for package in CRATES {
+        let text = manifest(package);
+        let described = text.lines().find_map(|line| line.strip_prefix("description = \""));
+        assert!(described.is_some_and(|text| text.len() > 40), "{package}: no description");
+        assert!(text.contains("\nreadme = \"README.md\"\n"), "{package}: no readme");
+        let readme = fs_err::read_to_string(root().join(package).join("README.md"));
+        let readme = readme.expect("a published crate has a README.md");
+        assert!(readme.starts_with(&format!("# {package}\n")), "{package}/README.md: its title");
+        for shared in ["version", "edition", "rust-version", "license", "repository"] {
+            assert!(
+                text.contains(&format!("\n{shared}.workspace = true\n")),
+                "{package}: {shared}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_published_depends_only_on_what_has_a_version() {
+    let workspace = fs_err::read_to_string(root().join("Cargo.toml")).expect("the workspace");
+    for package in CRATES {
+        let entry = format!("\n{package} = {{ path = \"{package}\", version = \"");
+        assert!(package == "jvs" || workspace.contains(&entry), "Cargo.toml: {package}'s version");
+    }
+}
