@@ -81,7 +81,10 @@ pub struct Lease<'r> {
     began_as: State,
     /// Both clocks, read before the CAS that it began with.
     began_at: Reading,
-    drift: Vec<String>,
+    /// A file that may be a lock of another tool and could not be read when it began.
+    unheard: Option<String>,
+    /// Why the record is not as the register is.
+    unrecorded: Option<String>,
 }
 
 impl fmt::Debug for Lease<'_> {
@@ -108,7 +111,6 @@ impl<'r> Lease<'r> {
         let claim = *state.hold.claim().ok_or(LockError::internal("a grant has a claim"))?;
         let bound = Bound { term: state.term(), holder: locks.session.nonce() };
         let belief = Belief::until_boot(before.boot.plus(claim.lease_ms));
-        let drift = Vec::new();
         let head = state.head;
         Ok(Lease {
             locks,
@@ -125,7 +127,8 @@ impl<'r> Lease<'r> {
             by: None,
             began_as: state,
             began_at: before,
-            drift,
+            unheard: None,
+            unrecorded: None,
         })
     }
 
@@ -136,11 +139,11 @@ impl<'r> Lease<'r> {
 
     /// Tells of a file that may be a lock of another tool and could not be read.
     pub(crate) fn tell_unheard(&mut self, file: Option<String>) {
-        self.drift.extend(file.map(|file| {
+        self.unheard = file.map(|file| {
             format!(
                 "what may be a lock of another tool cannot be read and is not waited for: {file}"
             )
-        }));
+        });
     }
 
     /// The register's state with which it began.
@@ -169,9 +172,9 @@ impl<'r> Lease<'r> {
     ) -> Result<Self, LockError> {
         let seams = locks.seams;
         let own = OwnRecord::adopt(seams.store, register.worktree(), &state);
-        let (own, drift) = match own {
-            Ok(own) => (own, Vec::new()),
-            Err(error) => (None, vec![format!("the lock record cannot be read: {error}")]),
+        let (own, unrecorded) = match own {
+            Ok(own) => (own, None),
+            Err(error) => (None, Some(format!("the lock record cannot be read: {error}"))),
         };
         let record = own.as_ref().map(|own| &own.record);
         let clock = seams.clock.boot_clock();
@@ -181,7 +184,7 @@ impl<'r> Lease<'r> {
         let mut lease = Lease::begin(locks, register, state, start, lease_ms, How::Resumed)?;
         lease.belief = Belief::until_boot(end);
         lease.own = own;
-        lease.drift = drift;
+        lease.unrecorded = unrecorded;
         Ok(lease)
     }
 
@@ -233,8 +236,8 @@ impl<'r> Lease<'r> {
 
     /// What could not be brought up to date beside the register. Harmless, and
     /// mended by the next renewal.
-    pub fn drift(&self) -> &[String] {
-        &self.drift
+    pub fn drift(&self) -> Vec<&str> {
+        [&self.unheard, &self.unrecorded].into_iter().filter_map(|told| told.as_deref()).collect()
     }
 
     /// A handle on how long this holder may act, for a timer that does no I/O.
@@ -462,13 +465,13 @@ impl<'r> Lease<'r> {
 
     /// Brings the record up to date with a claim just confirmed at `at`.
     pub(crate) fn write_record(&mut self, state: &State, at: Reading, note: Option<&str>) {
-        self.drift.clear();
+        self.unrecorded = None;
         if !self.belief.holds_at(self.locks.seams.clock.now().boot) {
             // Late: a successor's record may be there by now.
             return;
         }
         if let Err(error) = self.try_write_record(state, at, note) {
-            self.drift.push(format!("the lock record could not be written: {error}"));
+            self.unrecorded = Some(format!("the lock record could not be written: {error}"));
         }
     }
 

@@ -325,15 +325,6 @@ impl OwnRecord {
         Ok(self.file.links()? > 0)
     }
 
-    /// Does the record's name still mean this file?
-    pub(crate) fn is_in_place(&self, store: &dyn Store) -> io::Result<bool> {
-        match store.stat(&layout::lock_record(&self.record.worktree_id)) {
-            Ok(stat) => Ok(stat.inode == self.file.inode()?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
     /// Removes what is left of the record of a claim that ended before `now`, if it is
     /// the record of that claim or of one before it, and not of whoever came next nor a
     /// lock of another tool. Best effort: a record without a holder is drift.
@@ -351,11 +342,15 @@ impl OwnRecord {
     /// and the removal may find the record of the next holder there, or a lock of
     /// another tool: so it is looked at once more, under a name of its own.
     pub(crate) fn remove(self, store: &dyn Store) -> io::Result<()> {
-        if !self.is_in_place(store)? {
-            return Ok(());
-        }
         let path = layout::lock_record(&self.record.worktree_id);
-        store.remove_inode(&path, &name_of_its_own(&self.record), self.file.inode()?).map(drop)
+        let inode = self.file.inode()?;
+        match store.stat(&path) {
+            Ok(stat) if stat.inode == inode => {
+                store.remove_inode(&path, &name_of_its_own(&self.record), inode).map(drop)
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

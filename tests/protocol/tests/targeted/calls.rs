@@ -89,10 +89,13 @@ fn acquire_and_release_by_two_processes() {
             "rename held -> free",
             "size log",
             "write_at log",
-            // Removed only if it is still this hold's.
-            "stat main.lock",
+            // Removed only if it is still this hold's, and looked at once more where
+            // nobody else puts anything: by now it may be a lock of another tool.
             "inode main.lock",
-            "unlink main.lock",
+            "stat main.lock",
+            "rename_new main.lock -> tmp",
+            "stat tmp",
+            "unlink tmp",
             // Given back for good, before anybody is told.
             "sync_dir main.fence",
         ],

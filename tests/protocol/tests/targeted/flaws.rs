@@ -91,17 +91,18 @@ fn a_release_does_not_remove_the_stealers_lock() {
     assert_eq!(world.record_names().as_deref(), Some("B"));
     world.audit_adds_up();
 
-    // Held up between the release and the removal of the record: at worst B's
-    // record is gone, which lets nobody in and which B's next renewal mends.
+    // Held up between the release and the removal of the record: what is there by
+    // then is B's, and stays.
     let world = World::new();
     let store = Interrupted::new(&world);
     let a = world.session_on(&store, "A");
     let lease = a.acquire(&main(), LEASE).expect("free");
     let meanwhile = world.clone();
-    store.before("unlink", "main.lock", move || assert_eq!(meanwhile.takes("B"), 2));
+    store.before("rename_new", "main.tmp-", move || assert_eq!(meanwhile.takes("B"), 2));
     lease.release().expect("it was A's");
     store.happened();
     assert!(world.is_held_by("B", 2));
+    assert_eq!(world.record_names().as_deref(), Some("B"));
     let error = world.session("C").acquire(&main(), LEASE).expect_err("B holds");
     assert_eq!(error.code(), Code::LockConflict, "{error}");
     let b = world.session("B");
