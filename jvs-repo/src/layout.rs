@@ -367,14 +367,14 @@ pub fn removing_payload(name: &WorktreeName, last: Term, op: OpNonce) -> RepoPat
     staging().plain_child(&format!("{REMOVING}{name}-{epoch}-{token}-{op}"))
 }
 
-/// Is a directory of that name in [`staging`] one of [`removing_payload`]?
+/// Is a directory of that name in [`staging()`] one of [`removing_payload`]?
 pub fn is_removing(file: &str) -> bool {
     file.starts_with(REMOVING)
 }
 
 const REMOVING: &str = "removing-";
 
-/// Whose files a directory of that name in [`staging`] is, and by which operation
+/// Whose files a directory of that name in [`staging()`] is, and by which operation
 /// they were removed in which life of its register.
 pub fn removed_of(file: &str) -> Option<(WorktreeName, Epoch, OpNonce)> {
     let mut parts = file.strip_prefix("removed-")?.rsplitn(5, '-');
