@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::mutation::Rule;
+use crate::sabotage;
 
 /// Unix time in milliseconds, on whoever's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -122,10 +123,7 @@ impl Reading {
     /// a lease that begins with this reading is believed in for less than the
     /// wall clock says, never for more.
     pub fn taken(boot: impl FnOnce() -> BootMs, wall: impl FnOnce() -> WallMs) -> Self {
-        if !Rule::BootBeforeWall.holds() {
-            let wall = wall();
-            return Reading { wall, boot: boot() };
-        }
+        sabotage!(Rule::BootBeforeWall => Reading { wall: wall(), boot: boot() });
         let boot = boot();
         Reading { wall: wall(), boot }
     }

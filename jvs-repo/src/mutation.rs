@@ -1,22 +1,48 @@
 //! Rules that can be switched off, one at a time, to show that the tests notice: how
 //! that is done in every crate, and those of this one.
+//!
+//! What a rule demands is a function of its own that says what the spec says. Its first
+//! statement may be a [`sabotage!`](crate::sabotage), which says what would be done
+//! without the rule. Where that is more than an expression it is a function in a
+//! `sabotage.rs` beside it. Only the `mutations` feature compiles either.
 
-/// Makes the rules of an enumeration switchable: `holds` on it, and `without` beside
-/// it. In a crate whose `mutations` feature is off every rule holds, and the question
+/// What a function answers in a world without a rule. Its first statement: everything
+/// after it is what the rule demands. In a crate whose `mutations` feature is off it
 /// compiles to nothing.
 #[macro_export]
+macro_rules! sabotage {
+    ($rule:expr => $answer:expr) => {
+        #[cfg(feature = "mutations")]
+        if !$rule.holds() {
+            return $answer;
+        }
+        // A name that is wrong is found without the feature, too.
+        #[cfg(not(feature = "mutations"))]
+        let _ = $rule;
+    };
+}
+
+/// Makes the rules of an enumeration switchable: `holds` on it for
+/// [`sabotage!`](crate::sabotage), and `without` beside it for the tests. Nothing of
+/// either is there in a crate whose `mutations` feature is off.
+#[macro_export]
 macro_rules! switchable {
-    ($rule:ident) => {
+    // For a crate that still asks in the middle of its functions.
+    ($rule:ident, asked) => {
+        $crate::switchable!($rule);
+
+        #[cfg(not(feature = "mutations"))]
         impl $rule {
-            /// Does the rule hold?
-            #[cfg(not(feature = "mutations"))]
             #[inline(always)]
             pub(crate) const fn holds(self) -> bool {
                 true
             }
-
+        }
+    };
+    ($rule:ident) => {
+        #[cfg(feature = "mutations")]
+        impl $rule {
             /// Does the rule hold?
-            #[cfg(feature = "mutations")]
             pub(crate) fn holds(self) -> bool {
                 OFF.with(|off| off.get() != Some(self))
             }

@@ -75,4 +75,4 @@ impl Rule {
     ];
 }
 
-jvs_repo::switchable!(Rule);
+jvs_repo::switchable!(Rule, asked);

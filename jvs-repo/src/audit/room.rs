@@ -10,6 +10,7 @@ use std::io;
 use crate::id::OpNonce;
 use crate::layout;
 use crate::mutation::Rule;
+use crate::sabotage;
 use crate::store::Store;
 
 /// A few hundred events.
@@ -34,9 +35,7 @@ pub fn keep(store: &dyn Store, op: OpNonce) -> io::Result<()> {
 
 /// Gives the room up. False if there is none.
 pub(super) fn give_up(store: &dyn Store) -> bool {
-    if !Rule::RoomIsKept.holds() {
-        return false;
-    }
+    sabotage!(Rule::RoomIsKept => false);
     let Ok(room) = store.open_writable(&layout::room()) else { return false };
     if room.size().is_ok_and(|size| size == 0) {
         return false;

@@ -10,6 +10,7 @@ use std::io;
 
 use super::{Draft, Kind, RepoPath, Store, StoredFile};
 use crate::mutation::Rule;
+use crate::sabotage;
 
 /// How often a rename or a removal is made of which it is not known whether it was
 /// applied.
@@ -36,6 +37,13 @@ fn is_refusal(error: &io::Error) -> bool {
     )
 }
 
+/// [`is_refusal`] for a call that makes a name of one's own. After any other answer
+/// what is under that name is looked for.
+fn is_refused_create(error: &io::Error) -> bool {
+    sabotage!(Rule::OwnNamesAreLookedFor => true);
+    is_refusal(error)
+}
+
 /// [`is_refusal`] for a rename. Of any other answer, ENOENT included, what is there is
 /// looked at: its source may be gone because it was applied.
 fn is_refused_rename(error: &io::Error) -> bool {
@@ -46,15 +54,26 @@ fn is_refused_rename(error: &io::Error) -> bool {
     )
 }
 
-/// Is anything at `path`? Asked of its directory if the look-up denies it: a mount
-/// may remember that a name was not there, and a listing shows that it is.
+/// [`is_refused_rename`] for a name that others may make, too. After any other answer
+/// it is seen who has it.
+fn is_refused_placing(error: &io::Error) -> bool {
+    sabotage!(Rule::TakenNamesAreSeen => true);
+    is_refused_rename(error)
+}
+
+/// Is anything at `path`? Asked of its directory if the look-up denies it.
 pub(super) fn is_there<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<bool> {
     match store.stat(path) {
-        Ok(_) => return Ok(true),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Err(_) if !Rule::AbsenceIsListed.holds() => return Ok(false),
-        Err(_) => {}
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Err(_) => is_listed(store, path),
     }
+}
+
+/// Does its directory list `path`? A mount may remember that a name was not there, and
+/// a listing shows that it is.
+fn is_listed<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<bool> {
+    sabotage!(Rule::AbsenceIsListed => Ok(false));
     let (dir, name) = path.split();
     match store.list(&dir) {
         Ok(entries) => Ok(entries.iter().any(|entry| entry.name == name)),
@@ -70,7 +89,7 @@ pub(super) fn create<S: Store + ?Sized>(
     path: &RepoPath,
 ) -> io::Result<Box<dyn StoredFile>> {
     store.create_new(path).or_else(|error| {
-        if is_refusal(&error) || !Rule::OwnNamesAreLookedFor.holds() {
+        if is_refused_create(&error) {
             return Err(error);
         }
         // Not there, then: it is another error than that something is.
@@ -81,7 +100,7 @@ pub(super) fn create<S: Store + ?Sized>(
 /// Makes a directory, or finds it made.
 pub(super) fn ensure_dir<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<()> {
     store.make_dir(path).or_else(|error| {
-        if is_refusal(&error) || !Rule::OwnNamesAreLookedFor.holds() {
+        if is_refused_create(&error) {
             return Err(error);
         }
         match store.stat(path) {
@@ -134,7 +153,7 @@ pub(super) fn place<S: Store + ?Sized>(
             false => store.rename_new(&draft.path, to),
         };
         let Err(error) = answer else { return Ok(()) };
-        if is_refused_rename(&error) || !Rule::TakenNamesAreSeen.holds() {
+        if is_refused_placing(&error) {
             // Best effort: a draft that stays is doctor's to prove dead.
             let _ = store.unlink(&draft.path);
             return Err(error);
