@@ -43,22 +43,22 @@ pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, W
 use crate::fail::{Failure, WrongUsage};
 use crate::render::Done;
 
-/// What `jvs --help` says of the environment.
+/// The environment variables, for `jvs --help`.
 const ENVIRONMENT: &str = "\
 Environment:
-  JVS_SESSION_ID     Who is asking; one for each agent or terminal
-  JVS_USER           On whose behalf [default: the user of this process]
-  JVS_ENVIRONMENT    Where: local, ci, cloud or container [default: detected]
-  JVS_KEEP_WHILE     The process that locks are kept for [default: this terminal session]
-  JVS_FENCING_TOKEN  The hold that `lock renew` and `lock release` are about
-  JVS_FENCING_EPOCH  The life of the register in which that token was granted
-  JVS_WORKTREE       The worktree that they are of
+  JVS_SESSION_ID     The session's id; each agent or terminal has its own
+  JVS_USER           The user on whose behalf it acts [default: the user of this process]
+  JVS_ENVIRONMENT    The environment: local, ci, cloud or container [default: detected]
+  JVS_KEEP_WHILE     Keep locks while this process runs [default: this terminal session]
+  JVS_FENCING_TOKEN  The token that `lock renew` and `lock release` act on
+  JVS_FENCING_EPOCH  The register epoch of that token
+  JVS_WORKTREE       The worktree of that token
   JVS_FENCING_TOKENS The same for several worktrees: NAME:TOKEN:EPOCH, separated by spaces
-  NO_COLOR           No colours";
+  NO_COLOR           Disable colours";
 
-/// What the commands say that take several worktrees.
+/// The last line of the help of commands that take several worktrees.
 const SEVERAL: &str = "\
-Several worktrees: -w A -w B, in any order. All of them or none.";
+To lock several worktrees, all or none: -w A -w B, in any order.";
 
 /// Workspaces on a shared filesystem, with a lock that cannot lie.
 #[derive(Debug, Parser)]
@@ -81,7 +81,7 @@ pub(crate) struct Global {
     #[arg(short, long, global = true, value_name = "NAME")]
     pub(crate) worktree: Vec<String>,
 
-    /// Who is asking [default: $JVS_SESSION_ID, else this terminal session]
+    /// The session's id [default: $JVS_SESSION_ID, else this terminal session]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
 
@@ -94,7 +94,7 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Init(InitArgs),
-    /// Make, list, rename and remove worktrees
+    /// Create, list, rename and remove worktrees
     #[command(subcommand)]
     Worktree(WorktreeCommand),
     /// Take, renew, release and explain locks

@@ -2,20 +2,20 @@
 
 use jvs_repo::duration::Span;
 
-/// Show what was done to the locks, from the logs of all writers
+/// Show the history of all locks, from the audit logs of all writers
 ///
 /// `--worktree` and `--session` show only the events of that worktree or session.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AuditArgs {
-    /// Only what happened in the last so long
+    /// Only events within this time
     #[arg(long, value_name = "DUR")]
     pub(crate) since: Option<Span>,
 
-    /// Go on and print what is added, until interrupted
+    /// Keep printing new events until interrupted
     #[arg(long, conflicts_with = "verify")]
     pub(crate) follow: bool,
 
-    /// Recompute every chain, compare with the registers, name the first bad link
+    /// Verify every hash chain against the registers, and report the first bad link
     #[arg(long)]
     pub(crate) verify: bool,
 }

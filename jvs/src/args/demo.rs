@@ -1,9 +1,9 @@
 //! `jvs demo`.
 
-/// Show in a few seconds what a lock that cannot lie does, in a directory of its own
+/// Demonstrate the lock in a temporary repository, in a few seconds
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
-    /// Keep the repository it played in
+    /// Keep the temporary repository
     #[arg(long)]
     pub(crate) keep: bool,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-/// How to say what was found.
+/// The format of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
     /// For people
@@ -16,12 +16,12 @@ pub(crate) enum Format {
     Prometheus,
 }
 
-/// Find what is wrong with the repository, and mend it
+/// Find and repair problems in the repository
 ///
-/// Without options: a quick look that changes nothing. Exits with 12 if anything is left wrong.
+/// Without options: a quick check that changes nothing. Exits with 12 if problems remain.
 #[derive(Debug, clap::Args)]
 pub(crate) struct DoctorArgs {
-    /// Check everything, and remove what is provably dead
+    /// Check everything, and remove leftovers that are proven dead
     #[arg(long)]
     pub(crate) strict: bool,
 
@@ -29,15 +29,15 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     pub(crate) repair: bool,
 
-    /// Only say what would be done
+    /// Only show what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Test the filesystem itself, and keep the verdict
+    /// Test the filesystem itself, and record the result
     #[arg(long)]
     pub(crate) probe: bool,
 
-    /// The same repository on a second mount of the volume, to measure how stale that is
+    /// The same repository on a second mount of the volume, to measure how stale that mount is
     #[arg(long, value_name = "PATH", requires = "probe", value_parser = super::utf8_path)]
     pub(crate) second_mount: Option<PathBuf>,
 
@@ -45,7 +45,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "SNAPSHOT", requires = "repair")]
     pub(crate) head: Option<String>,
 
-    /// How to say it
+    /// The format of the report
     #[arg(long, value_name = "FORMAT", default_value = "human", hide_possible_values = false)]
     pub(crate) format: Format,
 }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-/// Make a repository with the worktree `main`
+/// Create a repository with the worktree `main`
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
-    /// Where: a directory that is empty or not there yet
+    /// A directory that is empty or does not exist yet
     #[arg(value_name = "PATH", value_parser = super::utf8_path)]
     pub(crate) path: PathBuf,
 
-    /// Take over what is in PATH: it becomes the content of `main`, not copied
+    /// Take over the content of PATH as worktree `main`, without copying
     #[arg(long)]
     pub(crate) adopt: bool,
 }

@@ -11,10 +11,10 @@ use rustix::process::Pid;
 /// What happens to a child whose lease is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum OnLoss {
-    /// It is ended before the lease's last moment
+    /// Stop it before the lease ends
     #[default]
     Stop,
-    /// It runs on, and a warning is printed
+    /// Let it run on, and print a warning
     Warn,
 }
 

@@ -8,16 +8,16 @@ use jvs_repo::duration::Span;
 #[derive(Debug, Subcommand)]
 pub(crate) enum LockCommand {
     Acquire(AcquireArgs),
-    /// Make this session's lease last for its length from now on
+    /// Renew this session's lease
     Renew,
     Release(ReleaseArgs),
-    /// Show how a worktree's lock stands
+    /// Show the status of a worktree's lock
     Status,
-    /// Show how all locks stand
+    /// Show the status of all locks
     List,
     /// Explain who holds a lock, how that is known, and what to do next
     Why,
-    /// Print how a worktree's lock stands, and again whenever that changes
+    /// Print the status of a worktree's lock whenever it changes
     Watch,
     Steal(StealArgs),
     Reclaim(ReclaimArgs),
@@ -57,7 +57,7 @@ pub(crate) struct LeaseArgs {
     #[arg(long, value_name = "P")]
     pub(crate) purpose: Option<Purpose>,
 
-    /// A word to whoever finds the worktree locked
+    /// A note for others who find the worktree locked
     #[arg(long, value_name = "TEXT", value_parser = super::words::note)]
     pub(crate) note: Option<String>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct LeaseArgs {
 /// For how long, and by whom, a lease is kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeepArgs {
-    /// Keep the lease renewed for so long [default: by environment and purpose, see `jvs config
+    /// Keep the lease renewed for this long [default: by environment and purpose, see `jvs config
     /// list`]
     #[arg(long = "for", value_name = "DUR")]
     pub(crate) for_: Option<Span>,
@@ -75,7 +75,7 @@ pub(crate) struct KeepArgs {
     #[arg(long = "while", value_name = "PID")]
     pub(crate) while_: Option<u32>,
 
-    /// Let the lease simply last: nothing renews it
+    /// Do not start a keeper: nothing renews the lease
     #[arg(long, conflicts_with_all = ["for_", "while_"])]
     pub(crate) no_keeper: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) struct KeepArgs {
 /// Wait in line for a lock.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WaitArgs {
-    /// Wait in line if another session has it, at most so long
+    /// If another session has it, wait in line for at most this long
     #[arg(
         long,
         value_name = "DUR",
@@ -97,7 +97,7 @@ pub(crate) struct WaitArgs {
 /// Watch, before it is taken, what looks abandoned by the clock of another host.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WatchArgs {
-    /// Do not first watch a lock that looks abandoned by another host's clock: answer at once
+    /// Answer at once, without first watching a lock that looks abandoned by another host's clock
     #[arg(long)]
     pub(crate) no_watch: bool,
 }
@@ -125,7 +125,7 @@ pub(crate) struct AcquireArgs {
     pub(crate) keep: KeepArgs,
 }
 
-/// Give this session's lock back
+/// Release this session's lock
 #[derive(Debug, clap::Args)]
 #[command(after_help = super::SEVERAL)]
 pub(crate) struct ReleaseArgs {
@@ -134,14 +134,14 @@ pub(crate) struct ReleaseArgs {
     pub(crate) force: bool,
 }
 
-/// Take over a lock whose lease has been over for long enough
+/// Take over a lock whose lease ended long enough ago
 #[derive(Debug, clap::Args)]
 pub(crate) struct StealArgs {
-    /// Why, for the audit log
+    /// The reason, for the audit log
     #[arg(long, value_name = "TEXT", value_parser = super::words::reason)]
     pub(crate) reason: String,
 
-    /// First watch the lock for a whole lease, which proves the holder idle
+    /// First watch the lock for a whole lease, which proves that the holder is idle
     /// even where clocks disagree
     #[arg(long, conflicts_with = "no_watch")]
     pub(crate) observe: bool,
@@ -159,7 +159,7 @@ pub(crate) struct StealArgs {
 /// Take a lock from a live holder, where the repository's policy allows it
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReclaimArgs {
-    /// Why, for the audit log
+    /// The reason, for the audit log
     #[arg(long, value_name = "TEXT", value_parser = super::words::reason)]
     pub(crate) reason: String,
 
@@ -177,26 +177,26 @@ pub(crate) struct ReclaimArgs {
     pub(crate) keep: KeepArgs,
 }
 
-/// Hand this session's lock to one that waits for it, without a gap
+/// Hand this session's lock to a waiting session, without a gap
 #[derive(Debug, clap::Args)]
 pub(crate) struct TransferArgs {
-    /// The session that waits
+    /// The waiting session
     #[arg(long, value_name = "SESSION")]
     pub(crate) to: String,
 
-    /// Why, for the audit log
+    /// The reason, for the audit log
     #[arg(long, value_name = "TEXT", default_value = "handed over", value_parser = super::words::reason)]
     pub(crate) reason: String,
 }
 
-/// Let nobody acquire or publish for a while
+/// Keep everybody from acquiring or publishing for a while
 #[derive(Debug, clap::Args)]
 pub(crate) struct FreezeArgs {
-    /// For how long; it ends by itself
+    /// How long the freeze lasts; it ends by itself
     #[arg(long = "for", value_name = "DUR")]
     pub(crate) for_: Span,
 
-    /// Why, for everybody who finds it frozen and for the audit log
+    /// The reason, for the audit log and for others who find the worktree frozen
     #[arg(long, value_name = "TEXT", value_parser = super::words::note)]
     pub(crate) reason: String,
 
@@ -206,15 +206,15 @@ pub(crate) struct FreezeArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
 
-    /// Freeze it now and fence whoever holds it
+    /// Freeze it now, and fence its holder
     #[arg(long, conflicts_with = "wait")]
     pub(crate) force: bool,
 }
 
-/// Lift a freeze, whoever made it
+/// Lift a freeze, no matter who made it
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnfreezeArgs {
-    /// Why, for the audit log
+    /// The reason, for the audit log
     #[arg(long, value_name = "TEXT", default_value = "lifted", value_parser = super::words::reason)]
     pub(crate) reason: String,
 }

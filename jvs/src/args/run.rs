@@ -17,7 +17,7 @@ pub(crate) struct GuardArgs {
     #[command(flatten)]
     pub(crate) watch: WatchArgs,
 
-    /// Run beside other commands of this session, if it has the lock already
+    /// Run beside other commands of this session, if it already has the lock
     #[arg(long)]
     pub(crate) join: bool,
 
@@ -25,11 +25,11 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "DUR")]
     pub(crate) lease: Option<Span>,
 
-    /// What happens if the lease is lost
+    /// What to do with the command if the lease is lost
     #[arg(long, value_name = "WHAT", default_value_t, value_enum)]
     pub(crate) on_loss: OnLoss,
 
-    /// Take a snapshot with this note when the command has succeeded, under the same lease
+    /// Take a snapshot with this note if the command succeeds, under the same lease
     #[arg(long, value_name = "NOTE")]
     pub(crate) snapshot: Option<String>,
 
@@ -37,34 +37,34 @@ pub(crate) struct GuardArgs {
     #[arg(long, value_name = "P")]
     pub(crate) purpose: Option<Purpose>,
 
-    /// What holds everything together that is started, so that all of it ends
+    /// How to contain the processes of the command, so that all of them end with it
     #[arg(long, value_name = "HOW", default_value_t, value_enum)]
     pub(crate) contain: Contain,
 
-    /// Let what is left in the background live on when the command has ended, without the lock
+    /// Let background processes go on without the lock when the command has ended
     #[arg(long)]
     pub(crate) leave_background: bool,
 
-    /// Say how what is started is contained
+    /// Show how the processes are contained
     #[arg(short, long)]
     pub(crate) verbose: bool,
 
-    /// A word to whoever finds the worktree locked
+    /// A note for others who find the worktree locked
     #[arg(long, value_name = "TEXT", value_parser = super::words::note)]
     pub(crate) note: Option<String>,
 }
 
-/// How what a run starts is held together.
+/// How the processes of a run are contained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Contain {
-    /// The best that can be made here
+    /// The best method that works here
     #[default]
     Auto,
-    /// A cgroup of its own (needs a unified hierarchy in which one may be made)
+    /// A cgroup of its own (needs a unified hierarchy and the right to create one)
     Cgroup,
     /// A PID namespace of its own (without root also a user namespace)
     Pidns,
-    /// Orphans are given to a guardian, which knows all that are left
+    /// A guardian process adopts orphans and ends them
     Reap,
 }
 
@@ -79,7 +79,7 @@ impl std::fmt::Display for Contain {
     }
 }
 
-/// Run a command while holding the lock, and give the lock back when it ends
+/// Run a command while holding the lock, and release the lock when it ends
 #[derive(Debug, clap::Args)]
 #[command(after_help = super::SEVERAL)]
 pub(crate) struct RunArgs {
@@ -91,7 +91,7 @@ pub(crate) struct RunArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Run a shell while holding the lock, and give the lock back when it ends
+/// Run a shell while holding the lock, and release the lock when it ends
 #[derive(Debug, clap::Args)]
 #[command(after_help = super::SEVERAL)]
 pub(crate) struct ShellArgs {

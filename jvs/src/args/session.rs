@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-/// Show who this session is, what it holds, what relies on it, and forget sessions
+/// Show this session, its locks and the processes that rely on them, or forget a session
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionArgs {
     #[command(subcommand)]
@@ -11,16 +11,15 @@ pub(crate) struct SessionArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionCommand {
-    /// Show who this session is and why, what it holds where, and what relies on that
+    /// Show this session, how its id was chosen, its locks, and the processes that rely on them
     Show,
-    /// Show all sessions of this user on this machine
+    /// List the sessions of this user on this machine
     List,
-    /// Remove the private files of a session of which nothing is alive
+    /// Remove the private files of a session that has no live process
     Forget {
         /// The session [default: this one]
         id: Option<String>,
-        /// Also what it remembers of locks that were taken from it, and what cannot be
-        /// looked at
+        /// Also forget locks that were taken from it, and files that cannot be examined
         #[arg(long)]
         force: bool,
     },

@@ -1,16 +1,16 @@
-//! `jvs completions` and `jvs man`: what the shell and `man` need to know.
+//! `jvs completions` and `jvs man`: for the shell and for `man`.
 
 use std::path::PathBuf;
 
 /// Print a completion script
 #[derive(Debug, clap::Args)]
 pub(crate) struct CompletionsArgs {
-    /// For which shell
+    /// The shell
     #[arg(value_enum)]
     pub(crate) shell: clap_complete::Shell,
 }
 
-/// Print the manual page, or write one page a command into DIR
+/// Print the manual page, or write one page per command into DIR
 #[derive(Debug, clap::Args)]
 pub(crate) struct ManArgs {
     /// An existing directory

@@ -1,12 +1,12 @@
-//! Words that people say and others read later: how long they may be. What is too long
-//! is refused, never cut in silence.
+//! Limits on the length of notes and reasons. A longer text is refused, never cut
+//! silently.
 
 use jvs_lock::record::NOTE_MAX;
 
 /// Longest reason, in bytes: a line of the audit log holds it, however it is escaped.
 const REASON_MAX: usize = 2 * 1024;
 
-/// A word for everybody who finds a worktree locked or frozen: kept in its record.
+/// A note for others who find a worktree locked or frozen: kept in its record.
 pub(super) fn note(text: &str) -> Result<String, String> {
     within(text, NOTE_MAX)
 }

@@ -7,7 +7,7 @@ pub(crate) enum WorktreeCommand {
     Create(CreateArgs),
     /// List the worktrees
     List,
-    /// Print where a worktree's files are, and nothing else
+    /// Print the path of a worktree's files, and nothing else
     Path(WorktreeNameArg),
     Rename(RenameArgs),
     Remove(RemoveArgs),
@@ -25,17 +25,17 @@ impl WorktreeCommand {
     }
 }
 
-/// Make a worktree
+/// Create a worktree
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateArgs {
     /// Its name
     pub(crate) name: String,
 
-    /// With the files of this snapshot, which becomes its head
+    /// Start with the files of this snapshot, which becomes its head
     #[arg(long, value_name = "SNAPSHOT")]
     pub(crate) from: Option<String>,
 
-    /// Let several sessions write at once: no lock guards it
+    /// Let several sessions write at once, without a lock
     #[arg(long)]
     pub(crate) shared: bool,
 }
@@ -46,17 +46,17 @@ pub(crate) struct WorktreeNameArg {
     pub(crate) name: String,
 }
 
-/// Give a worktree another name
+/// Rename a worktree
 #[derive(Debug, clap::Args)]
 pub(crate) struct RenameArgs {
-    /// Its name now
+    /// Its present name
     pub(crate) old: String,
 
-    /// Its name from now on
+    /// Its new name
     pub(crate) new: String,
 }
 
-/// Remove a worktree and the files in it; snapshots stay
+/// Remove a worktree and the files in it; its snapshots stay
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
     /// Its name
