@@ -5,6 +5,7 @@ use std::io;
 use jvs_repo::audit;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 
 use crate::error::BirthError;
 use crate::journal::Journal;
@@ -14,10 +15,6 @@ use crate::seams::Seams;
 use crate::state::State;
 
 /// Puts a register with the single entry `state` where there is none.
-///
-/// A private directory is filled first and then renamed into place, so the
-/// register has exactly one entry from its first moment. Made the other way
-/// round (directory, then file) two creators leave two entries, and two holders.
 pub(crate) fn install(
     seams: Seams<'_>,
     journal: &mut Journal<'_>,
@@ -34,12 +31,19 @@ pub(crate) fn install(
         Err(error) => return Err(io(error)),
     }
     journal.intend(kind, worktree, None, &state, reason).map_err(io)?;
-    if !Rule::BornByRename.holds() {
-        seams.store.make_dir(&place).or_else(ignore_existing).map_err(io)?;
-        let entry = place.child(&state.to_string()).map_err(io)?;
-        drop(seams.store.create_new(&entry).map_err(io)?);
-        return Ok(state);
-    }
+    bear(seams, worktree, &state)?;
+    seams.store.sync_dir(&layout::locks()).map_err(io)?;
+    journal.settle(kind, worktree, None, &state, audit::Phase::Done);
+    Ok(state)
+}
+
+/// A private directory is filled first and then renamed into place, so the register has
+/// exactly one entry from its first moment. Made the other way round (directory, then
+/// file) two creators leave two entries, and two holders.
+fn bear(seams: Seams<'_>, worktree: &WorktreeName, state: &State) -> Result<(), BirthError> {
+    sabotage!(Rule::BornByRename => crate::sabotage::make_in_place(seams, worktree, state));
+    let io = |source| BirthError::Io { worktree: worktree.clone(), source };
+    let place = layout::register(worktree);
     let private = layout::lock_tmp(worktree, &format!("birth-{}", state.op));
     let entry = private.child(&state.to_string()).map_err(io)?;
     let build = || {
@@ -54,34 +58,24 @@ pub(crate) fn install(
         return Err(io(error));
     }
     match Answer::of(seams.store.rename_new(&private, &place)) {
-        Answer::Applied => {}
+        Answer::Applied => Ok(()),
         Answer::Refused(error) => {
             let _ = seams.store.unlink(&entry);
             let _ = seams.store.remove_dir(&private);
-            return Err(io(error));
+            Err(io(error))
         }
         Answer::Unknown(error) => {
             // The rename may land later; to empty the private directory now
             // would then leave a register without an entry. So it stays, and
             // doctor removes it once the register has another birth in it.
             match Register::new(seams.store, seams.clock, worktree.clone()).read() {
-                Ok(seen) if seen.op == state.op => {}
-                Ok(_) => return Err(BirthError::Exists { worktree: worktree.clone() }),
+                Ok(seen) if seen.op == state.op => Ok(()),
+                Ok(_) => Err(BirthError::Exists { worktree: worktree.clone() }),
                 Err(ReadError::Missing { .. }) => {
-                    return Err(BirthError::OutcomeUnknown {
-                        worktree: worktree.clone(),
-                        source: error,
-                    });
+                    Err(BirthError::OutcomeUnknown { worktree: worktree.clone(), source: error })
                 }
-                Err(read) => return Err(BirthError::Read(read)),
+                Err(read) => Err(BirthError::Read(read)),
             }
         }
     }
-    seams.store.sync_dir(&layout::locks()).map_err(io)?;
-    journal.settle(kind, worktree, None, &state, audit::Phase::Done);
-    Ok(state)
-}
-
-fn ignore_existing(error: io::Error) -> io::Result<()> {
-    if error.kind() == io::ErrorKind::AlreadyExists { Ok(()) } else { Err(error) }
 }

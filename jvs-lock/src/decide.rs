@@ -3,6 +3,7 @@
 
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, HolderNonce, OpNonce, SnapshotId};
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use crate::judge::{Judgement, Method, Standing};
@@ -111,16 +112,13 @@ pub fn may_take_over(
     }
 }
 
-/// As [`may_take_over`], for those who once asked for less.
+/// [`may_take_over`], for those who move the register and take nothing for themselves.
 fn may_move(
     state: &State,
     judgement: Option<&Judgement>,
     policy: &LockPolicy,
 ) -> Result<(), Refusal> {
-    let over = judgement.is_some_and(|judged| judged.standing == Standing::Stealable);
-    if over && !Rule::OneTakeOver.holds() {
-        return Ok(());
-    }
+    sabotage!(Rule::OneTakeOver => crate::sabotage::may_move(state, judgement, policy));
     may_take_over(state, judgement, policy)
 }
 
@@ -176,8 +174,13 @@ pub fn commit(
     head: SnapshotId,
     committed: bool,
 ) -> Result<Own, Refusal> {
-    let stands = if Rule::CommitIsFenced.holds() { still_held(state, bound) } else { Ok(()) };
-    commit_if(stands, state, parent, head, committed)
+    commit_if(may_commit(state, bound), state, parent, head, committed)
+}
+
+/// The right to commit is the hold: a commit proves that it still stands.
+fn may_commit(state: &State, bound: Bound) -> Result<(), Refusal> {
+    sabotage!(Rule::CommitIsFenced => Ok(()));
+    still_held(state, bound)
 }
 
 /// As [`commit`], where `stands` says whether the right to commit still does.
@@ -283,23 +286,33 @@ pub fn retire(
     policy: &LockPolicy,
 ) -> Result<Own, Refusal> {
     match &state.hold {
-        Hold::Retired if state.op == op || !Rule::RetiredByItself.holds() => Ok(Own::Done),
+        Hold::Retired if is_made_by(state, op) => Ok(Own::Done),
         Hold::Held(claim) if claim.holder == me => Ok(Own::Try),
         _ => may_move(state, judgement, policy).map(|()| Own::Try),
     }
+}
+
+/// A retirement is done only if it is this operation's.
+fn is_made_by(state: &State, op: OpNonce) -> bool {
+    sabotage!(Rule::RetiredByItself => true);
+    state.op == op
 }
 
 fn still_held(state: &State, bound: Bound) -> Result<(), Refusal> {
     if bound.holds_in(state) {
         return Ok(());
     }
-    // "Nobody took it" is said only where the order of terms shows it. Of another life
-    // with the same counter nobody knows whether it came before: the hold counts as taken.
-    Err(if state.term() <= bound.term && Rule::BoundToToken.holds() {
-        Refusal::NotHeld
-    } else {
-        Refusal::Fenced { current: state.token }
+    Err(match nobody_took_it(state, bound) {
+        true => Refusal::NotHeld,
+        false => Refusal::Fenced { current: state.token },
     })
+}
+
+/// Said only where the order of terms shows it. Of another life with the same counter
+/// nobody knows whether it came before: the hold counts as taken.
+fn nobody_took_it(state: &State, bound: Bound) -> bool {
+    sabotage!(Rule::BoundToToken => false);
+    state.term() <= bound.term
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jvs_repo::audit::{Kind, Phase, room};
 use jvs_repo::clock::Reading;
 use jvs_repo::id::OpNonce;
+use jvs_repo::sabotage;
 
 use crate::backoff::Backoff;
 use crate::error::LockError;
@@ -71,11 +72,21 @@ pub(crate) struct Applied {
 /// Makes the register as it is survive a power cut. If that fails it is told as what it
 /// is: done, and perhaps not for good.
 pub(crate) fn make_durable(register: &Register<'_>, done: &'static str) -> Result<(), LockError> {
-    if !Rule::DurableBeforeTold.holds() {
-        return Ok(());
-    }
+    sabotage!(Rule::DurableBeforeTold => Ok(()));
     let worktree = || register.worktree().clone();
     register.sync().map_err(|source| LockError::NotDurable { worktree: worktree(), done, source })
+}
+
+/// A counter at its end is not counted on from.
+fn nothing_follows(state: &State) -> bool {
+    sabotage!(Rule::CountersEnd => false);
+    state.is_at_an_end()
+}
+
+/// A release that found no room for its event goes on without: the register tells of it.
+fn needs_no_event(kind: Kind, error: &io::Error) -> bool {
+    sabotage!(Rule::ReleasedWhenFull => false);
+    kind == Kind::Release && room::is_full(error)
 }
 
 /// Drives operations on one register.
@@ -113,7 +124,7 @@ impl<'r> Driver<'_, 'r> {
                     return Ok(Applied { state, before });
                 }
             };
-            if state.is_at_an_end() && Rule::CountersEnd.holds() {
+            if nothing_follows(&state) {
                 let worktree = self.register.worktree().clone();
                 let found = format!("a counter of its entry {state} is at its end");
                 return Err(ReadError::Corrupt { worktree, found }.into());
@@ -122,19 +133,24 @@ impl<'r> Driver<'_, 'r> {
                 self.announced(Attempt { kind, from: state, to: next, before }, details)?;
             if self.try_until_it_moves(&attempt)? {
                 self.settle(&attempt, Phase::Done);
-                let before = if Rule::BeliefFromBefore.holds() {
-                    attempt.before
-                } else {
-                    self.seams.clock.now()
-                };
-                return Ok(Applied { state: attempt.to, before });
+                return Ok(Applied { state: attempt.to, before: self.belief_begins(&attempt) });
             }
-            if !Rule::LostToSelfIsRetried.holds() {
-                let (token, worktree) = (attempt.from.token, self.register.worktree().clone());
-                return Err(LockError::Fenced { worktree, token, current: token });
-            }
-            doubtful.push(attempt);
+            self.decide_again(attempt, &mut doubtful)?;
         }
+    }
+
+    /// What belief counts from: a reading that was taken before the call.
+    fn belief_begins(&self, attempt: &Attempt) -> Reading {
+        sabotage!(Rule::BeliefFromBefore => self.seams.clock.now());
+        attempt.before
+    }
+
+    /// The register went on without `attempt`. That is no refusal: another process of
+    /// the same session may have moved it.
+    fn decide_again(&self, attempt: Attempt, doubtful: &mut Vec<Attempt>) -> Result<(), LockError> {
+        sabotage!(Rule::LostToSelfIsRetried => Err(crate::sabotage::fenced(self, &attempt)));
+        doubtful.push(attempt);
+        Ok(())
     }
 
     /// As [`Driver::run`], and answers once what was done survives a power cut: before
@@ -167,11 +183,7 @@ impl<'r> Driver<'_, 'r> {
         let worktree = self.register.worktree();
         match self.journal().intend_with(kind, worktree, Some(&from), &to, reason, details) {
             Ok(()) => Ok(attempt),
-            Err(error)
-                if kind == Kind::Release
-                    && room::is_full(&error)
-                    && Rule::ReleasedWhenFull.holds() =>
-            {
+            Err(error) if needs_no_event(kind, &error) => {
                 Ok(Attempt { to: from.released_untold(), ..attempt })
             }
             Err(error) => Err(self.io("cannot write the audit log", error)),
@@ -181,7 +193,7 @@ impl<'r> Driver<'_, 'r> {
     /// CAS: moves the register from `old` to `new`, the next state of the same life, if
     /// it is at `old`.
     fn swap(&self, old: &State, new: &State) -> Answer {
-        debug_assert!(new.follows(old) || !Rule::ReleaseKeepsToken.holds(), "{old} -> {new}");
+        debug_assert!(new.follows(old), "{old} -> {new}");
         self.move_entry(old, new)
     }
 
@@ -222,14 +234,8 @@ impl<'r> Driver<'_, 'r> {
                 Ok(_) => {}
                 Err(_) => return Err(self.unknown(error)),
             }
-            if !Rule::OneOpForAllAttempts.holds() {
-                to = to.by_another_op(&attempt.from, OpNonce::random(self.seams.entropy));
-            }
-            // The old name is still there. That is not a failure: this rename
-            // may land minutes from now.
-            if !Rule::UnchangedIsNotFailed.holds() {
-                return Err(self.io("cannot move the fence register", error));
-            }
+            to = self.tried_next(attempt);
+            let error = self.may_still_land(error)?;
             if tries >= TRIES_AT_ONE_STATE {
                 return if only_noent {
                     Err(LockError::StaleMount { worktree: self.register.worktree().clone() })
@@ -242,6 +248,21 @@ impl<'r> Driver<'_, 'r> {
             }
             self.seams.clock.sleep_ms(backoff.next_ms());
         }
+    }
+
+    /// All tries of an operation share one nonce: whichever of them lands, it is told by it.
+    fn tried_next(&self, attempt: &Attempt) -> State {
+        sabotage!(Rule::OneOpForAllAttempts => crate::sabotage::under_another_nonce(self, attempt));
+        attempt.to
+    }
+
+    /// The old name is still there. That is not a failure: this rename may land minutes
+    /// from now.
+    fn may_still_land(&self, error: io::Error) -> Result<io::Error, LockError> {
+        sabotage!(Rule::UnchangedIsNotFailed => {
+            Err(self.io("cannot move the fence register", error))
+        });
+        Ok(error)
     }
 
     /// Makes certain that an attempt never lands, by moving the register on

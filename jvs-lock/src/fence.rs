@@ -8,6 +8,7 @@ use std::io;
 use jvs_repo::audit::Kind;
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use crate::decide::{self, Own, Refusal};
@@ -172,12 +173,10 @@ impl<'l, 'r> Fence<'l, 'r> {
         // old one back, and then nobody can tell which is true.
         let read = self.register().read();
         let state = read.map_err(|error| self.unsure(io::Error::other(error.to_string())))?;
-        // And the commit is in it: it is the head, or was made visible by whoever went
-        // on from it. Otherwise the register was rebuilt without it in between.
-        let there = state.head == Some(head) || is_ready().map_err(|error| self.unsure(error))?;
-        if there || !Rule::CommitIsReadBack.holds() {
+        if is_committed_in(&state, head, is_ready).map_err(|error| self.unsure(error))? {
             return Ok(state);
         }
+        // The register was rebuilt without it in between.
         let why = format!("{head} was committed, but the register went on to {state} without it");
         Err(self.unsure(io::Error::other(why)))
     }
@@ -189,4 +188,15 @@ impl<'l, 'r> Fence<'l, 'r> {
     fn unsure(&self, source: io::Error) -> LockError {
         LockError::OutcomeUnknown { worktree: self.worktree().clone(), source }
     }
+}
+
+/// Is a commit in the state that is read back? It is the head, or was made visible by
+/// whoever went on from it.
+fn is_committed_in(
+    state: &State,
+    head: SnapshotId,
+    is_ready: &dyn Fn() -> io::Result<bool>,
+) -> io::Result<bool> {
+    sabotage!(Rule::CommitIsReadBack => Ok(true));
+    Ok(state.head == Some(head) || is_ready()?)
 }

@@ -7,6 +7,7 @@ use jvs_repo::audit::{self, Event, Kind, Log, Phase, room};
 use jvs_repo::clock::Clock;
 use jvs_repo::id::OpNonce;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 
 use crate::backoff::Backoff;
 use crate::mutation::Rule;
@@ -76,14 +77,12 @@ impl<'r> Journal<'r> {
     }
 
     /// Writes an event down for good. A log without room is asked again for a moment,
-    /// also once the room that is kept was given up: a JuiceFS mount answers whoever
-    /// opens a file with the error of the last write to it until it has closed it for
-    /// those who had it open then, which it does some time after they did.
+    /// also once the room that is kept was given up.
     fn write_down(&mut self, event: &Event) -> io::Result<()> {
         let mut backoff = Backoff::new();
         for _ in 1..TRIES_WHEN_FULL {
             match self.log.append_durably(event) {
-                Err(error) if room::is_full(&error) && Rule::FullIsAskedAgain.holds() => {
+                Err(error) if may_have_room_soon(&error) => {
                     self.clock.sleep_ms(backoff.next_ms());
                 }
                 answer => return answer,
@@ -93,8 +92,7 @@ impl<'r> Journal<'r> {
     }
 
     /// Says what came of it. Best effort: the register itself tells what was
-    /// applied, so a lost outcome hides nothing. A renewal does not wait for its
-    /// turn at the log: whoever is stuck there must not cost a lease.
+    /// applied, so a lost outcome hides nothing.
     pub fn settle(
         &mut self,
         kind: Kind,
@@ -104,7 +102,7 @@ impl<'r> Journal<'r> {
         phase: Phase,
     ) {
         let event = self.event(kind, phase, worktree, from, to, None);
-        if kind != Kind::Renew || !Rule::RenewalsDoNotWait.holds() {
+        if waits_for_its_turn(kind) {
             let _ = self.flush().and_then(|()| self.log.append(&event));
             return;
         }
@@ -176,4 +174,19 @@ impl<'r> Journal<'r> {
             details: None,
         }
     }
+}
+
+/// Does an event wait for its turn at the log? A renewal does not: whoever is stuck there
+/// must not cost a lease.
+fn waits_for_its_turn(kind: Kind) -> bool {
+    sabotage!(Rule::RenewalsDoNotWait => true);
+    kind != Kind::Renew
+}
+
+/// Is a log that answered this asked again for a moment? A JuiceFS mount answers whoever
+/// opens a file with the error of the last write to it until it has closed it for those
+/// who had it open then, which it does some time after they did.
+fn may_have_room_soon(error: &io::Error) -> bool {
+    sabotage!(Rule::FullIsAskedAgain => false);
+    room::is_full(error)
 }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use jvs_repo::clock::{BootClock, BootMs, Discipline, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
+use jvs_repo::sabotage;
 use serde::Serialize;
 
 use crate::mutation::Rule;
@@ -156,9 +157,8 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
     let observed_skew_ms = evidence.iter().map(Evidence::lower_bound_ms).max().unwrap_or(0);
     let (method, since_end_ms) = time_since_end(&facts, claim, record);
     let grace = facts.policy.steal_grace_ms;
-    let skew = if Rule::SkewInStealMargin.holds() { facts.policy.max_clock_skew_ms } else { 0 };
     let steered = steered(&facts, method);
-    let skew = skew.max(steered.unwrap_or(0));
+    let skew = allowed_skew_ms(facts.policy).max(steered.unwrap_or(0));
     let margin = i128::from(skew) + i128::from(grace);
     let until_end = u64::try_from(-since_end_ms).unwrap_or(0);
     let needed_ms = watch_needed_ms(&facts, claim, record);
@@ -200,6 +200,12 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
     Some(judged(standing, method, over_in_ms.max(watch_ms), watch_ms))
 }
 
+/// By how much two wall clocks may differ: nobody steals before that is over, too.
+fn allowed_skew_ms(policy: &LockPolicy) -> u64 {
+    sabotage!(Rule::SkewInStealMargin => 0);
+    policy.max_clock_skew_ms
+}
+
 /// By how much our wall clock may be wrong, by the kernel's word, where that is asked:
 /// of a freeze that is judged by wall clocks. `None` if nothing vouches for our clock.
 ///
@@ -207,9 +213,10 @@ pub fn judge(facts: Facts<'_>) -> Option<Judgement> {
 /// it over too early. But a clock that somebody sets is one that the kernel says nothing
 /// steers, until something steers it again, and right.
 fn steered(facts: &Facts<'_>, method: Method) -> Option<u64> {
+    sabotage!(Rule::FreezeEndsBySteeredClock => Some(0));
     let asked = matches!(facts.state.hold, Hold::Frozen(_)) && method == Method::WallClock;
     match facts.discipline {
-        _ if !asked || !Rule::FreezeEndsBySteeredClock.holds() => Some(0),
+        _ if !asked => Some(0),
         Discipline::Synchronised { max_error_ms } => Some(max_error_ms),
         Discipline::Unsynchronised | Discipline::Unknown => None,
     }
@@ -224,10 +231,8 @@ fn time_since_end(facts: &Facts<'_>, claim: &Claim, record: Option<&Record>) -> 
     else {
         return (Method::WallClock, by_wall);
     };
-    // Start and length from one place: the record's, which is the register's.
-    let length =
-        if Rule::CurrentByLength.holds() { record.lease_duration_ms } else { claim.lease_ms };
-    let end = record.renewed_boot_ms.plus(length);
+    // The length is the record's, too, or it would not be current.
+    let end = record.renewed_boot_ms.plus(claim.lease_ms);
     let by_boot = i128::from(facts.now.boot.0) - i128::from(end.0);
     match parted_ms(facts, record) {
         None => (Method::SameBoot, by_boot),
@@ -238,17 +243,15 @@ fn time_since_end(facts: &Facts<'_>, claim: &Claim, record: Option<&Record>) -> 
 
 /// Are the record's boot-time readings of our clock, as far as ids tell?
 fn is_our_clock(facts: &Facts<'_>, record: &Record) -> bool {
-    match Rule::OneBootTimeClock.holds() {
-        true => facts.clock.is(&record.boot_id, record.time_namespace),
-        false => facts.clock.boot_id == record.boot_id,
-    }
+    sabotage!(Rule::OneBootTimeClock => facts.clock.boot_id == record.boot_id);
+    facts.clock.is(&record.boot_id, record.time_namespace)
 }
 
 /// By how much the two clocks of the record went another way than ours, if that
 /// is more than clocks may differ: then the ids lie, or a wall clock was set.
 fn parted_ms(facts: &Facts<'_>, record: &Record) -> Option<u64> {
-    let by_ms = facts.now.parted_ms(&record.renewed_at()?, facts.policy.max_clock_skew_ms);
-    by_ms.filter(|_| Rule::OneBootTimeClock.holds())
+    sabotage!(Rule::OneBootTimeClock => None);
+    facts.now.parted_ms(&record.renewed_at()?, facts.policy.max_clock_skew_ms)
 }
 
 /// For how long the register must be seen unchanged before a wall clock may say
@@ -256,7 +259,8 @@ fn parted_ms(facts: &Facts<'_>, record: &Record) -> Option<u64> {
 /// `None` if nobody does, by the word of a record that is current: then only a
 /// whole lease proves anything.
 fn watch_needed_ms(facts: &Facts<'_>, claim: &Claim, record: Option<&Record>) -> Option<u64> {
-    if !Rule::WatchedBeforeSteal.holds() || !matches!(facts.state.hold, Hold::Held(_)) {
+    sabotage!(Rule::WatchedBeforeSteal => None);
+    if !matches!(facts.state.hold, Hold::Held(_)) {
         return None;
     }
     let current = record.filter(|record| record.is_current(facts.state));

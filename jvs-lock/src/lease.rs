@@ -10,8 +10,9 @@ use std::sync::PoisonError;
 use jvs_repo::audit::Kind;
 use jvs_repo::clock::{BootMs, Reading};
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::id::{FencingToken, SnapshotId};
+use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 use serde::{Deserialize, Serialize};
 
@@ -332,17 +333,18 @@ impl<'r> Lease<'r> {
     /// lands late must not find a holder that still writes. Answers the register as
     /// it was then seen: free, or another's by now.
     pub fn release(mut self) -> Result<State, ReleaseError<'r>> {
-        if Rule::BeliefEndsBeforeRelease.holds() {
-            self.belief.end();
-        }
-        let released = self.issue_release().and_then(|state| {
-            self.belief.end();
-            self.forget_record();
-            // After the record, which goes to disk with it.
-            drive::make_durable(&self.register, "was given back")?;
-            Ok(state)
-        });
+        sabotage!(Rule::BeliefEndsBeforeRelease => crate::sabotage::release_believing(self));
+        self.belief.end();
+        let released = self.give_back();
         released.map_err(|error| ReleaseError { lease: Box::new(self), error })
+    }
+
+    pub(crate) fn give_back(&mut self) -> Result<State, LockError> {
+        let state = self.issue_release()?;
+        self.forget_record();
+        // After the record, which goes to disk with it.
+        drive::make_durable(&self.register, "was given back")?;
+        Ok(state)
     }
 
     /// Hands the lock to a session that waits for it, without a gap in which
@@ -391,21 +393,24 @@ impl<'r> Lease<'r> {
     fn issue_freeze(&self, for_ms: u64, reason: &str) -> Result<Applied, LockError> {
         check_lease(for_ms)?;
         let op = self.locks.fresh_op();
-        let bound = self.bound;
         self.locks.driver(&self.register, Some(reason)).run(|state, now, _| {
-            let decided = match Rule::FreezeFromOwnHold.holds() {
-                true => decide::freeze_own(state, bound, op),
-                false => decide::freeze(state, op, None, true, &self.locks.policy),
-            };
-            match decided {
+            match self.may_freeze(state, op) {
                 Ok(Own::Try) => {
-                    let next = state.frozen(bound.holder, for_ms, now.wall, op);
+                    let next = state.frozen(self.bound.holder, for_ms, now.wall, op);
                     Ok(Verdict::Try(Kind::Freeze, next))
                 }
                 Ok(Own::Done) => Ok(Verdict::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             }
         })
+    }
+
+    /// A freeze after waiting is made from this very hold and no other.
+    fn may_freeze(&self, state: &State, op: OpNonce) -> Result<Own, Refusal> {
+        sabotage!(Rule::FreezeFromOwnHold => {
+            decide::freeze(state, op, None, true, &self.locks.policy)
+        });
+        decide::freeze_own(state, self.bound, op)
     }
 
     fn issue_transfer(&self, to: &Waiter, lease_ms: u64, reason: &str) -> Result<State, LockError> {
@@ -527,9 +532,7 @@ impl<'r> Lease<'r> {
     /// After the record, because on a journalling filesystem its fsync has
     /// carried the rename along and this one finds nothing left to do.
     pub(crate) fn sync_grant(&self) -> io::Result<()> {
-        if !Rule::GrantIsDurable.holds() {
-            return Ok(());
-        }
+        sabotage!(Rule::GrantIsDurable => Ok(()));
         self.register.sync()
     }
 

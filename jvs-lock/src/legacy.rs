@@ -11,6 +11,7 @@ use jvs_repo::clock::WallMs;
 use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,6 +19,7 @@ use serde_json::{Value, json};
 use crate::error::LockError;
 use crate::hearsay::{Heard, READ_MAX, hear};
 use crate::locks::{Locks, Over};
+use crate::mutation::Rule;
 use crate::seams::Seams;
 use crate::span::Span;
 
@@ -118,8 +120,9 @@ pub struct Others {
 }
 
 impl Others {
-    /// The lock that may still be live and ends last.
+    /// The lock that may still be live and ends last: whoever takes ours respects it.
     pub fn live(&self, now: WallMs, policy: &LockPolicy) -> Option<&Legacy> {
+        sabotage!(Rule::OthersAreRespected => None);
         let live = self.locks.iter().filter(|legacy| legacy.is_live(now, policy));
         live.max_by_key(|legacy| legacy.ends.map_or(u64::MAX, |ends| ends.0))
     }

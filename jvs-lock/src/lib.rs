@@ -88,6 +88,8 @@ pub mod reclaim;
 pub mod record;
 pub mod register;
 pub mod retry;
+#[cfg(feature = "mutations")]
+mod sabotage;
 mod seams;
 pub mod session;
 pub mod span;

@@ -8,6 +8,7 @@ use jvs_repo::clock::{BootClock, BootMs, Reading};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use crate::decide::{self, Acquire, Bound, Own, Refusal};
@@ -401,9 +402,7 @@ impl<'r> Locks<'r> {
         meant: Term,
         reason: &str,
     ) -> Result<State, LockError> {
-        if !Rule::LiftWhatWasSeen.holds() {
-            return self.unfreeze(worktree, reason);
-        }
+        sabotage!(Rule::LiftWhatWasSeen => self.unfreeze(worktree, reason));
         let register = self.register(worktree);
         let began = self.seams.clock.now();
         self.thaw(worktree, reason, |state, tried| {
@@ -480,7 +479,8 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         state: &State,
     ) -> Result<(), LockError> {
-        if !state.may_be_reserved() || worktree.is_main() || !Rule::ReservedIsNotTaken.holds() {
+        sabotage!(Rule::ReservedIsNotTaken => Ok(()));
+        if !state.may_be_reserved() || worktree.is_main() {
             return Ok(());
         }
         match worktrees::has_record(self.seams.store, worktree) {

@@ -6,9 +6,11 @@
 
 use std::fmt;
 
-use jvs_repo::config::ReclaimRules;
+use jvs_repo::clock::Reading;
+use jvs_repo::config::{LockPolicy, ReclaimRules};
 use jvs_repo::metadata::Environment;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 use serde::Serialize;
 use serde_json::json;
 
@@ -214,13 +216,10 @@ impl<'r> Locks<'r> {
             let here = Here { clock: &clock, pid_namespace: identity.pid_namespace };
             let record = view.record()?;
             let keeper = record.keeper.as_ref()?;
-            let allowed = self.policy.max_clock_skew_ms;
-            let one_clock =
-                record.renewed_at().is_some_and(|at| view.at.parted_ms(&at, allowed).is_none());
-            Some(match !one_clock && Rule::OneBootTimeClock.holds() {
+            Some(match is_by_our_clocks(record, view.at, &self.policy) {
                 // The ids of a copied machine are the original's: its processes are not.
-                true => Liveness::Unknown(Unknowable::OtherHost),
-                false => match keeper_liveness(keeper, here, lookup) {
+                false => Liveness::Unknown(Unknowable::OtherHost),
+                true => match keeper_liveness(keeper, here, lookup) {
                     Liveness::Dead => self.nothing_rests_on(view),
                     known => known,
                 },
@@ -255,6 +254,13 @@ impl Locks<'_> {
             Some(Some(false)) | None => Liveness::Dead,
         }
     }
+}
+
+/// Did the clocks of the record's last renewal go as ours did since?
+fn is_by_our_clocks(record: &Record, now: Reading, policy: &LockPolicy) -> bool {
+    sabotage!(Rule::OneBootTimeClock => true);
+    let allowed = policy.max_clock_skew_ms;
+    record.renewed_at().is_some_and(|at| now.parted_ms(&at, allowed).is_none())
 }
 
 /// Which rules there are and why none of them applied.

@@ -10,6 +10,7 @@ use jvs_repo::name::WorktreeName;
 pub use jvs_repo::record::keeper::Keeper;
 pub use jvs_repo::record::lock::{Metadata, NOTE_MAX, Record};
 pub(crate) use jvs_repo::record::lock::{host_as_recorded, user_as_recorded};
+use jvs_repo::sabotage;
 use jvs_repo::store::{Draft, RepoPath, Store, StoredFile};
 
 use crate::hearsay::{Heard, PATIENCE_MS, READ_MAX, hear};
@@ -179,11 +180,15 @@ impl Meaning for Record {
 
     fn is_current(&self, state: &State) -> bool {
         let Some(claim) = state.hold.claim() else { return false };
-        let same_length = self.lease_duration_ms == claim.lease_ms;
-        self.is_of(state)
-            && self.expires() == Some(claim.expires)
-            && (same_length || !Rule::CurrentByLength.holds())
+        self.is_of(state) && self.expires() == Some(claim.expires) && is_of_length(self, claim)
     }
+}
+
+/// Is the length of the lease the register's, too? Its end alone does not tell when it
+/// began.
+fn is_of_length(record: &Record, claim: &Claim) -> bool {
+    sabotage!(Rule::CurrentByLength => true);
+    record.lease_duration_ms == claim.lease_ms
 }
 
 /// What stands where the record should be.

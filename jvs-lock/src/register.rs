@@ -12,6 +12,7 @@ use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::id::{Epoch, OpNonce, Seq};
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 use rustix::io::Errno;
 
@@ -128,24 +129,27 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// Sorts a rename's answer. Everything that is not a plain refusal is
-    /// unknown, ENOENT included: metadata engines were seen to answer ENOENT
-    /// for a rename that they had applied and whose reply was lost.
+    /// Sorts a rename's answer. Everything that is not a plain refusal is unknown.
     pub fn of(answer: io::Result<()>) -> Self {
         let Err(error) = answer else { return Answer::Applied };
-        let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-        match errno {
-            Some(Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::NAMETOOLONG | Errno::XDEV) => {
-                Answer::Refused(error)
-            }
+        let refused = match error.raw_os_error() {
+            Some(errno) => is_refusal(Errno::from_raw_os_error(errno)),
             // Explained by the store: no errno any more.
-            None if matches!(code_of_io(&error), Code::Permission | Code::UnsafeFilesystem) => {
-                Answer::Refused(error)
-            }
-            Some(Errno::NOENT) if !Rule::EnoentIsUnknown.holds() => Answer::Refused(error),
-            _ => Answer::Unknown(error),
-        }
+            None => matches!(code_of_io(&error), Code::Permission | Code::UnsafeFilesystem),
+        };
+        if refused { Answer::Refused(error) } else { Answer::Unknown(error) }
     }
+}
+
+/// What only a rename that was not applied is answered with.
+const REFUSALS: [Errno; 5] =
+    [Errno::ROFS, Errno::ACCESS, Errno::PERM, Errno::NAMETOOLONG, Errno::XDEV];
+
+/// Is it one of [`REFUSALS`]? ENOENT is none: metadata engines were seen to answer it for
+/// a rename that they had applied and whose reply was lost.
+fn is_refusal(errno: Errno) -> bool {
+    sabotage!(Rule::EnoentIsUnknown => errno == Errno::NOENT || REFUSALS.contains(&errno));
+    REFUSALS.contains(&errno)
 }
 
 /// Is this the kind of failure that a network filesystem gets over by itself?
@@ -242,12 +246,10 @@ impl<'r> Register<'r> {
     /// rolled back. Without this a committed publish may be reported as lost.
     fn remember(&self, state: State) -> Result<State, ReadError> {
         let shown = (state.epoch, state.seq);
-        if let Some(seen) = self.newest.get() {
-            // Of another life with the same counter nobody knows that it is not older.
-            let goes_on = shown >= seen;
-            if !goes_on && Rule::MonotoneReads.holds() {
-                return Err(ReadError::WentBack { worktree: self.worktree.clone(), seen, shown });
-            }
+        if let Some(seen) = self.newest.get()
+            && !goes_on(seen, shown)
+        {
+            return Err(ReadError::WentBack { worktree: self.worktree.clone(), seen, shown });
         }
         self.newest.set(Some(shown));
         Ok(state)
@@ -275,6 +277,13 @@ impl<'r> Register<'r> {
     pub fn sync(&self) -> io::Result<()> {
         self.store.sync_dir(&self.dir)
     }
+}
+
+/// May a register that was at `seen` be at `shown`? Of another life with the same counter
+/// nobody knows that it is not older.
+fn goes_on(seen: (Epoch, Seq), shown: (Epoch, Seq)) -> bool {
+    sabotage!(Rule::MonotoneReads => true);
+    shown >= seen
 }
 
 fn state_of(name: &OsStr) -> Option<State> {

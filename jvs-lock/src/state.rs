@@ -9,6 +9,7 @@ use jvs_repo::id::{
     Chain, Epoch, FencingToken, Generation, HolderNonce, NotAnId, OpNonce, Seq, SnapshotId,
     strict_decimal,
 };
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use crate::mutation::Rule;
@@ -27,6 +28,17 @@ pub struct Claim {
     pub lease_ms: u64,
     /// Its end on the holder's wall clock.
     pub expires: WallMs,
+}
+
+impl Claim {
+    /// Its end once it is renewed until `wanted`: never earlier, and always another one,
+    /// also if the wall clock was set back. A record that missed a renewal must never
+    /// pass for a current one.
+    fn end_after_renewal(&self, wanted: WallMs) -> WallMs {
+        sabotage!(Rule::RenewalNeverShortens => wanted);
+        sabotage!(Rule::RenewalChangesTheEnd => self.expires.max(wanted));
+        self.expires.plus(1).max(wanted)
+    }
 }
 
 /// Who may write.
@@ -137,8 +149,8 @@ impl State {
 
     /// Is it held by `holder` in `term`?
     pub fn is_held_by(&self, term: Term, holder: HolderNonce) -> bool {
-        let bound = self.token == term.token || !Rule::BoundToToken.holds();
-        self.epoch == term.epoch && bound && self.holder() == Some(holder)
+        sabotage!(Rule::BoundToToken => self.epoch == term.epoch && self.holder() == Some(holder));
+        self.term() == term && self.holder() == Some(holder)
     }
 
     /// The holder, if it is held (a freeze has an owner, not a holder).
@@ -153,24 +165,24 @@ impl State {
     #[must_use]
     pub fn granted(&self, holder: HolderNonce, lease_ms: u64, now: WallMs, op: OpNonce) -> Self {
         let claim = Claim { holder, lease_ms, expires: now.plus(lease_ms) };
-        let stolen = self.holder().is_some();
-        let token =
-            if !stolen || Rule::StealRaisesToken.holds() { self.token.next() } else { self.token };
+        let token = self.token_of_next_holder();
         self.followed_by(State { token, hold: Hold::Held(claim), op, ..*self })
+    }
+
+    /// Above that of whoever holds it: a steal raises the token, too.
+    fn token_of_next_holder(&self) -> FencingToken {
+        sabotage!(Rule::StealRaisesToken => crate::sabotage::token_of_free(self));
+        self.token.next()
     }
 
     /// Renew, refresh: the same holder under the same token, for longer.
     ///
     /// Neither the end nor the length of the lease ever shrinks: another process
-    /// of the same session may believe in what it was promised before. The end
-    /// always changes, also if the wall clock was set back: a record that missed a
-    /// renewal must never pass for a current one.
+    /// of the same session may believe in what it was promised before.
     #[must_use]
     pub fn extended(&self, lease_ms: u64, now: WallMs, op: OpNonce) -> Self {
         let Hold::Held(old) = self.hold else { return *self };
-        let wanted = now.plus(lease_ms);
-        let later = old.expires.plus(u64::from(Rule::RenewalChangesTheEnd.holds()));
-        let expires = if Rule::RenewalNeverShortens.holds() { later.max(wanted) } else { wanted };
+        let expires = old.end_after_renewal(now.plus(lease_ms));
         // What was promised before is over after the old length at the latest,
         // whatever the wall clock says: one that was set back adds nothing.
         let promised_ms = expires.since(now).min(old.lease_ms);
@@ -182,8 +194,13 @@ impl State {
     /// Release, unfreeze: nobody holds it; the token stays for ever used.
     #[must_use]
     pub fn released(&self, op: OpNonce) -> Self {
-        let token = if Rule::ReleaseKeepsToken.holds() { self.token } else { FencingToken(0) };
+        let token = self.token_after_release();
         self.followed_by(State { token, hold: Hold::Free, op, ..*self })
+    }
+
+    fn token_after_release(&self) -> FencingToken {
+        sabotage!(Rule::ReleaseKeepsToken => FencingToken(0));
+        self.token
     }
 
     /// Release on a volume without room for its event. Its operation is not drawn but
@@ -218,14 +235,13 @@ impl State {
     /// Publish: the head moves, the claim stays as it was read.
     #[must_use]
     pub fn with_head(&self, head: SnapshotId, op: OpNonce) -> Self {
-        let hold = match self.hold {
-            Hold::Held(claim) if !Rule::HeadMoveCopiesExpiry.holds() => {
-                Hold::Held(Claim { expires: WallMs(claim.expires.0 / 2), ..claim })
-            }
-            hold => hold,
-        };
-        let generation = self.generation.next();
+        let (hold, generation) = (self.hold_after_commit(), self.generation.next());
         self.followed_by(State { hold, generation, head: Some(head), op, ..*self })
+    }
+
+    fn hold_after_commit(&self) -> Hold {
+        sabotage!(Rule::HeadMoveCopiesExpiry => crate::sabotage::hold_with_an_earlier_end(self));
+        self.hold
     }
 
     /// Only moves on: makes certain that no earlier attempt can still land.
@@ -244,11 +260,6 @@ impl State {
     #[must_use]
     pub fn retired(&self, op: OpNonce) -> Self {
         self.followed_by(State { token: self.token.next(), hold: Hold::Retired, op, ..*self })
-    }
-
-    /// The same successor of `previous`, made by another operation.
-    pub(crate) fn by_another_op(&self, previous: &State, op: OpNonce) -> Self {
-        State { op, ..*self }.chained_to(Some(previous))
     }
 
     /// Does `self` directly follow `previous`, as far as the chain can tell? A
@@ -282,31 +293,34 @@ impl State {
         State { format: Format::Two, seq: self.seq.next(), ..next }.chained_to(Some(self))
     }
 
-    fn chained_to(self, previous: Option<&State>) -> State {
+    pub(crate) fn chained_to(self, previous: Option<&State>) -> State {
         let bare = State { chain: Chain([0; 8]), ..self }.to_string();
         let mut hasher = match self.format {
             Format::One => blake3::Hasher::new_derive_key("jvs register chain v1"),
             Format::Two => blake3::Hasher::new_derive_key("jvs register chain v2"),
         };
-        match self.format {
-            // Not its other fields: whoever changed them and kept the chain was not
-            // found out by what came after.
-            Format::One => {
-                hasher.update(&previous.map_or([0; 8], |previous| previous.chain.0));
-            }
-            Format::Two if Rule::ChainCoversTheName.holds() => {
-                hasher.update(previous.map(State::to_string).unwrap_or_default().as_bytes());
-                hasher.update(b"\n");
-            }
-            Format::Two => {
-                hasher.update(&previous.map_or([0; 8], |previous| previous.chain.0));
-            }
-        }
+        hasher.update(&match self.format {
+            Format::One => chain_before(previous),
+            Format::Two => name_before(previous),
+        });
         hasher.update(bare.as_bytes());
         let mut chain = [0; 8];
         chain.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
         State { chain: Chain(chain), ..self }
     }
+}
+
+/// What a chain of the first format covers of the state before. Not its other fields:
+/// whoever changed them and kept the chain was not found out by what came after.
+fn chain_before(previous: Option<&State>) -> Vec<u8> {
+    previous.map_or([0; 8], |previous| previous.chain.0).to_vec()
+}
+
+/// What a chain of the second format covers of it: its whole name.
+fn name_before(previous: Option<&State>) -> Vec<u8> {
+    sabotage!(Rule::ChainCoversTheName => chain_before(previous));
+    let name = previous.map(State::to_string).unwrap_or_default();
+    (name + "\n").into_bytes()
 }
 
 impl fmt::Display for State {

@@ -13,7 +13,6 @@ use crate::hearsay::hear;
 use crate::holder::Onlooker;
 use crate::judge::{Facts, Judgement, Standing, Watch, judge};
 use crate::legacy::{self, Legacy};
-use crate::mutation::Rule;
 use crate::record::{self, Found, Meaning};
 use crate::register::Register;
 use crate::seams::Seams;
@@ -183,7 +182,7 @@ pub fn examine(
         })
     });
     let mine = me.is_some() && state.holder() == me;
-    let live = others.live(at.wall, policy).filter(|_| Rule::OthersAreRespected.holds());
+    let live = others.live(at.wall, policy);
     let (foreign, unheard) = (live.cloned(), others.unread);
     let (worktree, seen_by) = (worktree.clone(), None);
     Ok(View { worktree, state, found, judgement, mine, foreign, unheard, at, seen_by })
