@@ -13,10 +13,12 @@ mod waiter;
 
 use std::io;
 
+use jvs_repo::clock::WallMs;
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 pub use circle::Step;
@@ -64,14 +66,14 @@ impl<'r> Queue<'r> {
 
     /// Those of `line` who seem to be there, as far as one look can tell: by the
     /// time of their last sign, and of this host only those whose process is there,
-    /// too. A process that is stopped is there and gives no sign.
+    /// too.
     pub fn present(&self, line: Vec<Waiter>, me: &Session, lookup: Lookup<'_>) -> Vec<Waiter> {
         let now = self.seams.clock.now().wall;
         let here = turn::Here::of(me, self.seams.clock);
         let is_there = |waiter: &Waiter| match here.sees(waiter, lookup) {
-            Some(alive) if !Rule::SignsOfLife.holds() => alive,
             Some(false) => false,
-            Some(true) | None => turn::seems_fresh(waiter, now),
+            Some(true) => gives_signs(waiter, now),
+            None => turn::seems_fresh(waiter, now),
         };
         line.into_iter().filter(is_there).collect()
     }
@@ -115,6 +117,13 @@ impl<'r> Queue<'r> {
     fn ticket(&self, waiter: &Waiter) -> RepoPath {
         self.dir.child(&waiter.to_string()).expect("a ticket's name has no slash")
     }
+}
+
+/// Does a waiter of this host, whose process is there, give signs of life, too? One that
+/// is stopped is there and gives none.
+fn gives_signs(waiter: &Waiter, now: WallMs) -> bool {
+    sabotage!(Rule::SignsOfLife => true);
+    turn::seems_fresh(waiter, now)
 }
 
 #[cfg(test)]

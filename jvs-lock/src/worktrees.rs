@@ -25,6 +25,8 @@ mod note;
 mod remove;
 mod rename;
 mod reserve;
+#[cfg(feature = "mutations")]
+mod sabotage;
 pub mod unfinished;
 
 pub use create::{Base, Begun, begin_from, create};

@@ -11,10 +11,10 @@
 /// compiles to nothing.
 #[macro_export]
 macro_rules! sabotage {
-    ($rule:expr => $answer:expr) => {
+    ($rule:expr $(=> $answer:expr)?) => {
         #[cfg(feature = "mutations")]
         if !$rule.holds() {
-            return $answer;
+            return $($answer)?;
         }
         // A name that is wrong is found without the feature, too.
         #[cfg(not(feature = "mutations"))]

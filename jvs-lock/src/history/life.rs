@@ -7,6 +7,7 @@ use std::ops::Range;
 use jvs_repo::audit::{Kind, Phase};
 use jvs_repo::id::Seq;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 
 use super::law::{broken_by, is_renewal};
 use super::logs::Place;
@@ -138,9 +139,9 @@ impl Walk<'_> {
         }
         let earlier = self.known.witnesses().rfind(|(state, _)| state.seq <= before);
         let lost = earlier.map(|(state, _)| *state).filter(|state| {
-            // What is known of the place right before was not what it came from.
-            let known = state.seq == before && Rule::OneStateAPlace.holds();
-            is_renewal(state, current) && took_time(state, current) && !known
+            is_renewal(state, current)
+                && took_time(state, current)
+                && !is_right_before(state, current)
         });
         let (worktree, to) = (self.worktree.clone(), current.to_string());
         if let Some(held) = self.held_before(current, earlier.map(|(state, _)| *state)) {
@@ -187,8 +188,8 @@ impl Walk<'_> {
         let told = self.known.told.get(state)?;
         let first = told.first()?;
         let (from, kind) = (first.from?, first.kind);
-        let other = told.iter().find_map(|told| told.from.filter(|other| *other != from));
-        if let Some(other) = other.filter(|_| Rule::OneStateAPlace.holds()) {
+        let other = told.iter().find_map(|told| told.from.filter(|other| excludes(other, &from)));
+        if let Some(other) = other {
             self.forged(&from, &other, first.place);
         }
         Some((from, kind))
@@ -213,7 +214,8 @@ impl Walk<'_> {
     }
 
     fn unlawful(&mut self, from: &State, to: &State, why: Option<Wrong>) {
-        if let Some(why) = why.filter(|_| Rule::LawfulSteps.holds()) {
+        sabotage!(Rule::LawfulSteps);
+        if let Some(why) = why {
             self.found.push(Problem::Unlawful {
                 worktree: self.worktree.clone(),
                 from: from.to_string(),
@@ -261,17 +263,14 @@ impl Walk<'_> {
             }
             let before = path.iter().rfind(|before| before.seq < state.seq);
             let of_renewals = before.is_some_and(|before| is_renewal(before, state));
-            // A power cut may take renewals, which nobody waits for, from the register
-            // and leave what was told of them. What came instead was announced.
-            let announced = there.is_some_and(|there| self.known.told.contains_key(there));
             let worktree = self.worktree.clone();
             strays.push((
                 place,
                 match there {
-                    _ if of_renewals && (announced || !Rule::OneStateAPlace.holds()) => {
+                    _ if of_renewals && self.may_have_lost_renewals(there) => {
                         Problem::LostRenewals { worktree, lost: state.to_string(), place }
                     }
-                    Some(there) if Rule::OneStateAPlace.holds() => Problem::Forged {
+                    Some(there) if excludes(there, state) => Problem::Forged {
                         worktree,
                         state: there.to_string(),
                         instead: state.to_string(),
@@ -288,6 +287,14 @@ impl Walk<'_> {
         self.found.extend(strays.into_iter().map(|(_, problem)| problem));
     }
 
+    /// May `there` be in the place of renewals? A power cut may take them, which nobody
+    /// waits for, from the register and leave what was told of them. What came instead was
+    /// announced.
+    fn may_have_lost_renewals(&self, there: Option<&State>) -> bool {
+        sabotage!(Rule::OneStateAPlace => true);
+        there.is_some_and(|there| self.known.told.contains_key(there))
+    }
+
     /// Nothing that is told is ahead of a register that stood still.
     fn check_set_back(&mut self, state: &State) {
         let reached = self.known.witnesses().rfind(|(reached, _)| reached.seq > state.seq);
@@ -300,6 +307,18 @@ impl Walk<'_> {
             Problem::SetBack { worktree, state, reached, place }
         });
     }
+}
+
+/// Two states of one place in a history: one of them is a forgery.
+fn excludes(one: &State, other: &State) -> bool {
+    sabotage!(Rule::OneStateAPlace => false);
+    one.seq == other.seq && one != other
+}
+
+/// Is `state` known to be in the place that `current`, which does not follow it, came from?
+fn is_right_before(state: &State, current: &State) -> bool {
+    sabotage!(Rule::OneStateAPlace => false);
+    state.seq.next() == current.seq
 }
 
 /// Is the later end late enough for all the renewals in between? Each of them moves

@@ -14,6 +14,7 @@ use jvs_repo::clock::{BootMs, WallMs};
 use jvs_repo::id::{HolderNonce, OpNonce};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 
 use super::deadlock::{Holding, Link, Wait, Waits};
 use super::turn::{Here, Memory, seems_fresh};
@@ -107,8 +108,8 @@ impl<'w> Circle<'w> {
             None => now.plus(EVERY_MS),
         });
         let seen = self.suspected.take();
-        let again = found.is_some() && found == seen || !Rule::CirclesAreSeenTwice.holds();
-        let mut steps = found.as_deref().filter(|_| again).and_then(|links| told(locks, links));
+        let certain = found.as_deref().filter(|found| is_seen_again(found, seen.as_deref()));
+        let mut steps = certain.and_then(|links| told(locks, links));
         if let Some(own) = steps.as_mut().and_then(|steps| steps.last_mut()) {
             own.within = self.ties.is_within(&own.worktree);
         }
@@ -127,10 +128,8 @@ impl<'w> Circle<'w> {
         let mut waited_for = false;
         for worktree in tied {
             let line = Queue::new(locks.seams, worktree).list()?;
-            let older = |waiter: &Waiter| waiter.age() < own.waiter.age();
-            let others = line.iter().filter(|waiter| waiter.holder != own.waiter.holder);
-            waited_for |=
-                others.copied().any(|waiter| older(&waiter) || !Rule::NewestGivesUp.holds());
+            let mut others = line.iter().filter(|waiter| waiter.holder != own.waiter.holder);
+            waited_for |= others.any(|waiter| waiter.came_before(&own.waiter));
         }
         if !waited_for {
             return Ok(None);
@@ -207,4 +206,10 @@ fn told(locks: &Locks<'_>, links: &[Link]) -> Option<Vec<Step>> {
         })
     };
     links.iter().map(step).collect()
+}
+
+/// Who waits in a circle is believed to only when it was seen twice.
+fn is_seen_again(found: &[Link], seen: Option<&[Link]>) -> bool {
+    sabotage!(Rule::CirclesAreSeenTwice => true);
+    seen == Some(found)
 }

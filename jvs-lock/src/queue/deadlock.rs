@@ -19,7 +19,6 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::term::Term;
 
 use super::Waiter;
-use crate::mutation::Rule;
 
 /// Somebody waits for a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +80,7 @@ impl Waits {
             }
             for wait in &self.waits {
                 let next = wait.waiter.holder == last.held.holder
-                    && (wait.waiter.age() < own.waiter.age() || !Rule::NewestGivesUp.holds())
+                    && wait.waiter.came_before(&own.waiter)
                     && !met.contains(&wait.waiter.op);
                 if let Some(link) = next.then(|| self.link(wait)).flatten() {
                     met.insert(link.op);

@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use jvs_repo::clock::{BootId, Clock, WallMs};
 use jvs_repo::id::{HolderNonce, NotAnId, OpNonce, hex, strict_decimal, strict_hex};
+use jvs_repo::sabotage;
 
+use crate::mutation::Rule;
 use crate::session::{Session, SessionId};
 
 /// A short fingerprint of a text that is too long for a name.
@@ -77,6 +79,13 @@ pub struct Waiter {
 }
 
 impl Waiter {
+    /// Has it waited for longer? Of those who wait in a circle the newest gives up, and
+    /// nobody else.
+    pub(super) fn came_before(&self, other: &Waiter) -> bool {
+        sabotage!(Rule::NewestGivesUp => true);
+        self.age() < other.age()
+    }
+
     pub(super) fn of(
         session: &Session,
         clock: &dyn Clock,

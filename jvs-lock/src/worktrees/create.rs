@@ -6,6 +6,7 @@ use jvs_repo::id::{FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self as record, Isolation, WorktreeRecord};
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 use super::error::{WorktreeError, exists, io_at, unknown};
@@ -47,11 +48,17 @@ pub fn create(
         Err(error @ WorktreeError::OutcomeUnknown { .. }) => Err(error),
         // While the name is one's own: once it is given up, the directory may be another's.
         Err(error) => making.withdraw_with(error, || {
-            if made || !Rule::LoserRemovesNothing.holds() {
+            if is_removed_by_its_maker(made) {
                 let _ = locks.seams.store.remove_dir(&payload);
             }
         }),
     }
+}
+
+/// Whoever loses a name removes a directory only if it `made` it.
+fn is_removed_by_its_maker(made: bool) -> bool {
+    sabotage!(Rule::LoserRemovesNothing => true);
+    made
 }
 
 /// A worktree that has its register and not yet its files. While it is begun its
@@ -254,9 +261,15 @@ pub(super) fn make_payload(
     }
     let store = locks.seams.store;
     store.sync_dir(&parent).map(|()| made).map_err(|error| {
-        if made && Rule::FailedMakingLeavesNothing.holds() {
+        if is_taken_back(made) {
             let _ = store.remove_dir(payload);
         }
         io_at(&parent)(error)
     })
+}
+
+/// Whoever fails to make a worktree leaves nothing of what it `made`.
+fn is_taken_back(made: bool) -> bool {
+    sabotage!(Rule::FailedMakingLeavesNothing => false);
+    made
 }

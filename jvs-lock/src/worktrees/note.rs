@@ -8,6 +8,7 @@ use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self as record, Maker, WorktreeRecord};
+use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 
 use super::error::{WorktreeError, exists, io_at};
@@ -69,9 +70,7 @@ pub(super) fn withdraw(
     name: &WorktreeName,
     op: OpNonce,
 ) -> Result<Discarded, WorktreeError> {
-    if !Rule::WithdrawnUnderItsNote.holds() {
-        return discard(seams.store, name, op);
-    }
+    sabotage!(Rule::WithdrawnUnderItsNote => discard(seams.store, name, op));
     let from = layout::worktree_record_tmp(name, op);
     let to = layout::worktree_record_tmp(name, op.withdrawn());
     match move_new(seams, &from, &to) {
@@ -190,9 +189,7 @@ pub(super) fn place(
 }
 
 fn durable(seams: Seams<'_>, name: &WorktreeName, path: &RepoPath) -> Result<(), WorktreeError> {
-    if !Rule::MadeDurably.holds() {
-        return Ok(());
-    }
+    sabotage!(Rule::MadeDurably => Ok(()));
     let dir = path.parent();
     let unknown = |source| WorktreeError::OutcomeUnknown { name: name.clone(), source };
     seams.store.sync_dir(&dir).or_else(|_| seams.store.sync_dir(&dir)).map_err(unknown)

@@ -9,6 +9,7 @@ use jvs_repo::json::Limits;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree as record;
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 use super::error::{WorktreeError, io_at, unknown};
@@ -22,7 +23,7 @@ use crate::error::LockError;
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::record::OwnRecord;
-use crate::register::ReadError;
+use crate::register::{ReadError, Register};
 use crate::state::{Hold, State};
 
 /// What a removal leaves for the caller to delete.
@@ -180,10 +181,11 @@ fn still_removed(
     name: &WorktreeName,
     last: &State,
 ) -> Result<(), WorktreeError> {
-    if locks.register(name).read()? == *last || !Rule::TakenThenLooked.holds() {
-        return Ok(());
+    sabotage!(Rule::TakenThenLooked => Ok(()));
+    match locks.register(name).read()? == *last {
+        true => Ok(()),
+        false => Err(WorktreeError::BroughtBack { name: name.clone(), files: None }),
     }
-    Err(WorktreeError::BroughtBack { name: name.clone(), files: None })
 }
 
 fn undecided(name: &WorktreeName, last: &State) -> RepoPath {
@@ -275,9 +277,7 @@ pub(super) fn retire(
                     Err(LockError::HeadMoved { worktree: name.clone(), current: state.head })
                 }
                 Ok(Own::Try) => {
-                    if Rule::ShownBeforeRetired.holds() {
-                        head::show(locks, &register, state)?;
-                    }
+                    show_before_retired(locks, &register, state)?;
                     Ok(Verdict::Try(Kind::Retire, state.retired(op)))
                 }
                 Ok(Own::Done) => Ok(Verdict::Applied),
@@ -287,6 +287,16 @@ pub(super) fn retire(
     };
     let Applied { state, .. } = locks.patiently(retired)?;
     Ok(state)
+}
+
+/// Whoever retires a register makes its head visible first.
+fn show_before_retired<'r>(
+    locks: &Locks<'r>,
+    register: &Register<'r>,
+    state: &State,
+) -> Result<(), LockError> {
+    sabotage!(Rule::ShownBeforeRetired => Ok(()));
+    head::show(locks, register, state)
 }
 
 /// Would nothing that was committed or granted in `state` be missed in `reserved`?
@@ -330,12 +340,21 @@ pub(super) fn forget(
         return Ok(());
     }
     OwnRecord::forget(store, name, last);
-    let Some(record) = record else { return Ok(()) };
-    if !Rule::ForgottenThenLooked.holds() {
-        note::unlink(store, &path)?;
-        return store.sync_dir(&path.parent()).map_err(io_at(&path));
+    match record {
+        Some(record) => take_off_the_list(locks, name, &record),
+        None => Ok(()),
     }
-    // Whoever was paused before this may find the record of the next of that name.
+}
+
+/// Removes the record of `name`, if it is still `record`: whoever was paused before this
+/// may find that of the next of the name.
+fn take_off_the_list(
+    locks: &Locks<'_>,
+    name: &WorktreeName,
+    record: &[u8],
+) -> Result<(), WorktreeError> {
+    sabotage!(Rule::ForgottenThenLooked => super::sabotage::remove_record(locks, name));
+    let (store, path) = (locks.seams.store, layout::worktree_record(name));
     let aside = layout::worktree_record_tmp(name, locks.fresh_op());
     store
         .remove_meant(&path, &aside, Limits::RECORD.size, &|bytes| bytes == record)

@@ -8,6 +8,7 @@ use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree as record;
+use jvs_repo::sabotage;
 
 use super::create::{make_one, make_payload, refuse_directory};
 use super::error::{WorktreeError, exists, io_at, unknown};
@@ -75,15 +76,12 @@ fn hand_over(
     new: &WorktreeName,
     op: OpNonce,
 ) -> Result<State, WorktreeError> {
+    sabotage!(Rule::TargetReservedFirst => super::sabotage::retire_first(locks, old, new, op));
     let reason = format!("renamed to {new}");
     let mut reserved: Option<State> = None;
     for _ in 0..TRIES {
         let now = locks.register(old).read()?;
         let origin = Origin { token: now.token.next(), generation: now.generation, head: now.head };
-        if !Rule::TargetReservedFirst.holds() {
-            let last = retire(locks, old, op, &reason, None)?;
-            return reserve::reserve(locks, new, origin, op).map(|_| last);
-        }
         let held = match reserved {
             None => reserve::reserve(locks, new, origin, op)?,
             Some(held) => reserve::reserve_again(locks, new, &held, origin)?,
@@ -119,7 +117,7 @@ pub(super) fn finish(
             let _ = forget(locks, old, last);
             Ok(())
         }
-        Err(error) if is_unknown(&error) || !Rule::RenameTakenBack.holds() => Err(error),
+        Err(error) if is_unknown(&error) => Err(error),
         Err(error) => take_back(locks, old, new, last, error),
     }
 }
@@ -160,9 +158,10 @@ fn still_ours(
     new: &WorktreeName,
     op: OpNonce,
 ) -> Result<(), WorktreeError> {
+    sabotage!(Rule::MovedThenLooked => Ok(()));
     let source = locks.register(old).read()?;
     // As long as the source is retired by this operation, its files are this one's.
-    if source.op == op && source.hold == Hold::Retired || !Rule::MovedThenLooked.holds() {
+    if source.op == op && source.hold == Hold::Retired {
         return Ok(());
     }
     let made = record::read(locks.seams.store, new)?.is_some_and(|made| made.op == Some(op));
@@ -195,6 +194,7 @@ fn take_back(
     last: &State,
     error: WorktreeError,
 ) -> Result<(), WorktreeError> {
+    sabotage!(Rule::RenameTakenBack => Err(error));
     let seams = locks.seams;
     match note::withdraw(seams, new, last.op) {
         Ok(Discarded::Placed) => {

@@ -7,6 +7,7 @@ use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree as record;
+use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 
 use super::error::{WorktreeError, exists, io_at};
@@ -184,11 +185,23 @@ pub(super) fn begin_life<'r>(
     kind: Kind,
     reason: Option<&str>,
 ) -> Result<bool, WorktreeError> {
-    // Whoever retired it may have died, or not have known.
-    if from.head != next.head && Rule::ShownBeforeNextLife.holds() {
-        head::show(locks, register, from)?;
-    }
+    show_before_next_life(locks, register, from, &next)?;
     Ok(locks.driver(register, reason).begin_life(from, next, kind)?)
+}
+
+/// A register forgets its head for another only once that is visible. Whoever retired it
+/// may have died, or not have known.
+fn show_before_next_life<'r>(
+    locks: &Locks<'r>,
+    register: &Register<'r>,
+    from: &State,
+    next: &State,
+) -> Result<(), LockError> {
+    sabotage!(Rule::ShownBeforeNextLife => Ok(()));
+    match from.head == next.head {
+        true => Ok(()),
+        false => head::show(locks, register, from),
+    }
 }
 
 /// The next life of a reservation of one's own, from what its origin is by now.
@@ -222,9 +235,7 @@ pub(super) fn confirm(
     name: &WorktreeName,
     reserved: &State,
 ) -> Result<(), WorktreeError> {
-    if !Rule::ConfirmedBeforeTouched.holds() {
-        return Ok(());
-    }
+    sabotage!(Rule::ConfirmedBeforeTouched => Ok(()));
     let register = locks.register(name);
     let op = reserved.op;
     let driver = locks.driver(&register, None);
@@ -259,11 +270,17 @@ pub(super) fn give_up(locks: &Locks<'_>, name: &WorktreeName, reserved: &State) 
         if state.hold == Hold::Retired && state.op == op {
             return Ok(Verdict::Applied);
         }
-        if !is_still(state, reserved) && Rule::LoserRemovesNothing.holds() {
+        if !may_give_up(state, reserved) {
             return Err(lost(name, reserved, state));
         }
         Ok(Verdict::Try(Kind::Retire, state.retired(op)))
     });
+}
+
+/// Whoever lost the name retires nothing of whoever has it.
+fn may_give_up(state: &State, reserved: &State) -> bool {
+    sabotage!(Rule::LoserRemovesNothing => true);
+    is_still(state, reserved)
 }
 
 /// Retires a register that is at exactly `seen`.
