@@ -25,6 +25,8 @@ mod past;
 pub mod refusal;
 mod retire;
 pub mod rule;
+#[cfg(feature = "mutations")]
+mod sabotage;
 mod stake;
 mod ties;
 mod whereabouts;

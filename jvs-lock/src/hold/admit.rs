@@ -3,6 +3,7 @@
 
 use super::rule::Rule;
 use super::stake::{Kind, Stake};
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 /// Who wants to come in.
@@ -37,9 +38,15 @@ pub fn admit<'s>(comer: Comer, alive: &[&'s Stake]) -> Result<bool, &'s Stake> {
     }
     match runs.next() {
         Some(run) => Err(run),
-        // A shell is a place for other commands of the session.
-        None => Ok(kind == Kind::Run && Rule::ExclusiveIsInTheStake.holds()),
+        None => Ok(has_it_to_itself(kind)),
     }
+}
+
+/// Does a command of that kind have the hold to itself, if nothing was said? A shell does
+/// not: it is a place for other commands of the session.
+fn has_it_to_itself(kind: Kind) -> bool {
+    sabotage!(Rule::ExclusiveIsInTheStake => false);
+    kind == Kind::Run
 }
 
 /// Which of the live stakes in `term` still rely on it when somebody says that the

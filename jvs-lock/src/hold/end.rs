@@ -6,6 +6,7 @@ use super::rule::Rule;
 use super::stake::{Kind, Stake};
 use crate::error::LockError;
 use crate::state::{Hold, State};
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 /// What came of trying to end a hold.
@@ -47,13 +48,8 @@ impl Holds<'_> {
             if hold.state == HoldState::Ending {
                 return Ok(Ending::Ends(cause));
             }
-            let needed: Vec<Stake> = self
-                .alive(&scan)
-                .into_iter()
-                .filter(|stake| stake.term == Some(term))
-                .copied()
-                .collect();
-            if !needed.is_empty() && Rule::StakesKeepAHold.holds() {
+            let needed = self.needing(term, &scan);
+            if !needed.is_empty() {
                 return Ok(Ending::Needed(needed));
             }
             // Whoever joined since has moved the name, and this fails.
@@ -63,11 +59,19 @@ impl Holds<'_> {
         }
     }
 
+    /// The live stakes that carry the token of the hold `term`.
+    fn needing(&self, term: Term, scan: &Scan) -> Vec<Stake> {
+        sabotage!(Rule::StakesKeepAHold => Vec::new());
+        let alive = self.alive(scan).into_iter();
+        alive.filter(|stake| stake.term == Some(term)).copied().collect()
+    }
+
     /// Why the hold `term` ends, seeing its stakes.
     fn cause(&self, term: Term, scan: &Scan) -> Cause {
+        sabotage!(Rule::TimeIsNoWord => Cause::Unneeded);
         let here = self.here();
         let ran_out = |stake: &Stake| stake.term == Some(term) && stake.has_run_out(here);
-        match scan.stakes.iter().any(ran_out) && Rule::TimeIsNoWord.holds() {
+        match scan.stakes.iter().any(ran_out) {
             true => Cause::RanOut,
             false => Cause::Unneeded,
         }
@@ -90,12 +94,11 @@ impl Holds<'_> {
         Some(self.alive(&scan).iter().any(|stake| rests(&stake)))
     }
 
-    /// The register confirmed that the hold `term` was given back: it shows *free*
-    /// under the same token. Anything else says nothing of who ended it. Answers whether
-    /// it did.
+    /// Remembers that the hold `term` was given back, if the register confirmed it.
+    /// Answers whether it did.
     pub fn released(&self, term: Term, seen: &State, cause: Cause) -> Result<bool, LockError> {
-        let confirmed = seen.term() == term && seen.hold == Hold::Free;
-        if confirmed || !Rule::OnlyConfirmedIsReleased.holds() {
+        let confirmed = is_confirmed(term, seen);
+        if confirmed {
             let state = match cause {
                 Cause::Unneeded => HoldState::Released,
                 // As one that was taken: the session is asked once others had it.
@@ -109,10 +112,8 @@ impl Holds<'_> {
     /// The register showed another term than the open hold `term`: nobody may join
     /// it any more.
     pub fn lost(&self, term: Term) -> Result<(), LockError> {
-        if Rule::FinderMarksTheLoss.holds() {
-            self.settle(term, HoldState::Open, HoldState::Lost)?;
-        }
-        Ok(())
+        sabotage!(Rule::FinderMarksTheLoss => Ok(()));
+        self.settle(term, HoldState::Open, HoldState::Lost)
     }
 
     /// Moves the hold `term` from one state to another, if it is there.
@@ -131,4 +132,11 @@ impl Holds<'_> {
             }
         }
     }
+}
+
+/// Did the register confirm that the hold `term` was given back? It shows *free* under the
+/// same token; anything else says nothing of who ended it.
+fn is_confirmed(term: Term, seen: &State) -> bool {
+    sabotage!(Rule::OnlyConfirmedIsReleased => true);
+    seen.term() == term && seen.hold == Hold::Free
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 
 use jvs_repo::id::{FencingToken, OpNonce};
-use jvs_repo::store::RepoPath;
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use super::admit::{Comer, admit};
@@ -67,7 +67,7 @@ pub struct Entered<'r> {
 }
 
 /// Why a round was given up.
-enum Stop {
+pub(super) enum Stop {
     /// Before the register was touched.
     Untouched(LockError),
     /// After it was moved.
@@ -84,29 +84,45 @@ impl From<LockError> for Stop {
 struct Watcher<'h, 'r> {
     holds: &'h Holds<'r>,
     knows: bool,
-    /// For the rules that the looks come after the READ: those from before.
-    before: HoldName,
-    lost_before: &'h [Term],
     /// The states it let pass.
     passed: RefCell<Vec<State>>,
+    #[cfg(feature = "mutations")]
+    before: super::sabotage::Before,
+}
+
+impl<'h, 'r> Watcher<'h, 'r> {
+    fn new(holds: &'h Holds<'r>, knows: bool) -> Self {
+        Watcher {
+            holds,
+            knows,
+            passed: RefCell::new(Vec::new()),
+            #[cfg(feature = "mutations")]
+            before: super::sabotage::Before::read(holds),
+        }
+    }
+
+    fn look(&self) -> Result<HoldName, LockError> {
+        sabotage!(Rule::LookAfterRead => Ok(self.before.hold));
+        self.holds.look()
+    }
+
+    /// What the session lost. Not only by the name, but also by the files: by now another
+    /// process of it may have opened a hold over the loss and given it back, without having
+    /// answered.
+    fn lost(&self) -> Result<Vec<Term>, LockError> {
+        sabotage!(Rule::MemoryAfterRead => Ok(self.before.lost.clone()));
+        Ok(self.holds.scan()?.lost)
+    }
 }
 
 impl Gate for Watcher<'_, '_> {
     fn pass(&self, state: &State, holder: Option<String>) -> Result<(), LockError> {
-        let hold = match Rule::LookAfterRead.holds() {
-            true => self.holds.look()?,
-            false => self.before,
-        };
+        let hold = self.look()?;
         let worktree = self.holds.worktree.clone();
         if hold.is_open() && hold.term == state.term() {
             return Err(HoldRefusal::IsOpen { worktree }.into());
         }
-        // Not only the name, but also the files: by now another process of the session may
-        // have opened a hold over the loss and given it back, without having answered.
-        let lost = match Rule::MemoryAfterRead.holds() {
-            true => self.holds.scan()?.lost,
-            false => self.lost_before.to_vec(),
-        };
+        let lost = self.lost()?;
         let remembered = taken(&hold, state).or_else(|| lost.first().copied());
         if let Some(term) = remembered.filter(|_| !self.knows) {
             let current = state.token;
@@ -117,13 +133,8 @@ impl Gate for Watcher<'_, '_> {
     }
 }
 
-struct Mutex<'h>(&'h Holds<'h>);
-
-impl Drop for Mutex<'_> {
-    fn drop(&mut self) {
-        let _ = self.0.seams.store.unlink(&self.0.mutex());
-    }
-}
+/// A stake that was put into a hold, the hold's name since, and what else was there.
+pub(super) type Joined = (Stake, HoldName, Scan);
 
 impl Holds<'_> {
     /// When the stake of one who answers now is over.
@@ -134,7 +145,7 @@ impl Holds<'_> {
 
     /// Puts a stake into the hold as it is, and moves its name so that whoever
     /// looked before has to look again.
-    fn join(&self, ask: &Ask) -> Result<(Stake, HoldName, Scan), LockError> {
+    fn join(&self, ask: &Ask) -> Result<Joined, LockError> {
         let mut rounds = 0;
         loop {
             self.again(&mut rounds)?;
@@ -149,13 +160,16 @@ impl Holds<'_> {
         }
     }
 
-    /// Once; `None` if others of the session came in between.
-    fn try_to_join(&self, ask: &Ask) -> Result<Option<(Stake, HoldName, Scan)>, LockError> {
-        let _alone = self.alone()?;
+    /// Once; `None` if others of the session came in between. Nobody waits for another
+    /// process of the session, nor for a hold that ends: its term is burnt.
+    fn try_to_join(&self, ask: &Ask) -> Result<Option<Joined>, LockError> {
+        sabotage!(Rule::NobodyWaits => super::sabotage::join_under_a_mutex(self, ask));
+        sabotage!(Rule::EndingIsBurnt => super::sabotage::join_once_it_ended(self, ask));
+        self.join_as_it_is(ask)
+    }
+
+    pub(super) fn join_as_it_is(&self, ask: &Ask) -> Result<Option<Joined>, LockError> {
         let hold = self.look()?;
-        if hold.state == HoldState::Ending && !Rule::EndingIsBurnt.holds() {
-            return Err(HoldRefusal::IsOpen { worktree: self.worktree.clone() }.into());
-        }
         let scan = self.scan()?;
         let mut alive = self.alive(&scan);
         // The session has held it anew since: what cannot be seen to run does not keep
@@ -170,8 +184,7 @@ impl Holds<'_> {
             refused: Refused::Run,
             by: self.told(&[by]),
         })?;
-        let resumable =
-            hold.is_open() || hold.state == HoldState::Ending && !Rule::EndingIsNotResumed.holds();
+        let resumable = is_resumable(&hold);
         let stake = Stake {
             id: OpNonce::random(self.seams.entropy),
             term: resumable.then_some(hold.term),
@@ -185,12 +198,9 @@ impl Holds<'_> {
         };
         self.place(&stake)?;
         let next = hold.then(if resumable { HoldState::Open } else { hold.state });
-        if !Rule::JoinMovesTheName.holds() {
-            return Ok(Some((stake, hold, scan)));
-        }
-        match self.swap(&hold, &next) {
-            Ok(true) => Ok(Some((stake, next, scan))),
-            Ok(false) => {
+        match self.move_joined(hold, next) {
+            Ok(Some(name)) => Ok(Some((stake, name, scan))),
+            Ok(None) => {
                 self.remove(&stake);
                 Ok(None)
             }
@@ -201,19 +211,11 @@ impl Holds<'_> {
         }
     }
 
-    /// Without the rule that nobody waits: the mutex that one would have at first.
-    fn alone(&self) -> Result<Option<Mutex<'_>>, LockError> {
-        if Rule::NobodyWaits.holds() {
-            return Ok(None);
-        }
-        match self.seams.store.create_new(&self.mutex()) {
-            Ok(_) => Ok(Some(Mutex(self))),
-            Err(_) => Err(HoldRefusal::IsOpen { worktree: self.worktree.clone() }.into()),
-        }
-    }
-
-    fn mutex(&self) -> RepoPath {
-        self.place.child("mutex").expect("a plain name")
+    /// Who joins a hold moves its name, so that whoever looked before looks again. Answers
+    /// the name since; `None` if others came in between.
+    fn move_joined(&self, hold: HoldName, next: HoldName) -> Result<Option<HoldName>, LockError> {
+        sabotage!(Rule::JoinMovesTheName => Ok(Some(hold)));
+        Ok(self.swap(&hold, &next)?.then_some(next))
     }
 
     /// Puts a stake of this process, which guards a command, into the open hold `term`.
@@ -238,16 +240,24 @@ impl Holds<'_> {
             if hold.term >= term {
                 return Ok(false);
             }
-            if let Some(lost) = taken(&hold, from).filter(|_| Rule::LossIsKeptUntilAnswered.holds())
-            {
-                // Before the name that tells of it is gone.
-                self.remember_loss(lost)?;
-            }
+            self.keep_loss(&hold, from)?;
             if self.swap(&hold, &hold.opened(term))? {
                 return Ok(true);
             }
         }
     }
+
+    /// A loss that the name of a hold tells of is kept before that name is gone.
+    fn keep_loss(&self, hold: &HoldName, from: &State) -> Result<(), LockError> {
+        sabotage!(Rule::LossIsKeptUntilAnswered => Ok(()));
+        taken(hold, from).map_or(Ok(()), |lost| self.remember_loss(lost))
+    }
+}
+
+/// A hold that is not open is never joined.
+fn is_resumable(hold: &HoldName) -> bool {
+    sabotage!(Rule::EndingIsNotResumed => hold.is_open() || hold.state == HoldState::Ending);
+    hold.is_open()
 }
 
 impl<'r> Locks<'r> {
@@ -269,11 +279,8 @@ impl<'r> Locks<'r> {
             if round > 0 {
                 self.pause(round);
             }
-            let (mut stake, hold, scan) = match Rule::StakeComesFirst.holds() {
-                true => holds.join(ask)?,
-                false => (self.without_a_stake(holds, ask)?, holds.look()?, holds.scan()?),
-            };
-            let entered = self.enter_with(holds, ask, want, take, &mut stake, &hold, &scan);
+            let (mut stake, _, scan) = holds.join(ask)?;
+            let entered = self.enter_with(holds, ask, want, take, &mut stake, &scan);
             match entered {
                 Ok(Some((lease, joined))) => return Ok(Entered { lease, stake, joined }),
                 Ok(None) => holds.remove(&stake),
@@ -296,8 +303,8 @@ impl<'r> Locks<'r> {
         Err(HoldRefusal::IsOpen { worktree: holds.worktree.clone() }.into())
     }
 
-    /// One round; `None` if it has to begin again.
-    #[expect(clippy::too_many_arguments, reason = "one round of the function above")]
+    /// One round; `None` if it has to begin again. The stake is there before the register
+    /// is touched.
     fn enter_with(
         &self,
         holds: &Holds<'_>,
@@ -305,7 +312,21 @@ impl<'r> Locks<'r> {
         want: Want<'_>,
         take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
         stake: &mut Stake,
-        hold: &HoldName,
+        scan: &Scan,
+    ) -> Result<Option<(Lease<'r>, bool)>, Stop> {
+        sabotage!(Rule::StakeComesFirst => {
+            super::sabotage::enter_then_stake(self, holds, ask, want, take, stake)
+        });
+        self.enter_staked(holds, ask, want, take, stake, scan)
+    }
+
+    pub(super) fn enter_staked(
+        &self,
+        holds: &Holds<'_>,
+        ask: &Ask,
+        want: Want<'_>,
+        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
+        stake: &mut Stake,
         scan: &Scan,
     ) -> Result<Option<(Lease<'r>, bool)>, Stop> {
         let worktree = &holds.worktree;
@@ -333,26 +354,12 @@ impl<'r> Locks<'r> {
             let lease_ms = (ask.kind != Kind::Work).then_some(want.lease_ms);
             let durable = scan.stakes.iter().any(|it| it.answered && it.term == Some(term));
             let confirmed = self.confirmed(holds, term, lease_ms, want.note, None)?;
-            if let Some(lease) = confirmed.as_ref().filter(|_| !durable)
-                && Rule::JoinersMakeItDurable.holds()
-            {
-                // Whoever opened it may be just about to: a power cut must neither take the
-                // grant back nor make the session forget what this process is told.
-                let made = holds.sync_with(lease);
-                made.map_err(|error| LockError::not_durable(worktree.clone(), false, error))?;
-            }
-            if !Rule::StakeComesFirst.holds() {
-                holds.place(stake)?;
+            if let Some(lease) = confirmed.as_ref().filter(|_| !durable) {
+                make_joined_durable(holds, lease)?;
             }
             return Ok(confirmed.map(|lease| (lease, true)));
         }
-        let watcher = Watcher {
-            holds,
-            knows: ask.knows,
-            before: *hold,
-            lost_before: &scan.lost,
-            passed: RefCell::new(Vec::new()),
-        };
+        let watcher = Watcher::new(holds, ask.knows);
         let taken = take(Want { gate: Some(&watcher), ..want });
         let mut lease = taken.map_err(|error| match watcher.passed.borrow().is_empty() {
             true => Stop::Untouched(error),
@@ -363,11 +370,7 @@ impl<'r> Locks<'r> {
         let passed = watcher.passed.into_inner();
         let from = passed.iter().rev().find(|state| state.token.next() == term.token);
         let Some(from) = from else { return Ok(None) };
-        let bound = match Rule::StakeComesFirst.holds() {
-            true => holds.bind(stake, term),
-            false => Ok(()),
-        };
-        let opened = bound.and_then(|()| holds.open(term, from));
+        let opened = holds.bind(stake, term).and_then(|()| holds.open(term, from));
         // Whatever came of that, whoever looks is told who has the lock.
         lease.write_first_record(want.note);
         if !opened.map_err(Stop::Moved)? {
@@ -380,20 +383,13 @@ impl<'r> Locks<'r> {
             let error = LockError::not_durable(worktree.clone(), given_back, source);
             return Err(Stop::Moved(error));
         }
-        // Nobody of the session touches the register without a stake: where there is
-        // no other, alive or dead, the grant itself is what confirmed it.
-        let alone = holds.scan().map_err(Stop::Moved)?.stakes.iter().all(|it| it.id == stake.id);
-        let alone = alone || !Rule::OthersAreAskedFor.holds();
+        let alone = is_alone(holds, stake).map_err(Stop::Moved)?;
         let confirmed = match alone && self.lasts(&lease) {
             true => Some(lease),
             false => self
                 .confirmed(holds, term, Some(want.lease_ms), want.note, Some(lease))
                 .map_err(Stop::Moved)?,
         };
-        if !Rule::StakeComesFirst.holds() {
-            stake.term = Some(term);
-            holds.place(stake)?;
-        }
         Ok(confirmed.map(|lease| (lease, false)))
     }
 
@@ -416,13 +412,7 @@ impl<'r> Locks<'r> {
                 Some(lease) => lease,
                 None => self.resume(worktree, Some(&ticket))?,
             };
-            if Rule::ConfirmedByOwnCas.holds() {
-                lease.confirm(lease_ms, note, how)?;
-                if !self.lasts(&lease) {
-                    // The answer came when the lease was over: nothing to tell of.
-                    lease.confirm(lease_ms, note, how)?;
-                }
-            }
+            self.confirm_by_cas(&mut lease, lease_ms, note, how)?;
             Ok(lease)
         };
         match confirm() {
@@ -435,19 +425,29 @@ impl<'r> Locks<'r> {
         }
     }
 
+    /// Who is told that it holds was told by a CAS of its own.
+    fn confirm_by_cas(
+        &self,
+        lease: &mut Lease<'r>,
+        lease_ms: Option<u64>,
+        note: Option<&str>,
+        how: How,
+    ) -> Result<(), LockError> {
+        sabotage!(Rule::ConfirmedByOwnCas => Ok(()));
+        lease.confirm(lease_ms, note, how)?;
+        if !self.lasts(lease) {
+            // The answer came when the lease was over: nothing to tell of.
+            lease.confirm(lease_ms, note, how)?;
+        }
+        Ok(())
+    }
+
     /// Is there something left of a lease to tell of? One that is over before anybody
     /// can read it was asked for.
     fn lasts(&self, lease: &Lease<'_>) -> bool {
         const READABLE_MS: u64 = 1_000;
         let now = self.seams.clock.now().boot;
         lease.claim().lease_ms < READABLE_MS || lease.belief().holds_at(now)
-    }
-
-    /// The stake as it would be, and not there.
-    fn without_a_stake(&self, holds: &Holds<'_>, ask: &Ask) -> Result<Stake, LockError> {
-        let (stake, ..) = holds.join(ask)?;
-        holds.remove(&stake);
-        Ok(stake)
     }
 
     fn pause(&self, round: u32) {
@@ -479,4 +479,20 @@ impl<'r> Locks<'r> {
         }
         Ok(())
     }
+}
+
+/// Who joins a hold that nobody was told of makes it durable. Whoever opened it may be just
+/// about to: a power cut must neither take the grant back nor make the session forget what
+/// this process is told.
+fn make_joined_durable(holds: &Holds<'_>, lease: &Lease<'_>) -> Result<(), LockError> {
+    sabotage!(Rule::JoinersMakeItDurable => Ok(()));
+    let not_durable = |error| LockError::not_durable(holds.worktree.clone(), false, error);
+    holds.sync_with(lease).map_err(not_durable)
+}
+
+/// Did the grant itself confirm it? Nobody of the session touches the register without a
+/// stake: so where there is none but `stake`, alive or dead.
+fn is_alone(holds: &Holds<'_>, stake: &Stake) -> Result<bool, LockError> {
+    sabotage!(Rule::OthersAreAskedFor => Ok(true));
+    Ok(holds.scan()?.stakes.iter().all(|it| it.id == stake.id))
 }

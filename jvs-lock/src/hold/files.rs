@@ -8,12 +8,14 @@ use jvs_repo::id::{HolderNonce, OpNonce};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 use jvs_repo::term::Term;
 
 use super::claim;
 use super::name::{HoldName, HoldState};
 use super::refusal::{HoldRefusal, Reliance};
+use super::rule::Rule;
 use super::stake::{ANSWERED, Here, Kind, Over, Sight, Stake, YIELDS};
 use crate::backoff::Backoff;
 use crate::error::LockError;
@@ -377,6 +379,7 @@ impl<'r> Holds<'r> {
 
     /// Says which hold a stake is in, now that it is known.
     pub(super) fn bind(&self, stake: &mut Stake, term: Term) -> Result<(), LockError> {
+        sabotage!(Rule::StakeComesFirst => Ok(()));
         self.rewrite(stake, Stake { term: Some(term), ..*stake })
     }
 

@@ -14,6 +14,7 @@ use crate::locks::Locks;
 use crate::queue::Waiter;
 use crate::retry;
 use crate::state::State;
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 /// What became of a hold that somebody left.
@@ -28,10 +29,11 @@ pub enum Given {
 }
 
 /// Refuses, naming them, if commands of the session rely on the hold `term`.
-fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Result<(), LockError> {
+pub(super) fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Result<(), LockError> {
+    sabotage!(Rule::ReleaseAsksTheOthers => Ok(()));
     let alive = holds.alive(scan);
     let relying = relying(term, &alive);
-    if relying.is_empty() || !Rule::ReleaseAsksTheOthers.holds() {
+    if relying.is_empty() {
         return Ok(());
     }
     let (worktree, by) = (holds.worktree().clone(), holds.told(&relying));
@@ -64,27 +66,42 @@ impl<'r> Locks<'r> {
         }
     }
 
-    /// Releases by CAS until READ no longer shows the hold; then it is *released*, if
-    /// the register confirmed that. Answers whether it did.
+    /// Releases the hold `term`, which is *released* then, if the register confirmed that.
+    /// Answers whether it did.
     fn release_ending(
         &self,
         holds: &Holds<'_>,
         term: Term,
         cause: Cause,
     ) -> Result<bool, LockError> {
-        if !Rule::OnlyConfirmedIsReleased.holds() {
-            holds.settle(term, HoldState::Ending, HoldState::Released)?;
+        sabotage!(Rule::OnlyConfirmedIsReleased => {
+            super::sabotage::remember_then_release(self, holds, term, cause)
+        });
+        match self.release_until_unseen(holds, term)? {
+            Some(seen) => holds.released(term, &seen, cause),
+            None => Ok(false),
         }
+    }
+
+    /// Releases by CAS until READ no longer shows the hold `term`. Answers what it shows;
+    /// `None` if that is another's.
+    pub(super) fn release_until_unseen(
+        &self,
+        holds: &Holds<'_>,
+        term: Term,
+    ) -> Result<Option<State>, LockError> {
         let worktree = holds.worktree();
         let ticket = Ticket { worktree: worktree.clone(), term };
-        let seen = match self.resume(worktree, Some(&ticket)) {
-            Ok(lease) => retry::release(self.seams, lease).map_err(|failed| failed.error)?,
+        match self.resume(worktree, Some(&ticket)) {
+            Ok(lease) => {
+                let seen = retry::release(self.seams, lease).map_err(|failed| failed.error)?;
+                Ok(Some(seen))
+            }
             // Somebody else's doing, or another process of the session was first.
-            Err(LockError::NotHeld { view }) => view.state,
-            Err(LockError::Fenced { .. } | LockError::Retired { .. }) => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        holds.released(term, &seen, cause)
+            Err(LockError::NotHeld { view }) => Ok(Some(view.state)),
+            Err(LockError::Fenced { .. } | LockError::Retired { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Would [`Locks::release_as_told`] be refused now, because commands rely on it?
@@ -103,11 +120,10 @@ impl<'r> Locks<'r> {
         holds: &Holds<'_>,
         meant: &Ticket,
     ) -> Result<(Term, Lease<'r>), LockError> {
-        let meant = Some(meant).filter(|_| Rule::BoundToItsHold.holds());
         let mut rounds = 0;
         loop {
             holds.again(&mut rounds)?;
-            let lease = self.resume(holds.worktree(), meant)?;
+            let lease = self.resume_meant(holds, meant)?;
             let term = lease.term();
             let hold = holds.look()?;
             let scan = holds.scan()?;
@@ -124,6 +140,12 @@ impl<'r> Locks<'r> {
             }
             return Ok((term, lease));
         }
+    }
+
+    /// The hold `meant`, and no other that the session may have by now.
+    fn resume_meant(&self, holds: &Holds<'_>, meant: &Ticket) -> Result<Lease<'r>, LockError> {
+        sabotage!(Rule::BoundToItsHold => self.resume(holds.worktree(), None));
+        self.resume(holds.worktree(), Some(meant))
     }
 
     /// `lock release` of the hold `meant`. Answers the register as it was left.

@@ -3,6 +3,7 @@
 use super::name::{HoldName, HoldState};
 use super::rule::Rule;
 use crate::state::State;
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 /// The hold that the session remembers and that was taken from it, as far as can be
@@ -10,9 +11,10 @@ use jvs_repo::term::Term;
 /// it gave the hold back itself, or the register is still where it was, or has not come
 /// so far: then a power cut took the grant back before anybody was told of it.
 pub fn taken(hold: &HoldName, state: &State) -> Option<Term> {
+    sabotage!(Rule::SessionsRemember => None);
     let nobody_since = state.term() == hold.term || state.term() < hold.term;
     let given_up = hold.state == HoldState::Released;
-    (!given_up && !nobody_since && Rule::SessionsRemember.holds()).then_some(hold.term)
+    (!given_up && !nobody_since).then_some(hold.term)
 }
 
 #[cfg(test)]

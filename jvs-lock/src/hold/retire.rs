@@ -1,11 +1,9 @@
 //! What becomes of a session's hold when one of its own commands renames or removes
 //! the worktree: with success it is over, and a failure must not cost it.
 
-use super::admit::relying;
 use super::files::Holds;
+use super::give_back::nobody_relies;
 use super::name::HoldState;
-use super::refusal::{HoldRefusal, Refused};
-use super::rule::Rule;
 use super::stake::{Kind, Stake};
 use crate::error::LockError;
 use crate::locks::Locks;
@@ -37,16 +35,8 @@ impl Locks<'_> {
         };
         let Some(claim) = self.claim_of_mine(&state) else { return Ok(None) };
         let (term, scan) = (state.term(), holds.scan()?);
+        nobody_relies(holds, term, &scan)?;
         let alive = holds.alive(&scan);
-        let relying = relying(term, &alive);
-        if !relying.is_empty() && Rule::ReleaseAsksTheOthers.holds() {
-            return Err(HoldRefusal::Relied {
-                worktree: holds.worktree().clone(),
-                refused: Refused::GiveBack,
-                by: holds.told(&relying),
-            }
-            .into());
-        }
         let explicit = |stake: &&&Stake| stake.kind == Kind::Acquire && stake.term == Some(term);
         let stakes = alive.iter().filter(explicit).map(|stake| **stake).collect();
         Ok(Some(HeldBefore { term, lease_ms: claim.lease_ms, stakes }))

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use jvs_repo::clock::BootMs;
 use jvs_repo::id::{FencingToken, NotAnId, OpNonce, strict_decimal};
 use jvs_repo::proc::ProcessStat;
+use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use super::rule::Rule;
@@ -140,24 +141,31 @@ impl Stake {
             return Sight::Unseen;
         }
         let lives = who.is_none_or(|who| {
-            (here.lookup)(who.pid).is_some_and(|stat| {
-                // Another time namespace is told another start of the same process.
-                let tells_start =
-                    self.time_namespace == here.time_namespace && Rule::StakesTellPidsApart.holds();
-                let same = stat.start_ticks == who.start || !tells_start;
-                same && !stat.zombie
-            })
+            (here.lookup)(who.pid)
+                .is_some_and(|stat| self.is_start_of(who, stat.start_ticks, here) && !stat.zombie)
         });
         if lives { Sight::Alive } else { Sight::Dead }
     }
 
-    /// Was it asked for a time, which is over? That counts from when somebody was told of
-    /// it: whoever is about to be told must not find it given back.
+    /// Is the process that has the pid of `who` now, and began at `start_ticks`, that one?
+    /// Another time namespace is told another start of the same process.
+    fn is_start_of(&self, who: Who, start_ticks: u64, here: Here<'_>) -> bool {
+        sabotage!(Rule::StakesTellPidsApart => true);
+        start_ticks == who.start || self.time_namespace != here.time_namespace
+    }
+
+    /// Does its time count? From when somebody was told of it: whoever is about to be told
+    /// must not find it given back.
+    fn counts_its_time(&self) -> bool {
+        sabotage!(Rule::TimeCountsWhenTold => true);
+        self.answered
+    }
+
+    /// Was it asked for a time, which is over?
     pub fn has_run_out(&self, here: Here<'_>) -> bool {
         let tells_time =
             self.time_namespace.is_some() && self.time_namespace == here.time_namespace;
-        let told = self.answered || !Rule::TimeCountsWhenTold.holds();
-        tells_time && told && self.over.at.is_some_and(|at| here.now >= at)
+        tells_time && self.counts_its_time() && self.over.at.is_some_and(|at| here.now >= at)
     }
 
     /// The same reason, told anew: what replaces it makes it superfluous.
