@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 
+use jvs_repo::sabotage;
+
 use crate::descriptor::Loss;
 use crate::manifest::{TreePath, Xattr};
 use crate::mutation::capturing::Rule;
@@ -168,10 +170,19 @@ const SET_ID: u32 = 0o6000;
 /// program, and cannot give it away, must not make one of their own of it: the
 /// other, who wrote it, could then act as them.
 fn permitted(original: &Stat, copy: &Stat) -> u32 {
-    let same = (original.uid, original.gid) == (copy.uid, copy.gid);
-    match same || !Rule::SetIdForItsOwner.holds() {
+    sabotage!(Rule::SetIdForItsOwner => original.mode);
+    match (original.uid, original.gid) == (copy.uid, copy.gid) {
         true => original.mode,
         false => original.mode & !SET_ID,
+    }
+}
+
+/// A clone that came with its mode: until its owner is known it has none.
+fn clear_set_id(copy: &impl Copied, owned: &Stat) -> io::Result<()> {
+    sabotage!(Rule::SetIdForItsOwner => Ok(()));
+    match owned.kind != Kind::Symlink && owned.mode & SET_ID != 0 {
+        true => fatal_only(copy.set_mode(owned.mode & !SET_ID)),
+        false => Ok(()),
     }
 }
 
@@ -188,10 +199,7 @@ pub(crate) fn dress(
     xattrs: Vec<Xattr>,
 ) -> io::Result<Dressed> {
     let mut owned = copy.stat()?;
-    if owned.kind != Kind::Symlink && owned.mode & SET_ID != 0 && Rule::SetIdForItsOwner.holds() {
-        // A clone that came with its mode: until its owner is known it has none.
-        fatal_only(copy.set_mode(owned.mode & !SET_ID))?;
-    }
+    clear_set_id(copy, &owned)?;
     if (owned.uid, owned.gid) != (original.uid, original.gid) {
         fatal_only(copy.set_owner(original.uid, original.gid))?;
         // Read back, whatever the answer was: some filesystems map owners.

@@ -13,6 +13,8 @@ mod needs;
 mod plan;
 mod registers;
 mod run;
+#[cfg(feature = "mutations")]
+mod sabotage;
 
 use std::fmt;
 

@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use jvs_repo::clock::BootId;
+use jvs_repo::sabotage;
 
 use crate::engine::juicefs_mount;
 use crate::mutation::capturing::Rule;
@@ -50,19 +51,24 @@ impl Ground {
 
     /// Whether a store into a mapped file ever shows in its change time.
     pub(crate) fn notes_stores(&self) -> bool {
-        *self != Ground::Memory || !Rule::NeverInMemory.holds()
+        sabotage!(Rule::NeverInMemory => true);
+        *self != Ground::Memory
     }
 
     /// Whether change times that were remembered in the boot `then` still tell of
     /// every change in the boot `now`.
     pub(crate) fn believes(&self, then: Option<&BootId>, now: &BootId) -> bool {
-        let same_boot = then.is_some_and(|then| then == now && !now.0.is_empty());
         match self {
             Ground::JuiceFs(_) => true,
-            _ if !self.notes_stores() => false,
-            _ => same_boot || !Rule::WithinTheBoot.holds(),
+            _ => self.notes_stores() && is_same_boot(then, now),
         }
     }
+}
+
+/// Is it certain that both are one boot? What is not known is never the same.
+fn is_same_boot(then: Option<&BootId>, now: &BootId) -> bool {
+    sabotage!(Rule::WithinTheBoot => true);
+    then.is_some_and(|then| then == now && !now.0.is_empty())
 }
 
 #[cfg(test)]

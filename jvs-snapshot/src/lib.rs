@@ -35,6 +35,8 @@ pub mod publish;
 pub mod quiesce;
 pub mod ready;
 pub mod restore;
+#[cfg(feature = "mutations")]
+mod sabotage;
 pub mod select;
 mod shown;
 pub mod stage;

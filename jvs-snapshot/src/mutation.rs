@@ -75,4 +75,4 @@ impl Rule {
     ];
 }
 
-jvs_repo::switchable!(Rule, asked);
+jvs_repo::switchable!(Rule);

@@ -12,6 +12,7 @@ use jvs_lock::{Fence, LockError, Seams, State};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 use crate::aside::{doom, move_dir};
@@ -58,9 +59,7 @@ impl<'r> Snapshots<'r> {
 
     fn bind(&self, fence: &Fence<'_, '_>) -> Result<Bound, SnapshotError> {
         let state = fence.read()?;
-        if Rule::HeadShownFirst.holds() {
-            self.help(fence, &state)?;
-        }
+        self.show_head(fence, &state)?;
         let now = self.seams.clock.now().wall;
         Ok(Bound {
             worktree: fence.worktree().clone(),
@@ -71,6 +70,12 @@ impl<'r> Snapshots<'r> {
         })
     }
 
+    /// The head is shown before another snapshot is begun on top of it.
+    fn show_head(&self, fence: &Fence<'_, '_>, state: &State) -> Result<(), SnapshotError> {
+        sabotage!(Rule::HeadShownFirst => Ok(()));
+        self.help(fence, state)
+    }
+
     /// Makes the head visible if its publisher did not come to it. `state` was
     /// READ through `fence`.
     pub fn help(&self, fence: &Fence<'_, '_>, state: &State) -> Result<(), SnapshotError> {
@@ -79,11 +84,7 @@ impl<'r> Snapshots<'r> {
         if self.catalog().is_ready(head).map_err(stuck)? {
             return Ok(());
         }
-        // Its publisher may have died before this: READY must not survive a
-        // power cut that the commit does not.
-        if Rule::DurableBeforeHelped.holds() {
-            fence.sync()?;
-        }
+        make_commit_durable(fence)?;
         show(self.seams, head).map_err(|source| match source.kind() {
             io::ErrorKind::NotFound => SnapshotError::Broken {
                 child: None,
@@ -92,6 +93,13 @@ impl<'r> Snapshots<'r> {
             _ => SnapshotError::Io { doing: format!("make the head {head} visible"), source },
         })
     }
+}
+
+/// A commit is durable before somebody else shows what was committed, whose publisher may
+/// have died before it saw to that: READY must not survive a power cut that it does not.
+fn make_commit_durable(fence: &Fence<'_, '_>) -> Result<(), LockError> {
+    sabotage!(Rule::DurableBeforeHelped => Ok(()));
+    fence.sync()
 }
 
 /// A snapshot being built: a directory to capture into.
@@ -136,12 +144,7 @@ impl<'r> Draft<'r> {
         for (path, bytes) in
             [(layout::descriptor(&dir), &bytes), (layout::ready_staged(&dir), &ready)]
         {
-            let tmp = layout::snapshot_tmp(&dir, OpNonce::random(seams.entropy));
-            if Rule::DurableBeforeCommitted.holds() {
-                seams.store.write_over(&tmp, &path, bytes)?;
-            } else {
-                seams.store.create_new(&path)?.write_at(0, bytes)?;
-            }
+            write_durably(seams, &dir, &path, bytes)?;
         }
         move_dir(seams, &dir, &layout::snapshot(self.bound.id))?;
         Ok(checksum)
@@ -154,6 +157,18 @@ impl<'r> Draft<'r> {
         // Its last move may have been applied without an answer.
         doom(seams, trees, &layout::snapshot(self.bound.id))
     }
+}
+
+/// What a snapshot promises is durable before it is committed.
+fn write_durably(
+    seams: Seams<'_>,
+    dir: &RepoPath,
+    path: &RepoPath,
+    bytes: &[u8],
+) -> io::Result<()> {
+    sabotage!(Rule::DurableBeforeCommitted => seams.store.create_new(path)?.write_at(0, bytes));
+    let tmp = layout::snapshot_tmp(dir, OpNonce::random(seams.entropy));
+    seams.store.write_over(&tmp, path, bytes)
 }
 
 /// A draft that could not be completed, handed back.
@@ -307,27 +322,36 @@ impl<'r> Staged<'r> {
     /// }
     /// ```
     pub fn publish(self, mut fence: Fence<'_, '_>) -> Result<Ready, PublishError<'r>> {
-        let Bound { ref worktree, term, parent, id, .. } = self.bound;
-        let same_hold = fence.term() == term;
-        if fence.worktree() != worktree || (!same_hold && Rule::OneToken.holds()) {
-            // Another hold than the one it was begun under, be it of the same
-            // session: a steal and a release may lie between the two.
+        let Bound { ref worktree, term, id, .. } = self.bound;
+        if !self.is_begun_under(&fence) {
             let current = fence.token();
             let worktree = worktree.clone();
             let error = LockError::Fenced { worktree, token: term.token, current };
             return Err(PublishError::Fenced { staged: Box::new(self), error });
         }
-        if !Rule::CommittedBeforeShown.holds() {
-            let _ = show(self.at.seams, id);
-        }
-        let catalog = self.at.catalog();
-        if let Err(error) = fence.commit(parent, id, &|| catalog.is_shown(id)) {
+        if let Err(error) = self.commit(&mut fence) {
             return Err(self.not_committed(error));
         }
         match show(self.at.seams, id) {
             Ok(()) => Ok(Ready::seen(self.descriptor, self.checksum)),
             Err(source) => Err(PublishError::NotYetVisible { id, source }),
         }
+    }
+
+    /// Is `fence` of the hold that it was begun under? Another one, be it of the same
+    /// session, is not: a steal and a release may lie between the two.
+    fn is_begun_under(&self, fence: &Fence<'_, '_>) -> bool {
+        sabotage!(Rule::OneToken => *fence.worktree() == self.bound.worktree);
+        *fence.worktree() == self.bound.worktree && fence.term() == self.bound.term
+    }
+
+    /// A snapshot is shown after this, never before.
+    fn commit(&self, fence: &mut Fence<'_, '_>) -> Result<State, LockError> {
+        sabotage!(Rule::CommittedBeforeShown => {
+            crate::sabotage::show_then_commit(&self.at, &self.bound, fence)
+        });
+        let catalog = self.at.catalog();
+        fence.commit(self.bound.parent, self.id(), &|| catalog.is_shown(self.id()))
     }
 
     fn not_committed(self, error: LockError) -> PublishError<'r> {
@@ -347,14 +371,20 @@ impl<'r> Staged<'r> {
         }
     }
 
-    /// Puts the same files on top of the head of now, under an id of their own:
-    /// whoever judged the old one to be garbage must not find the new one there.
+    /// The id that it gets on top of another head: that of `bound`, which is new. Whoever
+    /// judged the old one to be garbage must not find the new one there.
+    fn id_on_top(&self, bound: &Bound) -> SnapshotId {
+        sabotage!(Rule::RebasedUnderANewId => self.id());
+        bound.id
+    }
+
+    /// Puts the same files on top of the head of now.
     pub fn rebase(self, fence: &Fence<'_, '_>) -> Result<Staged<'r>, RebaseError<'r>> {
         let bound = match self.at.bind(fence) {
             Ok(bound) => bound,
             Err(error) => return Err(RebaseError { staged: Some(Box::new(self)), error }),
         };
-        let id = if Rule::RebasedUnderANewId.holds() { bound.id } else { self.id() };
+        let id = self.id_on_top(&bound);
         let draft = Draft { at: self.at, bound: Bound { id, ..bound } };
         let from = layout::snapshot(self.id());
         if let Err(source) = move_dir(self.at.seams, &from, &draft.dir()) {

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use jvs_repo::sabotage;
 use jvs_repo::store::{Listing, PosixStore, RepoPath};
 
 use crate::chosen::Chosen;
@@ -91,6 +92,12 @@ fn above<'s>(store: &PosixStore, at: Spot<'s>) -> io::Result<(OwnedFd, &'s [u8])
     Ok((tree::open_below(root, components.into_iter())?, name))
 }
 
+/// What is removed because of a comparison is read for it.
+fn trust_before_removal() -> Trust {
+    sabotage!(Rule::RemovedByContent => Trust::Hints);
+    Trust::Nothing
+}
+
 impl Trees for PosixStore {
     fn absolute(&self, tree: &RepoPath) -> PathBuf {
         PosixStore::absolute(self, tree)
@@ -115,8 +122,7 @@ impl Trees for PosixStore {
         snapshots: &[Ready],
     ) -> Result<Vec<TreePath>, SnapshotError> {
         let root = self.absolute(tree);
-        // What is removed because of this answer is read.
-        let trust = if Rule::RemovedByContent.holds() { Trust::Nothing } else { Trust::Hints };
+        let trust = trust_before_removal();
         let mut strays: Option<BTreeSet<TreePath>> = None;
         for snapshot in snapshots {
             let differences = match chosen {

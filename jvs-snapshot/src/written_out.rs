@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jvs_kernel::lease;
 use jvs_repo::clock::Clock;
+use jvs_repo::sabotage;
 
 use crate::capture_error::CaptureError;
 use crate::fidelity::is_full;
@@ -78,7 +79,8 @@ impl WriteOut<'_> {
         &self,
         files: impl FnOnce() -> Result<Tree, WalkError>,
     ) -> Result<(), CaptureError> {
-        if !self.writes_show_late() || !Rule::HandedInBetween.holds() {
+        sabotage!(Rule::HandedInBetween => Ok(()));
+        if !self.writes_show_late() {
             return Ok(());
         }
         bring_in(self.source, &self.ours, self.ground, files, self.threads, self.progress)
@@ -90,8 +92,9 @@ impl WriteOut<'_> {
 
     /// Forces what was written to where looks see it. `before` is the first look.
     pub(crate) fn force(&self, before: &Tree) -> Result<Option<Doubt>, CaptureError> {
+        sabotage!(Rule::WrittenOutFirst => Ok(None));
         // In memory there is nowhere to write to: contents are compared instead.
-        if self.nobody_writes || *self.ground == Ground::Memory || !Rule::WrittenOutFirst.holds() {
+        if self.nobody_writes || *self.ground == Ground::Memory {
             return Ok(None);
         }
         match sync(self.source, &self.ours, self.ground) {
@@ -141,8 +144,7 @@ impl WriteOut<'_> {
 /// there is.
 fn sync(source: &OwnedFd, ours: &Ours<'_>, ground: &Ground) -> Result<bool, CaptureError> {
     tree::sync_filesystem(source).map_err(CaptureError::whole("write out what was written to"))?;
-    let on_juicefs = matches!(ground, Ground::JuiceFs(_)) && Rule::HandedInFirst.holds();
-    Ok(!on_juicefs || ground.holds_nothing(ours))
+    Ok(!ground.is_written_to_by_others() || ground.holds_nothing(ours))
 }
 
 /// Brings what was written to where a look sees it, as far as that can be done, for
@@ -198,12 +200,20 @@ fn hand_in(
 }
 
 impl Ground {
+    /// Whether the kernel is not the only one that writes out: a mount of JuiceFS holds
+    /// what it was handed, and hands it in when it likes.
+    fn is_written_to_by_others(&self) -> bool {
+        sabotage!(Rule::HandedInFirst => false);
+        matches!(self, Ground::JuiceFs(_))
+    }
+
     /// Whether the mount holds nothing of anybody's: nobody else has anything open. The
     /// bytes that it says it holds do not tell: pages of mapped files may be on the way
     /// to it, which it does not count yet, and of which the kernel counts no few exactly.
     fn holds_nothing(&self, ours: &Ours<'_>) -> bool {
+        sabotage!(Rule::NobodyElse => matches!(self, Ground::JuiceFs(Some(_))));
         let Ground::JuiceFs(Some(point)) = self else { return false };
-        ours.are_all_that_is_open(point) || !Rule::NobodyElse.holds()
+        ours.are_all_that_is_open(point)
     }
 }
 
@@ -217,7 +227,8 @@ fn is_handed_in(file: &OwnedFd) -> bool {
 /// `syncfs` of a filesystem in user space sends pages and does not wait for them, and a
 /// read waits for those that it reads.
 fn has_arrived(file: &OwnedFd) -> io::Result<()> {
-    if Rule::ArrivedFirst.holds() { tree::sync_content(file) } else { Ok(()) }
+    sabotage!(Rule::ArrivedFirst => Ok(()));
+    tree::sync_content(file)
 }
 
 /// Reads a byte from whoever serves the file and not from the kernel's memory.

@@ -2,22 +2,21 @@
 //! asked again of each snapshot once it is out of sight.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::Shown;
-use jvs_repo::store::DirEntry;
+use jvs_repo::sabotage;
+use jvs_repo::store::{DirEntry, Store};
 
 use crate::error::SnapshotError;
 use crate::garbage::{self, Candidate, Verdict};
 use crate::gc::{Keep, Registers};
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
-use crate::staging_name::StagingName;
+use crate::staging_name::{Bound, StagingName};
 use crate::tags;
-
-/// What those would take for old who believed that age proves something.
-const OLD_MS: u64 = 60_000;
 
 /// What is in `staging/`.
 #[derive(Debug, Default)]
@@ -27,18 +26,10 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Listed twice: a restore that is renamed to a swap while the directory is read
-    /// may be missed under both names, and it is renamed only once.
     pub(crate) fn list(at: &Snapshots<'_>) -> Result<Self, SnapshotError> {
-        let stuck = || SnapshotError::io("list the work in progress");
-        let store = at.seams.store;
-        let mut names = BTreeSet::new();
-        names.extend(store.list(&layout::staging()).map_err(stuck())?);
-        if Rule::ListedTwice.holds() {
-            names.extend(store.list(&layout::staging()).map_err(stuck())?);
-        }
+        let stuck = SnapshotError::io("list the work in progress");
         let mut staging = Staging::default();
-        for DirEntry { name } in names {
+        for DirEntry { name } in names_in_staging(at.seams.store).map_err(stuck)? {
             match name.to_str().and_then(|name| name.parse().ok()) {
                 Some(name) => staging.names.push(name),
                 None => staging.foreign.push(Shown::new(&name).to_string()),
@@ -48,37 +39,52 @@ impl Staging {
     }
 }
 
-/// What becomes of a snapshot that is being built.
+/// Listed twice: a restore that is renamed to a swap while the directory is read may be
+/// missed under both names, and it is renamed only once.
+fn names_in_staging(store: &dyn Store) -> io::Result<BTreeSet<DirEntry>> {
+    sabotage!(Rule::ListedTwice => Ok(store.list(&layout::staging())?.into_iter().collect()));
+    let first = store.list(&layout::staging())?;
+    let second = store.list(&layout::staging())?;
+    Ok(first.into_iter().chain(second).collect())
+}
+
+/// What becomes of a snapshot that is being built. Judged by a state that was READ before
+/// it was looked at, and by nothing else: least of all by its age.
 pub(crate) fn verdict(
     at: &Snapshots<'_>,
     registers: &Registers,
-    bound: &crate::staging_name::Bound,
+    bound: &Bound,
 ) -> Result<Option<Verdict>, SnapshotError> {
+    sabotage!(Rule::ReadBeforeLooking => {
+        super::sabotage::verdict_by_a_late_read(at, registers, bound)
+    });
+    sabotage!(Rule::AgeProvesNothing => super::sabotage::verdict_by_age(at, registers, bound));
     // A worktree whose register nobody has seen: it may be about to be born.
     let Some(state) = registers.judging(&bound.worktree) else { return Ok(None) };
+    let candidate = look_at(at, bound)?;
+    match is_head(registers, bound.id) {
+        true => Ok(Some(Verdict::Committed)),
+        false => Ok(Some(garbage::removable(state, &candidate))),
+    }
+}
+
+/// Looks at a snapshot that is being built.
+pub(super) fn look_at(at: &Snapshots<'_>, bound: &Bound) -> Result<Candidate, SnapshotError> {
     let stuck = || SnapshotError::io("look at a snapshot");
     let ready = at.catalog().is_shown(bound.id).map_err(stuck())?;
     let parent_ready = match bound.parent {
         Some(parent) => at.catalog().was_ready(parent).map_err(stuck())?,
         None => false,
     };
-    let candidate = Candidate::new(bound, ready, parent_ready);
-    // A worktree that was renamed took its head along, shown or not, and its name
-    // may have begun another life since.
-    if Rule::HeadOfAnyName.holds() && registers.whose_head(bound.id).is_some() {
-        return Ok(Some(Verdict::Committed));
-    }
-    if !Rule::ReadBeforeLooking.holds() {
-        let late = Registers::read(at.seams)?;
-        return Ok(late
-            .judging(&bound.worktree)
-            .map(|state| garbage::removable(state, &candidate)));
-    }
-    let age = || at.seams.clock.now().wall.0.saturating_sub(bound.id.created_ms);
-    if !Rule::AgeProvesNothing.holds() && age() > OLD_MS {
-        return Ok(Some(Verdict::Garbage(garbage::Why::Fenced)));
-    }
-    Ok(Some(garbage::removable(state, &candidate)))
+    Ok(Candidate::new(bound, ready, parent_ready))
+}
+
+/// Is it a head, whatever became of the name that it was taken under? A worktree that was
+/// renamed took its head along, shown or not, and its name may have begun another life
+/// since.
+pub(super) fn is_head(registers: &Registers, id: SnapshotId) -> bool {
+    sabotage!(Rule::HeadOfAnyName => false);
+    registers.whose_head(id).is_some()
 }
 
 /// Is a restore or a swap in `staging/` over for good?

@@ -9,6 +9,7 @@ use jvs_repo::config::Retention;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::Shown;
+use jvs_repo::sabotage;
 
 use crate::catalog::Presence;
 use crate::error::SnapshotError;
@@ -32,17 +33,20 @@ pub struct Terms {
 
 impl From<Retention> for Terms {
     fn from(retention: Retention) -> Self {
-        Terms { retention, trust_clock: !Rule::ClockIsDoubted.holds() }
+        Terms { retention, trust_clock: trusts_clock_unasked() }
     }
+}
+
+/// Nothing is old because one clock says so, unless somebody says that it may.
+fn trusts_clock_unasked() -> bool {
+    sabotage!(Rule::ClockIsDoubted => true);
+    false
 }
 
 /// Plans a collection. Refuses to if something would go because of its age and the
 /// clock that says so cannot be believed.
 pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, SnapshotError> {
     let Terms { retention, trust_clock } = terms.into();
-    // What is visible before the READ was committed before it, so it is below a
-    // head that was read or below none. What becomes visible later is not known
-    // to be unneeded.
     let mut visible_before = BTreeSet::new();
     for id in at.catalog().list()?.snapshots {
         if at.catalog().is_ready(id).map_err(SnapshotError::io("look at a snapshot"))? {
@@ -69,7 +73,7 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, Snapsho
     let newest_known = known.max();
     let within = retention.keep_within.as_ms();
     let mut only_by_age = 0;
-    let was_visible = |id| visible_before.contains(&id) || !Rule::VisibleBeforeRead.holds();
+    let was_visible = |id| may_be_unneeded(&visible_before, id);
     for id in listing.snapshots {
         let shown_age = now.0.saturating_sub(id.created_ms);
         let certain_age = ages.get(&id.created_ms).copied().unwrap_or(0);
@@ -101,6 +105,13 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, Snapsho
             .map_err(|doubt| SnapshotError::ClockDoubted { doubt, count: by_age })?;
     }
     Ok(plan)
+}
+
+/// Is it known of a snapshot that it may be unneeded? What was visible before the READ was
+/// committed before it, so it is below a head that was read or below none.
+fn may_be_unneeded(visible_before: &BTreeSet<SnapshotId>, id: SnapshotId) -> bool {
+    sabotage!(Rule::VisibleBeforeRead => true);
+    visible_before.contains(&id)
 }
 
 /// May `now` be believed? Logs are only asked if everything else speaks against it.

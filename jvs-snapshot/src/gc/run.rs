@@ -6,6 +6,7 @@ use jvs_lock::Locks;
 use jvs_repo::audit::{Kind, Phase, room};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 use serde_json::json;
 
@@ -103,10 +104,8 @@ pub fn run(
         let note =
             |phase| locks.note(Kind::Gc, phase, op, None, None, Some(json!({"snapshots": ids})));
         match note(Phase::Intent) {
-            // Whoever makes room must not need any: it is said afterwards.
-            Err(error) if room::is_full(&error) && Rule::CollectsWhenFull.holds() => {
-                freed.told_late = true;
-            }
+            // It is said afterwards.
+            Err(error) if needs_no_room(&error) => freed.told_late = true,
             answer => answer.map_err(SnapshotError::io("write the audit log"))?,
         }
         for unneeded in batch {
@@ -118,41 +117,60 @@ pub fn run(
             step();
         }
         match note(Phase::Done) {
-            Err(error) if room::is_full(&error) && Rule::CollectsWhenFull.holds() => {
-                freed.told_late = true;
-            }
+            Err(error) if needs_no_room(&error) => freed.told_late = true,
             answer => answer.map_err(SnapshotError::io("write the audit log"))?,
         }
     }
     Ok(freed)
 }
 
-/// Takes one visible snapshot out of sight, and then away.
+/// Is it only room that was missing? Whoever makes room must not need any.
+fn needs_no_room(error: &io::Error) -> bool {
+    sabotage!(Rule::CollectsWhenFull => false);
+    room::is_full(error)
+}
+
+/// Collects one visible snapshot. Its descendants must never find nothing: the tombstone
+/// is there first.
 fn collect(at: &Snapshots<'_>, id: SnapshotId, freed: &mut Freed) -> Result<(), SnapshotError> {
-    let dir = layout::snapshot(id);
+    sabotage!(Rule::TombstoneFirst => super::sabotage::collect_then_tell(at, id, freed));
     let op = OpNonce::random(at.seams.entropy);
-    // Its descendants must never find nothing: the tombstone is there first.
-    if Rule::TombstoneFirst.holds() && !leave_tombstone(at, &dir, id, op)? {
-        return Ok(());
+    match leave_tombstone(at, &layout::snapshot(id), id, op)? {
+        true => take_away(at, id, op, freed),
+        false => Ok(()),
     }
-    if !Rule::OutOfSightFirst.holds() {
-        return at.trees.remove(&dir).map_err(SnapshotError::io("remove it where it is"));
+}
+
+/// Takes a snapshot out of sight whole, before anything of it goes.
+fn take_away(
+    at: &Snapshots<'_>,
+    id: SnapshotId,
+    op: OpNonce,
+    freed: &mut Freed,
+) -> Result<(), SnapshotError> {
+    sabotage!(Rule::OutOfSightFirst => super::sabotage::remove_where_it_is(at, id));
+    match set_aside(at, id, op)? {
+        true => settle(at, id, op, freed),
+        false => Ok(()),
     }
+}
+
+/// False if another collection was faster.
+pub(super) fn set_aside(
+    at: &Snapshots<'_>,
+    id: SnapshotId,
+    op: OpNonce,
+) -> Result<bool, SnapshotError> {
     let condemned = StagingName::Condemned { id, op }.path();
-    match move_dir(at.seams, &dir, &condemned) {
-        Ok(()) if !Rule::TombstoneFirst.holds() => {
-            leave_tombstone(at, &condemned, id, op)?;
-            settle(at, id, op, freed)
-        }
-        Ok(()) => settle(at, id, op, freed),
-        // Another collection was faster.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+    match move_dir(at.seams, &layout::snapshot(id), &condemned) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(source) => Err(SnapshotError::Io { doing: format!("set {id} aside"), source }),
     }
 }
 
 /// False if the snapshot is gone already.
-fn leave_tombstone(
+pub(super) fn leave_tombstone(
     at: &Snapshots<'_>,
     dir: &RepoPath,
     id: SnapshotId,
@@ -168,7 +186,7 @@ fn leave_tombstone(
     Descriptor::parse(&bytes).map_err(|reason| SnapshotError::Corrupt { path, reason })?;
     let (tmp, to) = (layout::tombstone_tmp(id, op), layout::tombstone(id));
     let mut written = at.seams.store.write_new(&tmp, &to, &bytes);
-    if written.as_ref().is_err_and(room::is_full) && Rule::CollectsWhenFull.holds() {
+    if written.as_ref().is_err_and(needs_no_room) {
         // No room for another file: the descriptor itself, which never changes, gets
         // the tombstone's name, too.
         let linked = at.seams.store.link_new(&layout::descriptor(dir), &to);
@@ -191,9 +209,10 @@ fn leave_tombstone(
 
 /// Who needs it now? If that cannot be told it is needed.
 fn is_needed(at: &Snapshots<'_>, id: SnapshotId) -> Result<bool, SnapshotError> {
+    sabotage!(Rule::NeedsReadAgain => Ok(false));
     let registers = Registers::read(at.seams)?;
     let staging = Staging::list(at)?;
-    Ok(needs(at, &registers, &staging)?.contains_key(&id) && Rule::NeedsReadAgain.holds())
+    Ok(needs(at, &registers, &staging)?.contains_key(&id))
 }
 
 fn put_back(
@@ -217,7 +236,7 @@ fn put_back(
 /// Decides about a snapshot that is out of sight and whole. Whoever needed it
 /// from now on did not find it any more; whoever needs it already shows in what
 /// is read here.
-fn settle(
+pub(super) fn settle(
     at: &Snapshots<'_>,
     id: SnapshotId,
     op: OpNonce,

@@ -1,0 +1,19 @@
+//! What would be done without a rule, where that is more than an expression: see
+//! [`jvs_repo::mutation`].
+
+use jvs_lock::{Fence, LockError, State};
+
+use crate::publish::Snapshots;
+use crate::shown::show;
+use crate::staging_name::Bound;
+
+/// Shows a snapshot that may not come to be committed.
+pub(crate) fn show_then_commit(
+    at: &Snapshots<'_>,
+    bound: &Bound,
+    fence: &mut Fence<'_, '_>,
+) -> Result<State, LockError> {
+    let _ = show(at.seams, bound.id);
+    let catalog = at.catalog();
+    fence.commit(bound.parent, bound.id, &|| catalog.is_shown(bound.id))
+}
