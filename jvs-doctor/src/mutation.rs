@@ -19,4 +19,4 @@ pub enum Rule {
     DraftOfReadyIsUsed,
 }
 
-jvs_repo::switchable!(Rule, asked);
+jvs_repo::switchable!(Rule);

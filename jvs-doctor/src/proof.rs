@@ -60,6 +60,7 @@ use jvs_lock::record::{Meaning, Record};
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId, strict_decimal};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 use jvs_repo::store::{Kind, RepoPath};
 use jvs_repo::term::Term;
 use jvs_snapshot::garbage::{self, Candidate, Verdict, Why};
@@ -373,15 +374,13 @@ fn uncommittable(survey: &Survey<'_, '_>, bound: &Bound) -> Option<Because> {
         Verdict::Garbage(Why::HeadMoved) => {
             Some(Because::HeadMoved { parent: bound.parent, read: **read })
         }
-        Verdict::Work if !Rule::ProvenDead.holds() => unproven(),
-        Verdict::Work | Verdict::Committed => None,
+        Verdict::Work => of_work(),
+        Verdict::Committed => None,
     }
 }
 
-/// What takes the place of a proof when [`Rule::ProvenDead`] is switched off.
-fn unproven() -> Option<Because> {
-    #[cfg(feature = "mutations")]
-    return Some(Because::Nothing);
-    #[cfg(not(feature = "mutations"))]
+/// Work in progress is removed only if it is proven dead.
+fn of_work() -> Option<Because> {
+    sabotage!(Rule::ProvenDead => Some(Because::Nothing));
     None
 }

@@ -12,6 +12,7 @@ use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::staging_name::StagingName;
 
@@ -107,9 +108,7 @@ impl Memory {
     /// something that may remember more was not shown: a head or a token that is
     /// too low would cost what was committed, or let a dead session publish.
     fn of(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<Self, String> {
-        if let Some(unseen) = survey.unseen.first().filter(|_| Rule::UnseenIsNotGone.holds()) {
-            return Err(unanswered(&unseen.to_string()));
-        }
+        refuse_unseen(survey)?;
         let mut memory = Memory::default();
         let over = memory.buried(survey, worktree);
         memory.snapshots(survey, worktree, over);
@@ -133,11 +132,8 @@ impl Memory {
     /// What removed worktrees of that name remember. Answers the last epoch that
     /// ended with a removal: what was committed before it is of another worktree.
     fn buried(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> u32 {
-        // A worktree that has a record was not removed: whatever buried its register,
-        // its visible snapshots are all that knows its head. A later epoch that
-        // anything else remembers counts before them.
         let mut over = 0;
-        let removed = !survey.is_recorded(worktree) || !Rule::RecordedIsNotRemoved.holds();
+        let removed = is_removed(survey, worktree);
         for (epoch, state) in survey.buried.get(worktree).into_iter().flatten() {
             self.counter = self.counter.max(epoch.counter);
             if removed {
@@ -396,6 +392,23 @@ fn of_several(
     let ruin = Ruin::States(std::iter::once(keep).chain(rest).copied().collect());
     let (head, commits) = (keep.head, keep.generation.0);
     Ok(memory.next(worktree, ruin, head, commits))
+}
+
+/// Nothing follows from what the filesystem did not show: it may remember more.
+fn refuse_unseen(survey: &Survey<'_, '_>) -> Result<(), String> {
+    sabotage!(Rule::UnseenIsNotGone => Ok(()));
+    match survey.unseen.first() {
+        Some(unseen) => Err(unanswered(&unseen.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// Was a worktree removed, whose register was buried? One that has a record was not:
+/// whatever buried its register, its visible snapshots are all that knows its head. A later
+/// epoch that anything else remembers counts before them.
+fn is_removed(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
+    sabotage!(Rule::RecordedIsNotRemoved => true);
+    !survey.is_recorded(worktree)
 }
 
 fn ask(heads: impl Iterator<Item = Option<SnapshotId>>) -> String {

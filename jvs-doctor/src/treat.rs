@@ -6,6 +6,8 @@ mod error;
 mod hand;
 mod lock;
 mod register;
+#[cfg(feature = "mutations")]
+mod sabotage;
 mod snapshot;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -27,18 +27,6 @@ macro_rules! sabotage {
 /// either is there in a crate whose `mutations` feature is off.
 #[macro_export]
 macro_rules! switchable {
-    // For a crate that still asks in the middle of its functions.
-    ($rule:ident, asked) => {
-        $crate::switchable!($rule);
-
-        #[cfg(not(feature = "mutations"))]
-        impl $rule {
-            #[inline(always)]
-            pub(crate) const fn holds(self) -> bool {
-                true
-            }
-        }
-    };
     ($rule:ident) => {
         #[cfg(feature = "mutations")]
         impl $rule {

@@ -9,6 +9,8 @@ use jvs_repo::audit::{Event, Kind};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
+use jvs_snapshot::descriptor::Descriptor;
 
 use super::staging::IN_FLIGHT;
 use crate::check::Check;
@@ -160,6 +162,13 @@ fn collection_of<'s>(survey: &'s Survey<'_, '_>, id: SnapshotId) -> Option<&'s P
     collections.find(|logged| names(&logged.event).is_some()).map(|logged| &logged.place)
 }
 
+/// What is described and has the draft that becomes its READY: that is written anew only
+/// where there is none.
+fn with_draft_of_ready(snap: &Snap) -> Option<&Descriptor> {
+    sabotage!(Rule::DraftOfReadyIsUsed => None);
+    snap.described().filter(|_| snap.staged)
+}
+
 /// A snapshot that nobody sees.
 fn hidden(
     survey: &Survey<'_, '_>,
@@ -175,9 +184,7 @@ fn hidden(
     }
     if lineages.reaches(id) {
         // Its worktree was removed before anybody came to show it.
-        if let Some(descriptor) = snap.described().filter(|_| snap.staged)
-            && Rule::DraftOfReadyIsUsed.holds()
-        {
+        if let Some(descriptor) = with_draft_of_ready(snap) {
             let worktree = &descriptor.worktree_id;
             report
                 .add(Check::ReadyPending, &dir, format!("{id} is committed and not visible yet"))

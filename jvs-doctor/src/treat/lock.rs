@@ -3,10 +3,12 @@
 
 use jvs_lock::hold::{Ask, Given, Holds, Kind as HoldKind};
 use jvs_lock::record::{Found, Meaning, parse};
+use jvs_lock::view::View;
 use jvs_lock::{How, Lease, Want, legacy};
 use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 use super::RepairError;
@@ -45,7 +47,7 @@ impl Hand<'_, '_, '_, '_> {
             }
             return self.within(&holds, worktree, want, |_| Ok(()));
         }
-        if view.mine && Rule::HoldIsLeft.holds() {
+        if is_own(&view) {
             return Ok(self.locks.release_abandoned(&view)?);
         }
         leave(self.locks.acquire(worktree, want)?)
@@ -76,15 +78,17 @@ impl Hand<'_, '_, '_, '_> {
         let path = layout::lock_record(worktree);
         let Some(aside) = self.move_aside(worktree, &path)? else { return Ok(()) };
         let bytes = self.store().read(&aside, json::Limits::RECORD.size).unwrap_or_default();
-        if Rule::PutsBack.holds()
-            && let Found::Record(record) = parse(&bytes, worktree)
-            && let Ok(read) = Read::register(self.patient, worktree)
-            && record.is_of(&read)
-            && self.store().rename_new(&aside, &path).is_ok()
-        {
+        if self.is_of_a_holder(worktree, &bytes) && self.store().rename_new(&aside, &path).is_ok() {
             return Err(RepairError::HeldMeanwhile);
         }
         Ok(self.unlink(&aside)?)
+    }
+
+    /// Is it the record of whoever holds now?
+    fn is_of_a_holder(&self, worktree: &WorktreeName, bytes: &[u8]) -> bool {
+        sabotage!(Rule::PutsBack => false);
+        let Found::Record(record) = parse(bytes, worktree) else { return false };
+        Read::register(self.patient, worktree).is_ok_and(|read| record.is_of(&read))
     }
 
     /// Its name is one for all, so another takeover may be writing there by now:
@@ -94,7 +98,7 @@ impl Hand<'_, '_, '_, '_> {
         let path = layout::takeover(worktree);
         let Some(aside) = self.move_aside(worktree, &path)? else { return Ok(()) };
         let there = self.store().read(&aside, json::Limits::RECORD.size)?;
-        if Rule::PutsBack.holds() && there != *seen {
+        if is_another(&there, seen) {
             self.store().rename_new(&aside, &path)?;
             return Err(RepairError::TakenOverMeanwhile);
         }
@@ -119,13 +123,23 @@ impl Hand<'_, '_, '_, '_> {
     }
 }
 
+/// Is it the session's own hold? That is given back as it was seen, and not taken.
+fn is_own(view: &View) -> bool {
+    sabotage!(Rule::HoldIsLeft => false);
+    view.mine
+}
+
+/// Is a takeover another one than was seen?
+fn is_another(there: &[u8], seen: &[u8]) -> bool {
+    sabotage!(Rule::PutsBack => false);
+    there != seen
+}
+
 /// Gives back what was taken here, and only that: a lease that this session had
 /// before, or that another process of it has joined since, is relied on.
 pub(super) fn leave(lease: Lease<'_>) -> Result<(), RepairError> {
+    sabotage!(Rule::HoldIsLeft => super::sabotage::give_back(lease));
     match lease.how() {
-        _ if !Rule::HoldIsLeft.holds() => {
-            lease.release().map_err(|failed| failed.error)?;
-        }
         How::Acquired | How::Stolen | How::Reclaimed => lease.release_if_alone()?,
         How::Refreshed | How::Resumed => {}
     }
