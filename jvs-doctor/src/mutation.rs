@@ -1,6 +1,5 @@
 //! The rules of repairs that can be switched off, one by one, to show that the
-//! exploration tests notice. Without the `mutations` feature every rule holds
-//! and the question compiles to nothing.
+//! exploration tests notice.
 
 /// A rule of repairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,5 @@
 //! The rules of the protocol that can be switched off, one by one, to show that
-//! the exploration tests notice. Without the `mutations` feature every rule
-//! holds and the question compiles to nothing.
+//! the exploration tests notice.
 
 /// A rule of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,5 @@
 //! The rules of publishing and collecting that can be switched off, one by one,
-//! to show that the exploration tests notice. Without the `mutations` feature
-//! every rule holds and the question compiles to nothing.
+//! to show that the exploration tests notice.
 //!
 //! One condition of the garbage rule has no switch: that the parent of what was
 //! overtaken is READY. Where the head is shown before another is begun it always

@@ -58,6 +58,11 @@ fn is_or_below(file: &str, module: &str) -> bool {
     file == module || file.starts_with(&format!("{}/", module.trim_end_matches(".rs")))
 }
 
+/// Whether a file is of a crate that ships.
+pub(crate) fn is_shipped(source: &Source) -> bool {
+    CRATES.iter().any(|c| source.path.starts_with(&format!("{c}/src/")))
+}
+
 /// Fails for every use of `words` in shipped code outside the listed modules,
 /// and for every listed module that uses none of them any more.
 fn only_in(allowed: &[(&str, &str)], words: &[&str], rule: &str) {
@@ -67,11 +72,9 @@ fn only_in(allowed: &[(&str, &str)], words: &[&str], rule: &str) {
 
 /// As [`only_in`], for what `uses` finds in a file.
 fn only_where(allowed: &[(&str, &str)], uses: impl Fn(&Source) -> Vec<usize>, rule: &str) {
-    let shipped =
-        |source: &Source| CRATES.iter().any(|c| source.path.starts_with(&format!("{c}/src/")));
     let mut wrong = Vec::new();
     let mut used = Vec::new();
-    for source in sources().iter().filter(|source| shipped(source)) {
+    for source in sources().iter().filter(|source| is_shipped(source)) {
         for at in uses(source) {
             if source.is_test(at) {
                 continue;

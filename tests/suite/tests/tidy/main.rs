@@ -10,3 +10,4 @@ mod documents;
 mod glossary;
 mod packages;
 mod source;
+mod switches;
