@@ -30,6 +30,7 @@ mod sabotage;
 mod stake;
 mod ties;
 mod whereabouts;
+pub mod whom;
 
 pub use end::{Cause, Ending};
 pub use enter::{Ask, Entered};

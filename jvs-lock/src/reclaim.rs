@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::error::LockError;
+use crate::hold;
 use crate::lease::Lease;
 use crate::liveness::{Here, Liveness, Unknowable, keeper_liveness};
 use crate::locks::{Locks, Want};
@@ -247,6 +248,9 @@ impl Locks<'_> {
     /// The keeper of the hold in `view` has died. The holder has, too, only if nothing
     /// rests on the hold: a command may run on, and start another keeper.
     fn nothing_rests_on(&self, view: &View) -> Liveness {
+        if !hold::rule::Rule::DeadIfNothingRests.holds() {
+            return Liveness::Dead;
+        }
         match self.stakes.map(|stakes| stakes(&view.state)) {
             Some(Some(true)) => Liveness::Alive,
             Some(None) => Liveness::Unknown(Unknowable::OtherUser),

@@ -52,6 +52,10 @@ pub enum Rule {
     LeaverGivesBack,
     /// Who hands over looks whether whom it handed it to is still there.
     GiverLooksForTheHeir,
+    /// Whom to signal is read from the private directory alone.
+    PrivateWordAlone,
+    /// A holder whose keeper has died is dead only if nothing rests on its hold.
+    DeadIfNothingRests,
 }
 
 impl Rule {
@@ -81,6 +85,8 @@ impl Rule {
         Rule::MemoryOutlivesTheBoot,
         Rule::LeaverGivesBack,
         Rule::GiverLooksForTheHeir,
+        Rule::PrivateWordAlone,
+        Rule::DeadIfNothingRests,
     ];
 }
 

@@ -406,7 +406,7 @@ impl Heart {
         self.attached = false;
         let here = self.context.here()?;
         let identity = Identity::of(self.context, &here)?;
-        if identity.as_ref().is_some_and(|identity| identity.process(self.term).is_some()) {
+        if identity.as_ref().is_some_and(|identity| identity.process(&here, self.term).is_some()) {
             return Ok(true);
         }
         if let Some(identity) = &identity {

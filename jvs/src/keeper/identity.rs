@@ -1,12 +1,12 @@
 //! Which process keeps a lock of this session: written by the keeper itself into
 //! the session's private directory. The record in the repository says it too, for
-//! display; but whoever may write the repository must not choose which process of
-//! its holder is ended, so nothing is signalled because of what stands there.
+//! display.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use jvs_lock::Session;
+use jvs_lock::hold::whom::{self, Sources};
 use jvs_lock::liveness::{Here as Where, Liveness, keeper_liveness};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::id::hex;
@@ -90,11 +90,14 @@ impl Identity {
         Written::parse(&bytes[..length]).ok()
     }
 
-    /// A handle on the keeper of the hold `term`, if it is proven to be the very process
-    /// that wrote. One that keeps another hold is nobody's to be asked.
-    pub(super) fn process(&self, term: Term) -> Option<OwnedFd> {
-        let keeper = self.read().filter(|written| written.term == term)?.keeper;
-        (running(&keeper) == Some(true)).then(|| handle(keeper.pid, keeper.start_time))?
+    /// A handle on the keeper of the hold `term`, if that may be signalled.
+    pub(super) fn process(&self, here: &Here, term: Term) -> Option<OwnedFd> {
+        let (repository, worktree) = (here.repo.store(), &here.worktree);
+        let sources = Sources { private: self.read(), repository, worktree };
+        let clock = SystemClock.boot_clock();
+        let here = Where { clock: &clock, pid_namespace: proc::pid_namespace() };
+        let keeper = whom::to_signal(sources, term, here, proc::process_stat)?;
+        handle(keeper.pid, keeper.start_time)
     }
 
     /// This process keeps the lock no more. Another one may have begun since; then

@@ -277,7 +277,7 @@ pub(crate) fn find(
     here: &Here,
     term: Term,
 ) -> Result<Option<Found>, Failure> {
-    Ok(Identity::of(context, here)?.and_then(|identity| identity.process(term)).map(Found))
+    Ok(Identity::of(context, here)?.and_then(|identity| identity.process(here, term)).map(Found))
 }
 
 impl Found {

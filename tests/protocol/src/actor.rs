@@ -517,7 +517,12 @@ fn reclaim<'r>(
     let taken = locks.reclaim(&WorktreeName::main(), want, &rules, false, &nobody);
     ctx.retract("overrules");
     match taken {
-        Ok(got) => granted(ctx, store, got, lease),
+        Ok(got) => {
+            if got.how() == How::Reclaimed {
+                ctx.append("overruled", got.token().0);
+            }
+            granted(ctx, store, got, lease)
+        }
         Err(error) => {
             ctx.say(format!("reclaim: {}: {error}", error.code()));
             false

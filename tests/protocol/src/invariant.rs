@@ -62,11 +62,23 @@ fn believers<'v>(view: &View<'v>) -> impl Iterator<Item = (ProcessView<'v>, u64)
 /// Whoever believes that it holds does hold, so no two sessions ever believe
 /// at once. Clocks must be within the policy's skew.
 pub fn belief_is_true(view: &View<'_>) -> Result<(), String> {
+    belief_is_true_unless(view, |_| false)
+}
+
+/// The same where policy may overrule: belief ends only with the lock's next term, and
+/// only if somebody took that by policy.
+pub fn belief_is_true_unless_overruled(view: &View<'_>) -> Result<(), String> {
+    let state = register(view)?;
+    belief_is_true_unless(view, |token| overruled(view, &state, token))
+}
+
+fn belief_is_true_unless(
+    view: &View<'_>,
+    excused: impl Fn(u64) -> bool,
+) -> Result<(), String> {
     let state = register(view)?;
     for (process, token) in believers(view) {
-        let nonce = process.text("nonce").unwrap_or_default();
-        let holder = state.holder().map(|holder| holder.to_string());
-        if state.token.0 != token || holder.as_deref() != Some(nonce) {
+        if !is_held_by(&state, &process, token) && !excused(token) {
             return Err(format!(
                 "{} believes in token {token}, but the register says {state}",
                 process.name()
@@ -76,23 +88,19 @@ pub fn belief_is_true(view: &View<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Only whoever overrules by policy takes a lock from one who believes. Clocks must be
-/// within the policy's skew.
-pub fn only_policy_overrules(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
-    let (old, new) = (register(before)?, register(after)?);
-    if (old.token, old.holder()) == (new.token, new.holder()) {
-        return Ok(());
-    }
-    let taker = new.holder().map(|holder| holder.to_string());
-    let by_policy = before.processes().any(|process| {
-        process.number("overrules").is_some() && process.text("nonce") == taker.as_deref()
-    });
-    match believers(before).find(|(_, token)| *token == old.token.0) {
-        Some((robbed, token)) if !by_policy => {
-            Err(format!("{} believes in token {token}, which was taken: {new}", robbed.name()))
-        }
-        _ => Ok(()),
-    }
+fn is_held_by(state: &State, process: &ProcessView<'_>, token: u64) -> bool {
+    let holder = state.holder().map(|holder| holder.to_string());
+    state.token.0 == token && holder.is_some() && holder.as_deref() == process.text("nonce")
+}
+
+/// Was `token` taken from its holder by policy? Either whoever did was told so, or it has
+/// the lock and is about to be.
+fn overruled(view: &View<'_>, state: &State, token: u64) -> bool {
+    view.processes().any(|process| {
+        let told = process.get("overruled").map(Value::numbers).unwrap_or_default();
+        let overrules = process.number("overrules").is_some();
+        told.contains(&(token + 1)) || overrules && is_held_by(state, &process, token + 1)
+    })
 }
 
 /// A freeze that somebody was told of stands until it is over by the clock of
@@ -405,14 +413,26 @@ pub fn nothing_is_held_for_nobody(view: &View<'_>) -> Result<(), String> {
 
 /// Whoever is told that it holds does so at that moment, for a lease that lasts.
 pub fn told_is_true_when_it_is_told(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    told_is_true_unless(before, after, |_| false)
+}
+
+/// The same where policy may overrule between one's own CAS and the answer.
+pub fn told_is_true_unless_overruled(before: &View<'_>, after: &View<'_>) -> Result<(), String> {
+    let state = register(after)?;
+    told_is_true_unless(before, after, |token| overruled(after, &state, token))
+}
+
+fn told_is_true_unless(
+    before: &View<'_>,
+    after: &View<'_>,
+    excused: impl Fn(u64) -> bool,
+) -> Result<(), String> {
     let state = register(after)?;
     let told = |process: &ProcessView<'_>| process.get("told").map(Value::numbers);
     for (old, new) in before.processes().zip(after.processes()) {
         let (old, new_told) = (told(&old).unwrap_or_default(), told(&new).unwrap_or_default());
         let Some(token) = new_told.get(old.len()) else { continue };
-        let nonce = new.text("nonce");
-        let holder = state.holder().map(|holder| holder.to_string());
-        if state.token.0 != *token || holder.as_deref() != nonce {
+        if !is_held_by(&state, &new, *token) && !excused(*token) {
             return Err(format!("{} is told that it holds token {token}: {state}", new.name()));
         }
         if new.number("told_until").is_none_or(|until| until <= new.boot_ms()) {

@@ -15,6 +15,7 @@
 pub mod actor;
 pub mod holder;
 pub mod invariant;
+pub mod kept;
 pub mod necessity;
 pub mod stage;
 mod telling;

@@ -86,7 +86,8 @@ impl Stage {
         off: Option<hold::rule::Rule>,
     ) -> Explorer<'static> {
         Self::of_one_session(holders, rivals, off)
-            .each_step(invariant::only_policy_overrules)
+            .each_step(invariant::told_is_true_unless_overruled)
+            .always(invariant::belief_is_true_unless_overruled)
             .always(invariant::a_run_has_its_hold_to_itself)
             .always(invariant::nobody_is_sent_away_for_ever)
             .always(invariant::nothing_is_published_over_a_successor)

@@ -96,7 +96,7 @@ fn reclaiming() -> Explorer<'static> {
     ];
     Stage::with_policy(&actors, None)
         .setup(earlier("a", held))
-        .each_step(invariant::only_policy_overrules)
+        .always(invariant::belief_is_true_unless_overruled)
         .always(invariant::no_token_is_granted_twice)
         .time_jumps(1, [LEASE_AND_MARGIN_MS])
         .early_wakes(0)

@@ -8,9 +8,9 @@ use jvs_lock::Hold;
 use jvs_lock::hold::rule::{Rule, without};
 use jvs_lock::hold::{HoldState, Stake, Viewpoint};
 use jvs_protocol_tests::actor::{HEIR, LEASE_AND_MARGIN_MS};
-use jvs_protocol_tests::necessity::needed;
+use jvs_protocol_tests::necessity::{broken, needed};
 use jvs_protocol_tests::stage::repository;
-use jvs_protocol_tests::{Actor, Does, Holder, Stage, Step, holder as session, invariant};
+use jvs_protocol_tests::{Actor, Does, Holder, Stage, Step, holder as session, invariant, kept};
 use jvs_repo::clock::BootMs;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::proc::ProcessStat;
@@ -22,6 +22,7 @@ const KEEP: &[Does] = &[Does::Keep];
 const SNAPSHOT: &[Does] = &[Does::Snapshot];
 const RELEASE: &[Does] = &[Does::Release];
 const TAKE: &[Step] = &[Step::Acquire];
+const RECLAIM: &[Step] = &[Step::Reclaim];
 const WORK: &[Step] = &[Step::Acquire, Step::Commit, Step::Release];
 
 #[track_caller]
@@ -100,6 +101,22 @@ fn a_terminal_a_run_and_a_keeper_with_a_crash_anywhere() {
 }
 
 #[test]
+fn a_terminal_a_run_a_keeper_and_a_rival_with_a_crash_anywhere() {
+    let holders = [holder(ACQUIRE), holder(JOIN), holder(KEEP)];
+    let world = || Stage::holding(&holders, &[rival(TAKE)], None).crashes(1);
+    all_of("terminal, run, keeper, rival, crash", world().early_wakes(1).preemptions(1));
+    all_of("the same, and time passes", with_expiry(world()).preemptions(0));
+}
+
+#[test]
+fn a_release_a_run_a_keeper_and_a_rival_with_a_crash_anywhere() {
+    let holders = [holder(&[Does::AcquireForGood, Does::Release]), holder(JOIN), holder(KEEP)];
+    let world = || Stage::holding(&holders, &[rival(TAKE)], None).crashes(1);
+    all_of("release, run, keeper, rival, crash", world().early_wakes(1).preemptions(1));
+    all_of("the same, and time passes", with_expiry(world()).preemptions(0));
+}
+
+#[test]
 fn a_release_beside_those_who_come_and_a_rival() {
     let holders = [holder(&[Does::AcquireForGood, Does::Release]), holder(JOIN), holder(RELEASE)];
     let world = Stage::holding(&holders, &[rival(TAKE)], None);
@@ -167,6 +184,17 @@ fn a_lock_that_is_reclaimed_beside_runs_and_a_keeper() {
     all_of("acquire, snapshot, keeper, reclaim", world.preemptions(1).early_wakes(1));
     let world = Stage::overruled(&holders[..2], &[reclaims], None);
     all_of("acquire, snapshot, reclaim, crash", world.crashes(1).preemptions(1).early_wakes(0));
+}
+
+/// That somebody may overrule by policy excuses nothing else.
+#[test]
+fn what_is_told_and_believed_is_asked_beside_one_who_may_overrule_too() {
+    let world = |off| {
+        let world = Stage::overruled(&[holder(JOIN), holder(JOIN)], &[rival(RECLAIM)], Some(off));
+        world.preemptions(2).early_wakes(1)
+    };
+    broken(Rule::StakesKeepAHold, "believes", world(Rule::StakesKeepAHold));
+    broken(Rule::LookAfterRead, "told that it holds", world(Rule::LookAfterRead));
 }
 
 #[test]
@@ -380,6 +408,25 @@ fn a_time_counts_from_when_somebody_was_told() {
         let world = Stage::holding(&[holder(FOR_A_WHILE), holder(KEEP)], &[], off);
         with_expiry(world).preemptions(2)
     });
+}
+
+/// Whoever may write the repository has put a process of the holder into the record.
+#[test]
+fn the_record_does_not_choose_who_is_signalled() {
+    let signalled = || kept::whom_a_forged_record_has_signalled().map(|keeper| keeper.pid);
+    assert_eq!(signalled(), Some(kept::KEEPER), "the one that wrote itself down");
+    let forged = without(Rule::PrivateWordAlone, signalled);
+    assert_eq!(forged, Some(kept::VICTIM), "the rule is needed");
+}
+
+#[test]
+fn a_holder_whose_keeper_has_died_is_not_dead_while_a_command_runs() {
+    let reclaimed = |runs| kept::reclaims_from_one_whose_keeper_has_died(runs);
+    let refused = reclaimed(true).map_err(|error| error.code());
+    assert_eq!(refused, Err(Code::LockConflict));
+    assert_eq!(reclaimed(false).expect("nobody needs it").0, 2);
+    let robbed = without(Rule::DeadIfNothingRests, || reclaimed(true));
+    assert_eq!(robbed.expect("the rule is needed").0, 2);
 }
 
 /// A process whose pid was used again is not the one whose stake it was.
