@@ -72,10 +72,7 @@ pub fn belief_is_true_unless_overruled(view: &View<'_>) -> Result<(), String> {
     belief_is_true_unless(view, |token| overruled(view, &state, token))
 }
 
-fn belief_is_true_unless(
-    view: &View<'_>,
-    excused: impl Fn(u64) -> bool,
-) -> Result<(), String> {
+fn belief_is_true_unless(view: &View<'_>, excused: impl Fn(u64) -> bool) -> Result<(), String> {
     let state = register(view)?;
     for (process, token) in believers(view) {
         if !is_held_by(&state, &process, token) && !excused(token) {

@@ -243,50 +243,6 @@ fn the_keeper_is_small() {
 
 /// A script's own lock, and a pipe that somebody reads to its end, above the
 /// standard streams.
-#[test]
-fn a_keeper_holds_no_descriptor_of_its_starter() {
-    let world = World::new();
-    let lock = world.outside("script.lock");
-    let script = format!(
-        "exec 9>{}; flock 9; \"$0\" \"$@\" >/dev/null; read=$( {{ \"$0\" \"$@\" >/dev/null; }} 3>&1 )",
-        lock.display()
-    );
-    world.jvs("ann", "lock acquire").under(["sh", "-c", &script]).run().ok();
-    let keeper = world.keeper();
-    let open = std::fs::read_dir(format!("/proc/{}/fd", keeper.as_raw_nonzero())).expect("listed");
-    for fd in open.flatten() {
-        let what = std::fs::read_link(fd.path()).unwrap_or_default();
-        assert_ne!(what, lock, "the script's lock lasts as long as the keeper");
-    }
-    let mut flock = std::process::Command::new("flock");
-    flock.arg("--nonblock").arg(&lock).arg("true");
-    jvs_kit::live::process::run(flock, PATIENCE).ok();
-}
-
-/// Whoever can write the repository writes a process of the holder into the lock's
-/// record, with everything that `/proc` says of it.
-#[test]
-fn what_the_record_says_of_the_keeper_ends_nobody() {
-    for verb in ["lock release", "lock acquire --no-keeper", "lock acquire"] {
-        let world = World::new();
-        world.ok("ann", "lock acquire");
-        let keeper = world.keeper();
-        let mut sleep = std::process::Command::new("sleep");
-        sleep.arg("1000");
-        let mut victim = Running::start(sleep);
-        let pid = victim.pid().as_raw_nonzero().get();
-        let stat = jvs_repo::proc::process_stat(pid.unsigned_abs()).expect("it runs");
-        let mut record = world.record();
-        record["keeper"]["pid"] = pid.into();
-        record["keeper"]["start_time"] = stat.start_ticks.into();
-        let text = record.to_string();
-        std::fs::write(world.record_path(), text).expect("forged");
-        world.ok("ann", verb);
-        assert!(!victim.ended(), "{verb}: a process that never was a keeper was ended");
-        assert!(is_gone(keeper), "{verb}: the real one stood down");
-    }
-}
-
 /// The keeper is held up at its first step, the lease runs out meanwhile and another
 /// session takes the lock: that is a lost lock, not trouble with a disk.
 #[test]

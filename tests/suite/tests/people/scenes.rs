@@ -2,15 +2,20 @@
 //! person who was in it would tell it, on a local disk and on two mounts of a JuiceFS
 //! volume, where the rival is on the other one.
 
-use jvs_kit::live::process::eventually;
-use rustix::process::Signal;
+use std::path::Path;
+use std::process::Command;
+
+use jvs_kit::live::capability::{Capability, granted};
+use jvs_kit::live::process::{Running, eventually};
+use rustix::process::{Pid, Signal};
 
 use crate::holds::{holder, run_until_told};
-use crate::world::{PATIENCE, World};
+use crate::terminal::shell;
+use crate::world::{PATIENCE, World, is_gone};
 
 /// Plays a scene on a local disk, and on two mounts of a volume.
 #[track_caller]
-fn everywhere(scene: fn(&World)) {
+fn everywhere(scene: impl Fn(&World)) {
     scene(&World::new());
     if let Some(world) = World::on_two_mounts() {
         scene(&world);
@@ -105,30 +110,90 @@ fn i_published_over_what_somebody_else_did_while_i_was_away() {
 
 #[test]
 fn my_time_was_over_and_i_published_over_what_somebody_else_did() {
-    everywhere(|world| {
-        world.ok("ann", "lock acquire --no-keeper --lease 1s");
-        the_rival_gets_it(world);
-        the_rival_publishes(world);
-        nothing_is_published_before_i_say_that_i_know(world);
-    });
+    for time in ["--no-keeper --lease 1s", "--for 1s"] {
+        everywhere(|world| {
+            world.ok("ann", &format!("lock acquire {time}"));
+            the_rival_gets_it(world);
+            the_rival_publishes(world);
+            nothing_is_published_before_i_say_that_i_know(world);
+        });
+    }
+}
+
+/// Nobody writes to that file any more.
+#[track_caller]
+fn is_written_no_more(file: &Path) {
+    let written = || file.metadata().expect("it was written").len();
+    let before = written();
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(written(), before, "somebody writes on");
+}
+
+/// A line of shell that starts a writer in a session of its own, and goes on when it
+/// writes.
+fn starts_a_writer(file: &Path) -> String {
+    let file = file.display();
+    format!(
+        "setsid sh -c 'while :; do echo x >> {file}; sleep 0.02; done' & \
+         until [ -s {file} ]; do sleep 0.02; done"
+    )
 }
 
 #[test]
 fn what_my_build_had_started_wrote_on_without_the_lock() {
     everywhere(|world| {
-        let (file, ready) = (world.root().join("main/written"), world.outside("ready"));
-        let script = format!(
-            "setsid sh -c 'while :; do echo x >> {0}; sleep 0.02; done' & \
-         until [ -s {0} ]; do sleep 0.02; done; echo > {1}",
-            file.display(),
-            ready.display()
-        );
-        world.run("ann", "run", &script).run().ok();
-        assert!(ready.exists());
+        let file = world.root().join("main/written");
+        world.run("ann", "run", &starts_a_writer(&file)).run().ok();
         the_rival_gets_it(world);
-        let written = file.metadata().expect("it was written").len();
-        std::thread::sleep(std::time::Duration::from_millis(200));
-        assert_eq!(file.metadata().expect("it is there").len(), written, "somebody writes on");
+        is_written_no_more(&file);
+    });
+}
+
+#[test]
+fn what_my_build_had_started_wrote_on_after_the_lock_was_lost() {
+    everywhere(|world| {
+        world.ok("ann", "config set reclaim.emergency_override true");
+        let (file, up) = (world.root().join("main/written"), world.outside("up"));
+        let script = format!("{}; touch {}; sleep 1000", starts_a_writer(&file), up.display());
+        let build = world.run("ann", "run --lease 3s", &script).start();
+        eventually("it writes", PATIENCE, || up.exists());
+        world.rival("lock reclaim --emergency --reason stuck --no-keeper").run().ok();
+        let told = build.wait(PATIENCE).exits(5);
+        assert!(told.stderr().contains("so the command was stopped"), "{told}");
+        is_written_no_more(&file);
+        the_rival_publishes(world);
+        nothing_is_published_before_i_say_that_i_know(world);
+    });
+}
+
+/// An interactive shell gives every job a process group of its own and does not end
+/// when it is asked to.
+#[test]
+fn the_job_of_a_shell_that_lost_its_lock_is_ended_and_that_is_told_before() {
+    if !granted(&[Capability::Program("bash")]) {
+        return;
+    }
+    everywhere(|world| {
+        let (file, pid) = (world.root().join("main/written"), world.outside("pid"));
+        let mut terminal = shell(world, Some("ann"));
+        terminal.types("SHELL=/bin/bash jvs shell --lease 3s\n");
+        terminal.sees("[jvs main] ", PATIENCE);
+        let job = format!(
+            "sh -c 'trap \"echo asked >> {0}\" TERM; echo $$ > {1}.new; mv {1}.new {1}; \
+             while :; do echo w >> {0}; sleep 0.02; done'\n",
+            file.display(),
+            pid.display()
+        );
+        terminal.types(&job);
+        eventually("the job writes", PATIENCE, || pid.exists() && file.exists());
+        let text = std::fs::read_to_string(&pid).expect("written");
+        let job = Pid::from_raw(text.trim().parse().expect("a pid")).expect("a pid");
+        world.rival("lock freeze --force --for 1m --reason maintenance").run().ok();
+        terminal.sees("was lost, everything started here is being ended", PATIENCE);
+        terminal.sees("so the command was stopped", PATIENCE);
+        assert!(is_gone(job), "said to be stopped, and is not");
+        is_written_no_more(&file);
+        terminal.sees("ready> ", PATIENCE);
     });
 }
 
@@ -178,6 +243,94 @@ fn i_repaired_and_my_own_lock_was_gone() {
         build.wait(PATIENCE).ok();
         assert_eq!(holder(world), ("ann".to_owned(), 1), "it was asked for by itself, too");
         world.ok("ann", "lock release");
+        the_rival_gets_it(world);
+    });
+}
+
+/// Whoever can write the repository writes a process of the holder into the lock's
+/// record, with everything that `/proc` says of it.
+#[test]
+fn what_the_record_says_of_the_keeper_ends_nobody() {
+    for verb in ["lock release", "lock acquire --no-keeper", "lock acquire"] {
+        everywhere(|world| {
+            world.ok("ann", "lock acquire");
+            let keeper = world.keeper();
+            let mut sleep = Command::new("sleep");
+            sleep.arg("1000");
+            let mut victim = Running::start(sleep);
+            let pid = victim.pid().as_raw_nonzero().get();
+            let stat = jvs_repo::proc::process_stat(pid.unsigned_abs()).expect("it runs");
+            let mut record = world.record();
+            record["keeper"]["pid"] = pid.into();
+            record["keeper"]["start_time"] = stat.start_ticks.into();
+            std::fs::write(world.record_path(), record.to_string()).expect("forged");
+            world.ok("ann", verb);
+            assert!(!victim.ended(), "{verb}: a process that never was a keeper was ended");
+            assert!(is_gone(keeper), "{verb}: the real one stood down");
+        });
+    }
+}
+
+/// A script's own lock lasts as long as the script, not as long as the keeper.
+#[test]
+fn a_keeper_holds_no_descriptor_of_its_starter() {
+    everywhere(|world| {
+        let lock = world.outside("script.lock");
+        let script = format!(
+            "exec 9>{}; flock 9; \"$0\" \"$@\" >/dev/null; \
+             read=$( {{ \"$0\" \"$@\" >/dev/null; }} 3>&1 )",
+            lock.display()
+        );
+        world.jvs("ann", "lock acquire").under(["sh", "-c", &script]).run().ok();
+        let open = format!("/proc/{}/fd", world.keeper().as_raw_nonzero());
+        for fd in std::fs::read_dir(open).expect("listed").flatten() {
+            let what = std::fs::read_link(fd.path()).unwrap_or_default();
+            assert_ne!(what, lock, "the script's lock lasts as long as the keeper");
+        }
+        let mut flock = Command::new("flock");
+        flock.arg("--nonblock").arg(&lock).arg("true");
+        jvs_kit::live::process::run(flock, PATIENCE).ok();
+        assert_eq!(world.status()["keeper"]["alive"], true, "which goes on keeping");
+    });
+}
+
+/// One process starts both, as a harness does. Each is told by a name of its own, or by
+/// that of what runs it.
+#[test]
+fn two_agents_that_one_process_started_were_taken_for_one() {
+    for name in ["JVS_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID"] {
+        everywhere(|world| {
+            let script = format!("{name}=one \"$0\" \"$@\"; {name}=two \"$0\" \"$@\"");
+            let both = world.jvs("ann", "lock acquire").env_remove("JVS_SESSION_ID");
+            let told = both.under(["setsid", "--wait", "sh", "-c", &script]).run().exits(2);
+            assert!(told.stderr().contains("E_LOCK_CONFLICT"), "{name}: {told}");
+            let (session, token) = holder(world);
+            assert!(session.ends_with("one") && token == 1, "{name}: {session}, token {token}");
+        });
+    }
+}
+
+#[test]
+fn two_agents_without_a_name_that_one_process_started_worked_at_once() {
+    everywhere(|world| {
+        let (up, go) = (world.outside("up"), world.outside("go"));
+        let first =
+            format!("touch {}; until [ -e {} ]; do sleep 0.02; done", up.display(), go.display());
+        let both = format!(
+            "\"$0\" run -- sh -c '{first}' & until [ -e {} ]; do sleep 0.02; done; \
+             \"$0\" lock acquire; echo acquire $?; \"$0\" run -- true; echo run $?; \
+             touch {}; wait $!; echo first $?",
+            up.display(),
+            go.display()
+        );
+        let nameless = world.jvs("ann", "").env_remove("JVS_SESSION_ID");
+        let nameless = nameless.env_remove("JVS_KEEP_WHILE");
+        let told = nameless.under(["setsid", "--wait", "sh", "-c", &both]).run().ok();
+        // Nothing is promised to the one, and the other is not let in beside the first.
+        assert_eq!(told.stdout(), "acquire 1\nrun 2\nfirst 0\n", "{told}");
+        for code in ["E_SESSION_INVALID", "E_LOCK_CONFLICT"] {
+            assert!(told.stderr().contains(code), "{told}");
+        }
         the_rival_gets_it(world);
     });
 }

@@ -190,33 +190,3 @@ fn a_shell_says_what_it_holds_and_marks_its_prompt() {
         assert_eq!(world.status()["state"], "free");
     }
 }
-
-/// An interactive shell gives every job a process group of its own and does not end
-/// when it is asked to.
-#[test]
-fn the_job_of_a_shell_that_lost_its_lock_is_ended_and_that_is_told_before() {
-    if !granted(&[Capability::Program("bash")]) {
-        return;
-    }
-    let world = World::new();
-    let (log, pid) = (world.outside("log"), world.outside("pid"));
-    let mut terminal = shell(&world, Some("ann"));
-    terminal.types("SHELL=/bin/bash jvs shell --lease 3s\n");
-    terminal.sees("[jvs main] ", PATIENCE);
-    let job = format!(
-        "sh -c 'trap \"echo asked >> {0}\" TERM; echo $$ > {1}.new; mv {1}.new {1}; while :; do echo w >> {0}; sleep 0.02; done'\n",
-        log.display(),
-        pid.display()
-    );
-    terminal.types(&job);
-    eventually("the job writes", PATIENCE, || pid.exists() && log.exists());
-    let text = std::fs::read_to_string(&pid).expect("written");
-    let job = rustix::process::Pid::from_raw(text.trim().parse().expect("a pid")).expect("a pid");
-    world.ok("op", "lock freeze --force --for 1m --reason maintenance");
-    terminal.sees("was lost, everything started here is being ended", PATIENCE);
-    terminal.sees("so the command was stopped", PATIENCE);
-    assert!(is_gone(job), "said to be stopped, and is not");
-    let written = log.metadata().expect("there").len();
-    terminal.sees("ready> ", PATIENCE);
-    assert_eq!(log.metadata().expect("there").len(), written);
-}
