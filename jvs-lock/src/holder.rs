@@ -2,7 +2,7 @@
 //! and until when at the latest. One place makes them, and everybody who shows a lock
 //! uses it. Nothing is decided by them.
 
-use jvs_repo::clock::BootId;
+use jvs_repo::clock::{BootId, WallMs};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, With};
@@ -161,7 +161,7 @@ impl<'v> Holder<'v> {
 
     /// The same with the time, for where there is room.
     pub fn until_when(&self) -> String {
-        self.until_with(|left, end| format!("at most {left} more (until {end})"))
+        self.until_with(with_the_time)
     }
 
     fn until_with(&self, at_most: impl Fn(Span, String) -> String) -> String {
@@ -176,21 +176,7 @@ impl<'v> Holder<'v> {
                 _ => format!("its lease ends in {remaining} unless it is renewed"),
             };
         };
-        let left_ms = kept.ends().map(|end| end.since(self.view.at.wall));
-        let bound = left_ms.zip(kept.until.clone()).map(|(ms, end)| at_most(Span(ms), end));
-        let with = kept.with.map(|with| match with {
-            With::Command => "until its command ends".to_owned(),
-            With::Terminal => "until its terminal closes".to_owned(),
-            With::Process { pid } => format!("until process {pid} ends"),
-        });
-        // A silence that would last longer than the lock ends nothing.
-        let idle = kept.idle_ms.filter(|idle| left_ms.is_none_or(|left| *idle < left));
-        let idle = idle.map(|ms| format!("less if idle for {}", Span(ms)));
-        let parts: Vec<String> = [bound, with, idle].into_iter().flatten().collect();
-        match parts.is_empty() {
-            true => "until it is given back".to_owned(),
-            false => parts.join(", "),
-        }
+        until_with(kept, self.view.at.wall, at_most)
     }
 
     /// All of it: `ann on h1 (terminal pts/3), for 40 s, at most 59 min more: "release 1.4"`.
@@ -286,6 +272,34 @@ fn through(record: &Record) -> String {
         (Some(Sort::Terminal), Some(terminal), _) => format!("terminal {terminal}"),
         (Some(Sort::Named), _, Some(agent)) => format!("{agent}, {session}"),
         _ => session,
+    }
+}
+
+/// Until when a lock is kept, as its own session says it of itself: `at most 59 min 3 s
+/// more (until TIME), until its terminal closes`.
+pub fn kept_until_when(kept: &Kept, now: WallMs) -> String {
+    until_with(kept, now, with_the_time)
+}
+
+fn with_the_time(left: Span, end: String) -> String {
+    format!("at most {left} more (until {end})")
+}
+
+fn until_with(kept: &Kept, now: WallMs, at_most: impl Fn(Span, String) -> String) -> String {
+    let left_ms = kept.ends().map(|end| end.since(now));
+    let bound = left_ms.zip(kept.until.clone()).map(|(ms, end)| at_most(Span(ms), end));
+    let with = kept.with.map(|with| match with {
+        With::Command => "until its command ends".to_owned(),
+        With::Terminal => "until its terminal closes".to_owned(),
+        With::Process { pid } => format!("until process {pid} ends"),
+    });
+    // A silence that would last longer than the lock ends nothing.
+    let idle = kept.idle_ms.filter(|idle| left_ms.is_none_or(|left| *idle < left));
+    let idle = idle.map(|ms| format!("less if idle for {}", Span(ms)));
+    let parts: Vec<String> = [bound, with, idle].into_iter().flatten().collect();
+    match parts.is_empty() {
+        true => "until it is given back".to_owned(),
+        false => parts.join(", "),
     }
 }
 

@@ -234,7 +234,7 @@ impl Under<'_, '_> {
         greeting::tell_background(context, guard.leave_background, &swept, &left);
         if self.kind == Kind::Shell {
             for (one, outcome) in held.iter().zip(&outcomes) {
-                greeting::end(context, &one.turn.here.worktree, outcome);
+                greeting::end(context, one, outcome);
             }
         }
         let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);

@@ -7,13 +7,12 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use jvs_lock::hold::idle::{self, Silence};
 use jvs_lock::hold::{Cause, Given, HoldState, Holds, Kind, Scan, Stake, Who};
-use jvs_lock::kept;
 use jvs_lock::{Lease, LockError, Locks, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Coded;
-use jvs_repo::proc;
 use jvs_repo::term::Term;
 
+use super::kept::kept;
 use crate::session::life::{Life, Sign};
 
 /// What the hands are told to do.
@@ -94,13 +93,9 @@ impl Hands {
 
     /// Until when the stakes say that it is kept, for whoever looks.
     pub(super) fn tell_until(&mut self) {
-        let Ok(scan) = self.holds.scan() else { return };
-        let alive = self.holds.alive(&scan).into_iter();
-        let stakes: Vec<&Stake> = alive.filter(|it| it.term == Some(self.term)).collect();
-        let is_terminal = |who: Who| proc::leads_terminal(who.pid);
-        let (now, yields) = (SystemClock.now(), |stake: &Stake| scan.yields(stake));
-        self.lease.keep_until(kept::of(&stakes, now, self.idle_ms, &yields, &is_terminal));
-        self.seen = stakes.into_iter().copied().collect();
+        let Some((kept, stakes)) = kept(&self.holds, self.term, self.idle_ms) else { return };
+        self.lease.keep_until(kept);
+        self.seen = stakes;
     }
 
     /// Takes back what a session that gives no sign of life was promised by default.

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use jvs_lock::Lease;
+use jvs_lock::holder::kept_until_when;
 use jvs_lock::span::Span;
-use jvs_repo::name::WorktreeName;
 
-use super::held::Outcome;
+use super::held::{Held, Outcome};
 use crate::context::Context;
 use crate::tree::{Hold, Member, Tree, listed};
 
@@ -41,13 +41,17 @@ pub(super) fn begin(context: &Context<'_>, lease: &Lease<'_>) {
     ));
 }
 
-pub(super) fn end(context: &Context<'_>, worktree: &WorktreeName, outcome: &Outcome) {
+/// The last line of a shell.
+pub(super) fn end(context: &Context<'_>, held: &Held<'_, '_>, outcome: &Outcome) {
+    let which = format!("{} (fencing token {})", held.turn.here.worktree, held.lease.token());
     let line = match (&outcome.lost, &outcome.released) {
-        (Some(_), _) => format!("The lock of worktree {worktree} was lost"),
+        (Some(_), _) => format!("The lock of worktree {which} was lost"),
         (None, Some(None)) if outcome.kept => {
-            format!("Worktree {worktree} stays locked by this session")
+            let now = context.clock().now().wall;
+            let until = held.kept().map(|kept| format!(": {}", kept_until_when(&kept, now)));
+            format!("Worktree {which} stays locked by this session{}", until.unwrap_or_default())
         }
-        (None, Some(None)) => format!("Released worktree {worktree}"),
+        (None, Some(None)) => format!("Released worktree {which}"),
         // A warning says why.
         (None, _) => return,
     };

@@ -4,6 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::process::Command;
 
 use jvs_lock::hold::{Ask, Entered, Stake};
+use jvs_lock::kept::Kept;
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::{Lease, LockError, Ticket};
 use jvs_repo::config::LockPolicy;
@@ -59,6 +60,13 @@ impl<'h, 'r> Held<'h, 'r> {
             }
             _ => None,
         }
+    }
+
+    /// Until when the session keeps it without this command, if that can be seen.
+    pub(super) fn kept(&self) -> Option<Kept> {
+        let policy = self.turn.here.repo.config().ok()?.lock;
+        let idle_ms = Some(policy.idle_release_ms).filter(|ms| *ms > 0);
+        keeper::kept(self.turn.holds, self.lease.term(), idle_ms).map(|(kept, _)| kept)
     }
 
     /// Gives it back, unless it is lost or somebody of `left` still writes.

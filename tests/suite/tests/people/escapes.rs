@@ -3,18 +3,20 @@
 //!
 //! By default each pair of container and user tries every ending once, with escapes in
 //! turn; `JVS_LONG=1` tries all.
+#![allow(clippy::print_stderr, reason = "how much was tried is worth seeing")]
 
 mod corpus;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use jvs_kit::live::capability::{Capability, granted, skip};
 use jvs_kit::live::home::Jvs;
 use jvs_kit::live::process::{Running, eventually};
+use jvs_lock::State;
 use rustix::process::{Pid, Signal, kill_process};
 
-use self::corpus::{ESCAPES, Escape};
+use self::corpus::{BOMB, ESCAPES, Escape};
 use crate::world::{PATIENCE, World};
 
 /// How a run comes to its end.
@@ -60,6 +62,10 @@ impl Case {
         let world = World::new();
         world.ok("ann", "config set reclaim.emergency_override true");
         if let Some(uid) = uid {
+            // Some programs do not run for a user without an account.
+            let mut accounts = std::fs::read_to_string("/etc/passwd").expect("accounts");
+            accounts += &format!("another:x:{uid}:{uid}::/:/bin/sh\n");
+            std::fs::write(world.outside("passwd"), accounts).expect("written");
             world.give_to(uid);
         }
         let cgroup = match (uid, contain) {
@@ -82,7 +88,10 @@ impl Case {
         match self.uid {
             Some(uid) => {
                 let ids = [format!("--reuid={uid}"), format!("--regid={uid}")];
-                jvs.under(["setpriv", &ids[0], &ids[1], "--clear-groups"])
+                let known = "mount --bind \"$PASSWD\" /etc/passwd && exec \"$0\" \"$@\"";
+                jvs.env("PASSWD", self.world.outside("passwd"))
+                    .under(["unshare", "--mount", "sh", "-c", known])
+                    .under(["setpriv", &ids[0], &ids[1], "--clear-groups"])
             }
             None => jvs,
         }
@@ -107,20 +116,49 @@ impl Case {
         self.log().metadata().map_or(0, |meta| meta.len())
     }
 
+    /// When the last write was made.
+    fn last_written(&self) -> SystemTime {
+        self.log().metadata().and_then(|meta| meta.modified()).expect("it was written")
+    }
+
+    /// The end of the last lease that the run was told of: what its last state in the
+    /// register says, which whoever moved the register on has written down.
+    fn last_lease_ended(&self) -> SystemTime {
+        let answer = self.world.json("onlooker", "audit");
+        let events = answer["data"]["events"].as_array().expect("events").clone();
+        let mut ends = Vec::new();
+        let mut holder = None;
+        for event in events {
+            let state = |key: &str| event[key].as_str()?.parse::<State>().ok();
+            if event["kind"] == "acquire" && event["session_id"] == "ci" {
+                holder = state("to").and_then(|state| state.holder());
+            }
+            let states = [state("from"), state("to")].into_iter().flatten();
+            let of_the_run = states.filter(|state| holder.is_some() && state.holder() == holder);
+            ends.extend(of_the_run.filter_map(|state| Some(state.hold.claim()?.expires.0)));
+        }
+        let last = ends.into_iter().max().expect("the run held it");
+        SystemTime::UNIX_EPOCH + Duration::from_millis(last)
+    }
+
     /// A run whose command starts the escape, says so, and waits to be let go.
     fn start(&self, escape: &Escape) -> Running {
-        let writer = self.world.outside("writer");
+        let [writer, bomb] = ["writer", "bomb"].map(|name| self.world.outside(name));
         std::fs::write(&writer, "while :; do echo x >> \"$1\"; sleep 0.05; done\n")
             .expect("written");
+        std::fs::write(&bomb, BOMB).expect("written");
         let [up, go] = ["up", "go"].map(|name| self.world.outside(name).display().to_string());
         let script = format!(
-            "W='/bin/sh {} {}'; MARK={}\n{}\nuntil [ -s {} ]; do sleep 0.02; done\n\
+            "W='/bin/sh {} {log}'; B='/bin/sh {} {log} {}'; DIR={}; MARK={}\n{}\n\
+             until [ -s {log} ]; do sleep 0.02; done\n\
              touch {up}; until [ -e {go} ]; do sleep 0.05; done; exit 7",
             writer.display(),
-            self.log().display(),
+            bomb.display(),
+            self.world.outside("count").display(),
+            self.world.outside("s").display(),
             self.mark(),
             escape.script,
-            self.log().display(),
+            log = self.log().display(),
         );
         let options = format!("run --lease 3s --contain {}", self.contain);
         let running = self.jvs(self.world.run("ci", &options, &script)).start();
@@ -210,6 +248,12 @@ impl Case {
                 );
             }
         }
+        let (written, ended) = (self.last_written(), self.last_lease_ended());
+        assert!(
+            written <= ended,
+            "{what}: written after the lease: {:?}",
+            written.duration_since(ended)
+        );
         eventually(&format!("{what}: no guardian and no keeper is left"), PATIENCE, || {
             self.helpers().is_empty()
         });
@@ -297,9 +341,7 @@ fn nobody_escapes(contain: &'static str, uid: Option<u32>, offset: usize) {
     }
     let usable: Vec<&Escape> = ESCAPES
         .iter()
-        .filter(|escape| {
-            escape.needs.is_none_or(|program| granted(&[Capability::Program(program)]))
-        })
+        .filter(|escape| escape.needs.iter().all(|it| granted(&[Capability::Program(it)])))
         .collect();
     let long = std::env::var_os("JVS_LONG").is_some();
     let mut cases = Vec::new();
@@ -310,6 +352,8 @@ fn nobody_escapes(contain: &'static str, uid: Option<u32>, offset: usize) {
             }
         }
     }
+    let (ways, tried) = (usable.len(), cases.len());
+    eprintln!("{contain} as {uid:?}: {ways} escapes under {} endings: {tried}", ENDINGS.len());
     // Most of each case is waiting: some at a time.
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {

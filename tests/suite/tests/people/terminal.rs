@@ -186,7 +186,22 @@ fn a_shell_says_what_it_holds_and_marks_its_prompt() {
         terminal.sees("42\r\n", PATIENCE);
         terminal.sees("[jvs main] ", PATIENCE);
         terminal.types("exit\n");
-        terminal.sees("Released worktree main", PATIENCE);
+        terminal.sees("Released worktree main (fencing token 1)", PATIENCE);
         assert_eq!(world.status()["state"], "free");
     }
+}
+
+#[test]
+fn a_shell_in_a_lock_that_i_asked_for_says_until_when_it_stays_locked() {
+    let world = World::new();
+    let mut terminal = shell(&world, Some("ann"));
+    terminal.types("stty cols 200; jvs lock acquire --for 10m\n");
+    terminal.sees("Locked worktree main (fencing token 1)", PATIENCE);
+    terminal.types("SHELL=/bin/sh jvs shell\n");
+    terminal.sees("[jvs main] ", PATIENCE);
+    terminal.types("exit\n");
+    let stays = "Worktree main (fencing token 1) stays locked by this session: at most 9 min ";
+    terminal.sees(stays, PATIENCE);
+    assert_eq!(world.status()["state"], "held");
+    world.ok("ann", "lock release");
 }
