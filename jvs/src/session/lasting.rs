@@ -31,6 +31,8 @@ const REMOTE: &[(u64, &str)] = &[
     (0x0BD0_0BD0, "lustre"),
     (0x4750_4653, "gpfs"),
     (0x5346_414F, "afs"),
+    // That of the kernel itself.
+    (0x6B41_4653, "afs"),
 ];
 const FUSE: u64 = 0x6573_5546;
 /// What is behind these is another directory of this host.
@@ -118,13 +120,45 @@ fn remote(path: &Path) -> Option<String> {
         let kind = Filesystem::at(path).ok()?.kind;
         return Some(kind).filter(|kind| !LOCAL_FUSE.contains(&kind.as_str()));
     }
-    REMOTE.iter().find(|(known, _)| *known == magic).map(|(_, kind)| (*kind).to_owned())
+    remote_kind(magic).map(str::to_owned)
+}
+
+fn remote_kind(magic: u64) -> Option<&'static str> {
+    REMOTE.iter().find(|(known, _)| *known == magic).map(|(_, kind)| *kind)
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "the tests make the user's directories")]
 mod tests {
     use super::*;
+
+    /// As the kernel's `magic.h`, or the filesystem's own sources, spell them.
+    #[test]
+    fn filesystems_of_many_hosts_are_told_from_those_of_one() {
+        let of_many: [(&[u8; 4], &str); 5] = [
+            (b"\xFFSMB", "cifs"),
+            (b"\xFESMB", "smb2"),
+            (b"GPFS", "gpfs"),
+            (b"SFAO", "afs"),
+            (b"kAFS", "afs"),
+        ];
+        for (magic, kind) in of_many {
+            assert_eq!(remote_kind(u32::from_be_bytes(*magic).into()), Some(kind));
+        }
+        for (magic, kind) in
+            [(0x6969, "nfs"), (0x517B, "smb"), (12_805_120, "ceph"), (198_183_888, "lustre")]
+        {
+            assert_eq!(remote_kind(magic), Some(kind));
+        }
+        let ext4_xfs_btrfs_tmpfs_overlay_zfs =
+            [0xEF53, 0x5846_5342, 0x9123_683E, 0x0102_1994, 0x794C_7630, 0x2FC1_2FC1];
+        for magic in ext4_xfs_btrfs_tmpfs_overlay_zfs {
+            assert_eq!(remote_kind(magic), None, "{magic:#x} is of one host");
+        }
+        assert_eq!(remote_kind(FUSE), None, "that is told by what is mounted");
+        let kinds = REMOTE.iter().map(|(magic, _)| magic);
+        assert_eq!(kinds.collect::<std::collections::BTreeSet<_>>().len(), REMOTE.len());
+    }
 
     #[test]
     fn memory_lies_where_it_lasts() {

@@ -1,4 +1,5 @@
 //! Two hosts, one JuiceFS volume: what one does, the other sees at once.
+#![allow(clippy::print_stderr, reason = "how soon somebody is told is worth seeing")]
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,6 +7,8 @@ use std::time::Duration;
 use jvs_kit::live::home::Home;
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::{DEADLINE, eventually};
+use jvs_repo::clock::{Clock as _, SystemClock};
+use jvs_repo::layout;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -152,7 +155,15 @@ fn two_hosts_that_wait_for_each_other_are_told(engine: Engine) {
         let status = jvs(&there, 1, "there", "lock status -w b --json").run().ok().json();
         status["data"]["waiters"].as_array().is_some_and(|line| line.len() == 1)
     });
-    let told = jvs(&there, 1, "there", "lock acquire -w a --wait=50s --json").run().exits(2).json();
+    let mut newest = jvs(&there, 1, "there", "lock acquire -w a --wait=50s --json").start();
+    let line = layout::queue(&"a".parse().expect("a name"));
+    let line = volume.host(0).join("repository").join(line.as_str());
+    let stands = || line.read_dir().is_ok_and(|mut tickets| tickets.next().is_some());
+    eventually("the other stands in line", DEADLINE, || stands() || newest.ended());
+    let began = SystemClock.now().boot;
+    let told = newest.wait(DEADLINE).exits(2).json();
+    let ms = SystemClock.now().boot.since(began);
+    eprintln!("{engine:?}: told of a deadlock {ms} ms after the second wait began");
     assert_eq!(told["error"]["code"], "E_DEADLOCK", "{told}");
     assert_eq!(told["error"]["details"]["cycle"][0]["held_by"], "here", "{told}");
     jvs(&there, 1, "there", "lock release -w b").run().ok();

@@ -1,6 +1,8 @@
 //! Sessions that wait for each other, with real processes.
+#![allow(clippy::print_stderr, reason = "how soon somebody is told is worth seeing")]
 
 use jvs_kit::live::process::{Running, eventually};
+use jvs_repo::clock::{Clock as _, SystemClock};
 use jvs_repo::layout;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -53,7 +55,12 @@ fn we_each_wait_for_what_the_other_has_and_the_one_who_came_last_is_told() {
     world.ok("ann", "lock acquire -w a");
     world.ok("bob", "lock acquire -w b");
     let ann = waits(&world, "ann", "lock acquire -w b --wait=60s --json", "b");
-    let told = world.jvs("bob", "lock acquire -w a --wait=60s --json").run().exits(2).json();
+    let mut bob = world.jvs("bob", "lock acquire -w a --wait=60s --json").start();
+    eventually("bob stands in line", PATIENCE, || tickets(&world, "a") == 1 || bob.ended());
+    let began = SystemClock.now().boot;
+    let told = bob.wait(PATIENCE).exits(2).json();
+    let ms = SystemClock.now().boot.since(began);
+    eprintln!("told of a deadlock {ms} ms after the second wait began");
     is_deadlock(&told, &[("bob", "a", "ann"), ("ann", "b", "bob")]);
     assert_eq!((tickets(&world, "a"), tickets(&world, "b")), (0, 1), "ann goes on waiting");
     assert_eq!(state(&world, "b")["record"]["session_id"], "bob", "and bob keeps what he has");

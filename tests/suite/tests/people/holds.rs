@@ -62,6 +62,7 @@ fn two_builds_in_one_terminal_do_not_run_at_once_unless_i_say_so() {
     let pid = first.pid().as_raw_nonzero().to_string();
     assert!(refused.stderr().contains("another command of this session"), "{refused}");
     assert!(refused.stderr().contains(&pid), "it says which: {refused}");
+    assert!(refused.stderr().contains("jvs run -- sh -c"), "it says what: {refused}");
     assert!(refused.stderr().contains("jvs run --join"), "{refused}");
     world.run("ann", "run --join", "true").run().ok();
     // In line, it gets its turn.

@@ -4,12 +4,13 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::mount::MountPoint;
 use jvs_kit::live::process::{Outcome, eventually};
 use rustix::process::Signal;
 
-use crate::world::{PATIENCE, World};
+use crate::world::{PATIENCE, World, is_gone};
 
 pub(crate) fn place(world: &World) -> PathBuf {
     world.home.home_dir().join(".local/state/jvs-holds")
@@ -88,6 +89,81 @@ fn a_private_directory_that_is_full_is_told_of_and_nothing_is_locked() {
         assert_ne!(refused.code(), 0, "{refused}");
         is_refused_and_free(&world, &refused, "No space left on device");
     }
+}
+
+/// A private directory of little room, and how to fill it.
+struct Small(MountPoint);
+
+impl Small {
+    fn new(world: &World) -> Self {
+        let place = MountPoint::create(world.outside("small"));
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=128k,nr_inodes=64,mode=700", "tmpfs"]);
+        mount.arg(place.path());
+        jvs_kit::live::process::run(mount, PATIENCE).ok();
+        Small(place)
+    }
+
+    fn fill(&self) {
+        let full = |at: usize| std::fs::File::create(self.0.path().join(format!("x{at}"))).is_err();
+        assert!((0..100).any(full), "it has an end");
+    }
+
+    fn empty(&self) {
+        for at in 0..100 {
+            let _ = std::fs::remove_file(self.0.path().join(format!("x{at}")));
+        }
+    }
+}
+
+#[test]
+fn a_private_directory_that_fills_up_under_my_lock_keeps_nobody_from_giving_it_back() {
+    if !granted(&[Capability::Root]) {
+        return;
+    }
+    let world = World::new();
+    let small = Small::new(&world);
+    let jvs = |words: &str| world.jvs("ann", words).env("XDG_STATE_HOME", small.0.path());
+    jvs("lock acquire --lease 3s").run().ok();
+    let (renewals, keeper) = (world.events("renew").len(), world.keeper());
+    small.fill();
+    eventually("renewed", PATIENCE, || world.events("renew").len() > renewals + 1);
+    // Whoever comes now is told, and what is held stays held.
+    for words in ["lock renew", "run -- true", "snapshot mine", "lock acquire"] {
+        let refused = jvs(words).run();
+        assert_ne!(refused.code(), 0, "{refused}");
+        assert!(refused.stderr().contains("No space left on device"), "{refused}");
+        assert_eq!(world.status()["record"]["session_id"], "ann", "{refused}");
+        assert!(!is_gone(keeper), "{refused}");
+    }
+    jvs("lock release").run().ok();
+    assert_eq!(world.status()["state"], "free");
+    eventually("its keeper is gone", PATIENCE, || is_gone(keeper));
+    small.empty();
+    jvs("run -- true").run().ok();
+    world.eventually_free();
+    world.audit_holds();
+}
+
+#[test]
+fn a_private_directory_that_fills_up_under_my_build_keeps_nobody_from_ending_it() {
+    if !granted(&[Capability::Root]) {
+        return;
+    }
+    let world = World::new();
+    let small = Small::new(&world);
+    let go = world.outside("go");
+    let script = format!("until [ -e {} ]; do sleep 0.02; done", go.display());
+    let build = world.run("ann", "run --lease 3s", &script);
+    let build = build.env("XDG_STATE_HOME", small.0.path()).start();
+    eventually("it runs", PATIENCE, || world.status()["keeper"]["alive"] == true);
+    small.fill();
+    let renewals = world.events("renew").len();
+    eventually("renewed", PATIENCE, || world.events("renew").len() > renewals + 1);
+    std::fs::write(&go, "").expect("told to go on");
+    build.wait(PATIENCE).ok();
+    assert_eq!(world.status()["state"], "free");
+    world.audit_holds();
 }
 
 /// A name that is no stake says nothing; one of a process that is gone, or whose pid is

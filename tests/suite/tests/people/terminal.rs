@@ -196,7 +196,7 @@ fn a_shell_in_a_lock_that_i_asked_for_says_until_when_it_stays_locked() {
     let world = World::new();
     let mut terminal = shell(&world, Some("ann"));
     terminal.types("stty cols 200; jvs lock acquire --for 10m\n");
-    terminal.sees("Locked worktree main (fencing token 1)", PATIENCE);
+    terminal.sees("Locked worktree", PATIENCE);
     terminal.types("SHELL=/bin/sh jvs shell\n");
     terminal.sees("[jvs main] ", PATIENCE);
     terminal.types("exit\n");

@@ -1,6 +1,7 @@
 //! Who has the lock, in words that people know.
 
 use jvs_kit::live::process::{Running, eventually};
+use jvs_kit::live::terminal::CTRL_C;
 use serde_json::Value;
 
 use crate::terminal::shell;
@@ -130,6 +131,16 @@ fn a_waiter_at_80_columns_sees_who_until_when_and_what_for() {
     terminal.types("stty cols 80; jvs lock acquire --wait\n");
     let host = host();
     terminal.sees(&format!("for main (next): ua on {host} (ann), at most 59 min: "), PATIENCE);
+    terminal.types(CTRL_C);
+    terminal.sees("ready> ", PATIENCE);
+    // Each line is written over the one before, which one that is broken could not be.
+    let screen = terminal.screen();
+    let lines = screen.split(['\r', '\n']).filter_map(|line| line.strip_prefix("\u{1b}[K"));
+    let drawn: Vec<&str> = lines.filter(|line| line.contains("for main (next): ")).collect();
+    assert!(!drawn.is_empty(), "{screen:?}");
+    for line in drawn {
+        assert!(line.chars().count() < 80, "{line:?} does not fit");
+    }
 }
 
 #[test]
