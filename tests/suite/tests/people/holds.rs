@@ -1,9 +1,14 @@
 //! One hold, many processes: what a person would say about it.
 
+use std::process::Command;
+
 use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::mount::Covered;
 use jvs_kit::live::process::{Running, eventually};
+use jvs_lock::{Hold, State};
+use jvs_repo::clock::{BootMs, Clock as _, SystemClock};
 use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
 use rustix::process::Signal;
 
 use crate::world::{PATIENCE, World, is_gone};
@@ -192,6 +197,81 @@ fn my_lock_is_kept_again_when_i_come_back_after_its_keeper_was_killed() {
     let mut other = other;
     let _ = other.kill();
     let _ = other.wait();
+}
+
+/// What the register says, without a command that would take its time.
+fn register(world: &World) -> State {
+    let dir = world.root().join(layout::register(&WorktreeName::main()).as_str());
+    let read = || {
+        let entry = dir.read_dir().ok()?.flatten().next()?;
+        entry.file_name().to_str()?.parse().ok()
+    };
+    let mut state = None;
+    eventually("the register says something", PATIENCE, || {
+        state = read();
+        state.is_some()
+    });
+    state.expect("it does")
+}
+
+/// The lock is free within one grace of the end of the last that needed it, though the
+/// next renewal is far away.
+#[test]
+fn my_lock_is_free_soon_after_the_last_that_needed_it_has_ended() {
+    const LEASE_MS: u64 = 60_000;
+    let grace_ms = 5_000.min(LEASE_MS / 3);
+    let ends = |what: &str, end: &dyn Fn(&World) -> BootMs| {
+        let world = World::new();
+        world.ok("ann", "config set lock.lease_duration_ms 60000");
+        let ended = end(&world);
+        eventually(what, PATIENCE, || register(&world).hold == Hold::Free);
+        let ms = SystemClock.now().boot.since(ended);
+        assert!(ms <= grace_ms, "{what}: free {ms} ms after its last reason ended");
+    };
+    let now = || SystemClock.now().boot;
+    ends("a time", &|world| {
+        world.ok("ann", "lock acquire --for 1s");
+        now().plus(1_000)
+    });
+    ends("a process", &|world| {
+        let mut process = Command::new("sleep").arg("1000").spawn().expect("started");
+        world.ok("ann", &format!("lock acquire --while {}", process.id()));
+        process.kill().expect("it is there");
+        process.wait().expect("it has ended");
+        now()
+    });
+    ends("a terminal", &|world| {
+        let mut terminal = crate::terminal::shell(world, None);
+        terminal.types("jvs lock acquire\n");
+        terminal.sees("Locked worktree", PATIENCE);
+        terminal.hang_up();
+        let leader = terminal.leader();
+        eventually("its shell has ended", PATIENCE, || is_gone(leader));
+        now()
+    });
+    ends("a run", &|world| {
+        let (build, go) = run_until_told(world, "ann", "run", "build");
+        go.go();
+        build.wait(PATIENCE).ok();
+        now()
+    });
+    ends("a run that is killed, and what it left", &|world| {
+        let (build, _) = run_until_told(world, "ann", "run", "build");
+        world.signal(build.pid(), Signal::KILL);
+        now()
+    });
+    ends("the later of two reasons", &|world| {
+        world.ok("ann", "lock acquire --for 1s");
+        let (build, go) = run_until_told(world, "ann", "run", "build");
+        eventually("its time is over", PATIENCE, || {
+            world.json("ann", "session show")["data"]["holds"][0]["stakes"]
+                .as_array()
+                .is_some_and(|stakes| stakes.iter().all(|stake| stake["kind"] != "acquire"))
+        });
+        go.go();
+        build.wait(PATIENCE).ok();
+        now()
+    });
 }
 
 #[test]
