@@ -2,23 +2,32 @@
 //! against what one would use instead, and on JuiceFS, operation by operation.
 //! What the library costs within one process is in `benches/in_process`.
 //!
-//! `scripts/bench lock` builds everything and runs this in a namespace of its
-//! own; the figures and what they mean are in `README.md`.
+//! `scripts/bench lock [processes|runs|juicefs]…` builds everything and runs this in a
+//! namespace of its own, without a word all of it; the figures and what they mean are in
+//! `README.md`.
 
 mod accesslog;
 mod juicefs;
 mod processes;
 mod race;
+mod runs;
 
 use crate::race::say;
 use jvs_kit::live::juicefs::Engine;
 
 fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |part: &str| words.is_empty() || words.iter().any(|word| word == part);
     let dir = tempfile::tempdir().expect("a directory");
     let filesystem = filesystem(dir.path());
     say(&format!("filesystem: {filesystem}"));
-    processes::on(dir.path(), &filesystem, 400, Some(processes::LOCAL));
-    for engine in Engine::ALL {
+    if wanted("processes") {
+        processes::on(dir.path(), &filesystem, 400, Some(processes::LOCAL));
+    }
+    if wanted("runs") {
+        runs::on(dir.path(), &filesystem, 400);
+    }
+    for engine in Engine::ALL.into_iter().filter(|_| wanted("juicefs")) {
         juicefs::on(engine);
     }
 }

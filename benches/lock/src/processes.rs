@@ -76,7 +76,7 @@ fn both(mut first: Command, mut second: Command) -> Box<dyn FnMut()> {
     })
 }
 
-fn done(command: &mut Command) {
+pub(crate) fn done(command: &mut Command) {
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     assert!(status.expect("started").success(), "{command:?} failed");
 }

@@ -38,6 +38,30 @@ impl<'l> Lane<'l> {
 
 /// Runs all lanes `rounds` times, a few more to warm up, and prints the table.
 pub(crate) fn race(title: &str, rounds: usize, mut lanes: Vec<Lane<'_>>) {
+    let times = measured(rounds, &mut lanes);
+    show(title, rounds, &lanes, times);
+}
+
+/// The same of two, and what the second took longer than the first of its round: what
+/// else the machine does is in both.
+pub(crate) fn paired(title: &str, rounds: usize, first: Lane<'_>, second: Lane<'_>) {
+    let mut lanes = [first, second];
+    let times = measured(rounds, &mut lanes);
+    let mut longer = longer(&times[0], &times[1]);
+    show(title, rounds, &lanes, times);
+    longer.sort_unstable();
+    let [low, middle, high] = [25, 50, 75].map(|p| percentile(&longer, p));
+    say(&format!("  longer within a round: median {middle} us, quartiles {low} and {high} us"));
+}
+
+/// By how many microseconds each of `second` is longer.
+fn longer(first: &[Duration], second: &[Duration]) -> Vec<i128> {
+    let us = |time: &Duration| i128::try_from(time.as_micros()).unwrap_or(i128::MAX);
+    first.iter().zip(second).map(|(first, second)| us(second) - us(first)).collect()
+}
+
+/// The times of each lane, round by round.
+fn measured(rounds: usize, lanes: &mut [Lane<'_>]) -> Vec<Vec<Duration>> {
     let mut times = vec![Vec::with_capacity(rounds); lanes.len()];
     let warm_up = rounds / 20 + 3;
     for round in 0..warm_up + rounds {
@@ -50,9 +74,13 @@ pub(crate) fn race(title: &str, rounds: usize, mut lanes: Vec<Lane<'_>>) {
             }
         }
     }
+    times
+}
+
+fn show(title: &str, rounds: usize, lanes: &[Lane<'_>], mut times: Vec<Vec<Duration>>) {
     times.iter_mut().for_each(|times| times.sort_unstable());
     say(&format!("\n{title}  ({rounds} rounds)"));
-    say(&table(&lanes, &times));
+    say(&table(lanes, &times));
 }
 
 /// One line for whoever reads the figures.
@@ -94,7 +122,7 @@ fn table(lanes: &[Lane<'_>], times: &[Vec<Duration>]) -> String {
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+fn percentile<T: Copy + Default>(sorted: &[T], percent: usize) -> T {
     let last = sorted.len().saturating_sub(1);
     sorted.get(last * percent / 100).copied().unwrap_or_default()
 }
@@ -112,7 +140,13 @@ mod tests {
         let sorted: Vec<_> = (1..=11).map(Duration::from_micros).collect();
         assert_eq!(percentile(&sorted, 10), Duration::from_micros(2));
         assert_eq!(percentile(&sorted, 50), Duration::from_micros(6));
-        assert_eq!(percentile(&[], 50), Duration::ZERO);
+        assert_eq!(percentile::<Duration>(&[], 50), Duration::ZERO);
+    }
+
+    #[test]
+    fn what_is_longer_is_told_round_by_round() {
+        let [first, second] = [[5, 9], [7, 8]].map(|times| times.map(Duration::from_micros));
+        assert_eq!(longer(&first, &second), [2, -1]);
     }
 
     #[test]
