@@ -9,6 +9,7 @@
 
 mod cgroup;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -97,9 +98,12 @@ impl Tree {
     /// was being born, so that nobody is there for certain only when the guardian has
     /// ended.
     pub(crate) fn members(&self) -> Vec<Member> {
-        let all = proc::processes();
+        self.members_among(&proc::processes())
+    }
+
+    fn members_among(&self, all: &[Process]) -> Vec<Member> {
         let guardian = all.iter().find(|process| self.is_guardian(process));
-        let mut members = guardian.map(|root| below(&all, root.pid)).unwrap_or_default();
+        let mut members = guardian.map(|root| below(all, root.pid)).unwrap_or_default();
         if let Hold::Cgroup(cgroup) = &self.hold {
             let listed = cgroup.members();
             members.extend(
@@ -139,7 +143,8 @@ impl Tree {
     }
 
     /// Makes all of them end that can be seen. Those that were being born meanwhile
-    /// need another round.
+    /// need another round, unless the kernel ends all at once: by cgroup, by namespace, or
+    /// by process group. One by one alone could go on for ever against those who multiply.
     pub(crate) fn kill(&self) {
         match &self.hold {
             Hold::Cgroup(cgroup) => cgroup.kill(),
@@ -150,7 +155,12 @@ impl Tree {
             }
             Hold::Reaper => drop(self.signal_group(&[Signal::KILL])),
         }
-        self.members().iter().for_each(Member::kill);
+        let all = proc::processes();
+        let members = self.members_among(&all);
+        if self.hold == Hold::Reaper {
+            whole_groups(&all, &members).for_each(Member::kill_group);
+        }
+        members.iter().for_each(Member::kill);
     }
 
     /// A handle on the guardian; `None` if it has ended.
@@ -204,6 +214,14 @@ impl Member {
         self.signal(&[Signal::KILL]);
     }
 
+    /// Ends its process group while it is there itself, so that it is that group.
+    fn kill_group(&self) {
+        let group = i32::try_from(self.group).ok().and_then(Pid::from_raw);
+        if let (Some(group), Some(_)) = (group, handle(self.pid, self.start_time)) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+
     fn signal(&self, signals: &[Signal]) {
         // Through a handle: its number may be somebody else's by now.
         if let Some(process) = handle(self.pid, self.start_time) {
@@ -230,6 +248,17 @@ pub(crate) fn below(all: &[Process], root: u32) -> Vec<&Process> {
         }
     }
     found
+}
+
+/// One of each process group of which all that live are `members`.
+fn whole_groups<'m>(all: &[Process], members: &'m [Member]) -> impl Iterator<Item = &'m Member> {
+    let is_member =
+        |process: &Process| members.binary_search_by_key(&process.pid, |member| member.pid).is_ok();
+    let others = all.iter().filter(|process| !process.zombie && !is_member(process));
+    let mut seen: BTreeSet<u32> = others.map(|process| process.group).collect();
+    // Of another PID namespace, where it has no number here.
+    seen.insert(0);
+    members.iter().filter(move |member| seen.insert(member.group))
 }
 
 /// A handle on the very process with that pid and start time.
@@ -293,6 +322,17 @@ mod tests {
         assert_eq!(found, [5, 9], "neither the dead one nor whoever is beside");
         // A parent of its own, as process 0 is where nothing can be seen of it.
         assert_eq!(below(&[process(4, 4, false)], 4), Vec::<&Process>::new());
+    }
+
+    #[test]
+    fn only_a_group_that_is_all_theirs_is_ended_at_once() {
+        let of = |pid: u32, group: u32| Process { group, ..process(pid, 1, false) };
+        let all = [of(2, 2), of(3, 2), of(4, 4), of(5, 4), of(6, 6), of(7, 0)];
+        let members: Vec<Member> = [2, 3, 4, 6, 7]
+            .map(|pid| Member::from(all.iter().find(|it| it.pid == pid).unwrap()))
+            .into();
+        let found: Vec<u32> = whole_groups(&all, &members).map(|member| member.pid).collect();
+        assert_eq!(found, [2, 6], "not that of 5, nor one that has no number here");
     }
 
     #[test]
