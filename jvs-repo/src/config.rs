@@ -27,6 +27,7 @@ pub use snapshot::{Consistency, Engine, SnapshotPolicy};
 pub use ttl::TtlTable;
 
 use crate::layout;
+use crate::sharing::Sharing;
 use crate::store::Store;
 
 /// Largest configuration file that is read.
@@ -53,9 +54,32 @@ pub struct Config {
     pub snapshot: SnapshotPolicy,
     /// What garbage collection keeps.
     pub retention: Retention,
+    /// Who may work in it.
+    pub repo: RepoPolicy,
+}
+
+/// What holds for the repository as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RepoPolicy {
+    /// With whom it is shared.
+    pub shared: Sharing,
+}
+
+impl Default for RepoPolicy {
+    fn default() -> Self {
+        RepoPolicy { shared: Sharing::Umask }
+    }
 }
 
 impl Config {
+    /// What a new repository's file says that is shared with others.
+    pub fn initial(shared: Sharing) -> String {
+        match shared {
+            Sharing::Umask => INITIAL.to_owned(),
+            shared => format!("{INITIAL}\n[repo]\nshared = \"{shared}\"\n"),
+        }
+    }
+
     /// Reads and checks the text of a configuration file.
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
         // Most repositories never change a key, and every lock command comes
@@ -114,6 +138,10 @@ mod tests {
         assert_eq!(Config::parse(INITIAL).expect("valid"), Config::default());
         assert_eq!(document::parse(INITIAL).expect("valid TOML"), Config::default());
         assert_eq!(Config::parse("").expect("valid"), Config::default());
+        for shared in Sharing::ALL.iter().copied() {
+            let config = Config::parse(&Config::initial(shared)).expect("valid");
+            assert_eq!(config.repo.shared, shared);
+        }
     }
 
     #[test]

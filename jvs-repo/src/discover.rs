@@ -22,6 +22,17 @@ pub struct Located {
     pub root: PathBuf,
     /// The worktree whose payload the place is in, if it is in one.
     pub worktree: Option<WorktreeName>,
+    /// Its control directory.
+    pub control_dir: ControlDir,
+}
+
+/// Whose a control directory is, and who may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlDir {
+    /// The user that it belongs to.
+    pub owner: u32,
+    /// Its permissions.
+    pub mode: u32,
 }
 
 /// Why no repository was found.
@@ -121,9 +132,9 @@ pub fn discover_here() -> Result<Located, DiscoverError> {
 
 fn walk_up(from: &Path) -> Result<Located, DiscoverError> {
     for root in from.ancestors() {
-        if has_control_dir(root)? {
+        if let Some(control_dir) = control_dir_in(root)? {
             let worktree = worktree_at(from.strip_prefix(root).unwrap_or(Path::new("")));
-            return Ok(Located { root: root.to_owned(), worktree });
+            return Ok(Located { root: root.to_owned(), worktree, control_dir });
         }
     }
     Err(DiscoverError::NotARepository { from: from.to_owned() })
@@ -131,15 +142,21 @@ fn walk_up(from: &Path) -> Result<Located, DiscoverError> {
 
 /// Is `dir` the root of a repository?
 pub(crate) fn has_control_dir(dir: &Path) -> Result<bool, DiscoverError> {
+    control_dir_in(dir).map(|found| found.is_some())
+}
+
+fn control_dir_in(dir: &Path) -> Result<Option<ControlDir>, DiscoverError> {
     let control_dir = dir.join(layout::CONTROL_DIR);
     match rustix::fs::statat(CWD, &control_dir, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => Ok(true),
+            FileType::Directory => {
+                Ok(Some(ControlDir { owner: stat.st_uid, mode: stat.st_mode & 0o7777 }))
+            }
             FileType::Symlink => Err(DiscoverError::Escape { control_dir }),
             // Some file that happens to be called so.
-            _ => Ok(false),
+            _ => Ok(None),
         },
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
         Err(error) => Err(DiscoverError::Io { path: control_dir, source: error.into() }),
     }
 }

@@ -439,8 +439,13 @@ pub fn payload(name: &WorktreeName) -> RepoPath {
     if name.is_main() {
         RepoPath::root().plain_child(MAIN_DIR)
     } else {
-        RepoPath::root().plain_child(WORKTREES_DIR).plain_child(name.as_str())
+        worktrees().plain_child(name.as_str())
     }
+}
+
+/// Where the payloads of all worktrees but `main` are.
+pub fn worktrees() -> RepoPath {
+    RepoPath::root().plain_child(WORKTREES_DIR)
 }
 
 /// The directories of a new repository below the control directory, in the

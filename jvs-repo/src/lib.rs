@@ -35,5 +35,6 @@ pub mod proc;
 pub mod quarantine;
 pub mod record;
 pub mod repo;
+pub mod sharing;
 pub mod store;
 pub mod term;

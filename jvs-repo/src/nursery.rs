@@ -33,7 +33,7 @@ pub use error::InitError;
 use staging::Staging;
 
 use crate::audit;
-use crate::config;
+use crate::config::Config;
 use crate::discover::has_control_dir;
 use crate::entropy::SystemEntropy;
 use crate::id::OpNonce;
@@ -42,6 +42,7 @@ use crate::name::WorktreeName;
 use crate::probe::{self, Filesystem, ProbeReport};
 use crate::record::format::Format;
 use crate::repo::Repo;
+use crate::sharing::Sharing;
 use crate::store::{PosixStore, RepoPath, Store};
 
 /// What to do with what is already in the directory.
@@ -62,6 +63,7 @@ pub struct Unborn {
     staging: Staging,
     store: PosixStore,
     adopt: Adopt,
+    sharing: Sharing,
     root_was_made: bool,
     filesystem: Filesystem,
     report: Option<ProbeReport>,
@@ -71,7 +73,18 @@ impl Unborn {
     /// Builds a repository for `root` without touching what is in it. Makes
     /// `root` itself if need be, but nothing above it.
     pub fn prepare(root: &Path, adopt: Adopt) -> Result<Unborn, InitError> {
+        Self::prepare_shared(root, adopt, Sharing::Umask)
+    }
+
+    /// As [`Self::prepare`], for others to work in, too. The umask of the process must
+    /// be [`Sharing::umask`] until it is finished.
+    pub fn prepare_shared(
+        root: &Path,
+        adopt: Adopt,
+        sharing: Sharing,
+    ) -> Result<Unborn, InitError> {
         let mut unborn = Self::begin(root, adopt)?;
+        unborn.sharing = sharing;
         unborn.report = Some(unborn.probe_filesystem()?);
         unborn.build()?;
         Ok(unborn)
@@ -92,7 +105,7 @@ impl Unborn {
     /// fails, everything is put back.
     pub fn finish(mut self) -> Result<Repo, InitError> {
         let root = self.staging.root_path().to_owned();
-        if let Err(cause) = self.staging.place(self.adopt) {
+        if let Err(cause) = self.share_root().and_then(|()| self.staging.place(self.adopt)) {
             let undone = self.take_back();
             return Err(match undone {
                 Ok(()) => InitError::io(&root, "put the repository into place", cause),
@@ -103,6 +116,11 @@ impl Unborn {
         self.staging.sync_root().map_err(|e| InitError::io(&root, "flush it to disk", e))?;
         self.staging.sweep_up();
         Ok(Repo::open(&root)?)
+    }
+
+    /// Lets those it is shared with make worktrees.
+    fn share_root(&self) -> std::io::Result<()> {
+        self.sharing.open(self.staging.root(), &RepoPath::root()).map(drop)
     }
 
     /// Gives up and leaves the directory as it was found.
@@ -138,7 +156,8 @@ impl Unborn {
         match made() {
             Ok((staging, store, filesystem)) => {
                 let report = None;
-                Ok(Unborn { staging, store, adopt, root_was_made, filesystem, report })
+                let sharing = Sharing::Umask;
+                Ok(Unborn { staging, store, adopt, sharing, root_was_made, filesystem, report })
             }
             Err(error) => {
                 if root_was_made {
@@ -171,11 +190,13 @@ impl Unborn {
         for directory in layout::skeleton() {
             self.store.make_dir(&directory)?;
         }
-        let config = config::INITIAL.as_bytes();
-        self.store.write_new(&layout::config_tmp(op), &layout::config(), config)?;
+        let config = Config::initial(self.sharing);
+        self.store.write_new(&layout::config_tmp(op), &layout::config(), config.as_bytes())?;
         let format = Format::fresh(&SystemEntropy).to_bytes();
         self.store.write_new(&layout::format_tmp(op), &layout::format(), &format)?;
         audit::room::keep(&self.store, op)?;
+        self.sharing.open(&self.store, &layout::payload(&WorktreeName::main()))?;
+        self.sharing.apply(&self.store)?;
         self.store.sync_dir(&RepoPath::root())
     }
 

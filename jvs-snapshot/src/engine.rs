@@ -100,6 +100,11 @@ pub(crate) trait Engine: Sync {
     fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError>;
 }
 
+/// The one that needs nothing but to read and to write.
+pub(crate) fn that_always_works() -> Box<dyn Engine> {
+    Box::new(copy::Copy)
+}
+
 /// The engine for this source and this staging directory: the one that policy
 /// names, or the best that works.
 pub(crate) fn choose(

@@ -165,6 +165,8 @@ impl<F: AsFd> Copied for Named<'_, F> {
 /// Run as whoever owns it, or whose group it is in, these make a program act for
 /// them: `chmod u+s` and `g+s`.
 const SET_ID: u32 = 0o6000;
+/// On a directory: what is made in it gets its group. Nothing runs by that.
+const SET_GROUP_ID: u32 = 0o2000;
 
 /// The mode that a copy may get. Whoever makes a copy of somebody else's set-user
 /// program, and cannot give it away, must not make one of their own of it: the
@@ -173,6 +175,9 @@ fn permitted(original: &Stat, copy: &Stat) -> u32 {
     sabotage!(Rule::SetIdForItsOwner => original.mode);
     match (original.uid, original.gid) == (copy.uid, copy.gid) {
         true => original.mode,
+        false if original.kind == Kind::Directory && original.gid == copy.gid => {
+            original.mode & !(SET_ID & !SET_GROUP_ID)
+        }
         false => original.mode & !SET_ID,
     }
 }

@@ -204,7 +204,7 @@ impl Capture<'_> {
     fn attempt(&self, attempt: u32) -> Result<Captured, CaptureError> {
         let phases = Phases::new(self.clock, self.progress);
         phases.begin(Phase::Walk);
-        let engine = engine::choose(
+        let mut engine = engine::choose(
             self.options.engine,
             self.options.juicefs_program.as_deref(),
             self.source,
@@ -225,7 +225,13 @@ impl Capture<'_> {
 
         phases.begin(Phase::Clone);
         self.progress.total(before.nodes as u64, planned.bytes);
-        let built = self.build(&*engine, &before, &planned, doubt.is_none(), &phases)?;
+        let quiet = doubt.is_none();
+        let mut built = self.build(&*engine, &before, &planned, quiet, &phases);
+        if self.is_for_another_engine(&built) {
+            engine = engine::that_always_works();
+            built = self.build(&*engine, &before, &planned, quiet, &phases);
+        }
+        let built = built?;
         if !built.proves_quiet {
             phases.begin(Phase::Prove);
             doubt = self.allowed(write_out.force_again(&before)?)?.or(doubt);
@@ -252,6 +258,13 @@ impl Capture<'_> {
         let content = self.content(&summary, engine.name(), degraded, &proof);
         let Planned { reused, parent_ignored, .. } = planned;
         Ok(Captured { content, reused, parent_ignored, phases: phases.end() })
+    }
+
+    /// A mount asks for a clone as the caller's user and first group: whoever may use
+    /// the repository by another of their groups is refused, and copies.
+    fn is_for_another_engine(&self, built: &Result<Built, CaptureError>) -> bool {
+        let Err(CaptureError::CloneFailed(error)) = built else { return false };
+        self.options.engine == Policy::Auto && error.kind() == std::io::ErrorKind::PermissionDenied
     }
 
     fn build(

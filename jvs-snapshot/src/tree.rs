@@ -184,14 +184,19 @@ pub fn open_file(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
 /// Creates the file `name` in `dir`, open for reading and writing. Only its owner
 /// may touch it until it gets its mode.
 pub fn create_file(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))?)
+    create(dir, name, Mode::from_raw_mode(0o600))
 }
 
-/// [`create_file`] in a directory of one's own, of a name that is made once there: an
-/// empty file that is found after an error is the one whose answer was lost.
+fn create(dir: impl AsFd, name: &[u8], mode: Mode) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(fs::openat(dir, name, flags, mode)?)
+}
+
+/// Creates a control file, as open as the umask lets it be, in a directory of one's own
+/// and of a name that is made once there: an empty file that is found after an error is
+/// the one whose answer was lost.
 pub fn create_own_file(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
-    let error = match create_file(&dir, name) {
+    let error = match create(&dir, name, Mode::from_raw_mode(0o666)) {
         Ok(file) => return Ok(file),
         Err(error) => error,
     };

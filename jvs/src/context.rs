@@ -31,6 +31,7 @@ use crate::render::{Done, Output, Paint};
 use crate::session::life::Life;
 use crate::session::{self, Acting, Unusable, Whence};
 use crate::teller::Teller;
+use crate::{trust, umask};
 
 /// The environment variables, through a door that tests can stand in.
 #[derive(Clone, Copy)]
@@ -290,10 +291,16 @@ impl<'a> Context<'a> {
     }
 
     fn locate(&self) -> Result<Located, Failure> {
-        Ok(match &self.global.repo {
+        let located = match &self.global.repo {
             Some(path) => discover(path)?,
-            None => discover_here()?,
-        })
+            None => {
+                let found = discover_here()?;
+                trust::check(&found, self.env)?;
+                found
+            }
+        };
+        umask::open_for(located.control_dir);
+        Ok(located)
     }
 
     /// The world as the lock sees it, on the filesystem `store`.

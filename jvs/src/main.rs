@@ -25,6 +25,8 @@ mod render;
 mod session;
 mod teller;
 mod tree;
+mod trust;
+mod umask;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

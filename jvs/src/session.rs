@@ -3,6 +3,7 @@
 //!
 //! **Must not know.** What a session may do; that is the lock's business.
 
+mod home;
 pub(crate) mod known;
 mod lasting;
 pub(crate) mod life;

@@ -10,6 +10,7 @@ use super::{Config, ConfigError, Consistency, Engine};
 use crate::duration::Span;
 use crate::id::strict_decimal;
 use crate::metadata::{Environment, Purpose};
+use crate::sharing::Sharing;
 
 /// One key of the configuration.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +55,7 @@ enum Slot {
     Flag(fn(&mut Config) -> &mut bool),
     Engine,
     Consistency,
+    Sharing,
 }
 
 const HOUR_MS: u64 = 3_600_000;
@@ -263,6 +265,14 @@ pub static KEYS: &[Key] = &[
         allowed: Allowed::Span { min: Span::seconds(0), max: Span::MAX },
         slot: Slot::Span(|c| &mut c.retention.keep_within),
     },
+    Key {
+        name: "repo.shared",
+        default: "umask",
+        doc: "Who may work in the repository: whom the umask lets in, its group, or its group and \
+              all others to read.",
+        allowed: Allowed::Word(&["umask", "group", "all"]),
+        slot: Slot::Sharing,
+    },
 ];
 
 /// The key of that name.
@@ -299,6 +309,7 @@ impl Key {
             Slot::Flag(slot) => Value::Flag(*slot(&mut config)),
             Slot::Engine => Value::Word(config.snapshot.engine.to_string()),
             Slot::Consistency => Value::Word(config.snapshot.consistency.to_string()),
+            Slot::Sharing => Value::Word(config.repo.shared.to_string()),
         }
     }
 
@@ -322,6 +333,10 @@ impl Key {
             },
             (Slot::Consistency, Value::Word(word)) => match word.parse::<Consistency>() {
                 Ok(consistency) => config.snapshot.consistency = consistency,
+                Err(_) => return false,
+            },
+            (Slot::Sharing, Value::Word(word)) => match word.parse::<Sharing>() {
+                Ok(sharing) => config.repo.shared = sharing,
                 Err(_) => return false,
             },
             _ => return false,
@@ -400,6 +415,7 @@ mod tests {
                 Value::Span(span) => Value::Span(Span::from_ms(span.as_ms() + 1)),
                 Value::Flag(flag) => Value::Flag(!flag),
                 Value::Word(_) if key.name == "snapshot.engine" => Value::Word("copy".into()),
+                Value::Word(_) if key.name == "repo.shared" => Value::Word("group".into()),
                 Value::Word(_) => Value::Word("best_effort".into()),
             };
             assert!(key.put(&mut config, &other), "{}", key.name);
@@ -420,7 +436,9 @@ mod tests {
         let engines: Vec<_> = Engine::ALL.iter().map(|word| word.as_str()).collect();
         let levels: Vec<_> = Consistency::ALL.iter().map(|word| word.as_str()).collect();
         assert!(matches!(allowed("snapshot.engine"), Allowed::Word(words) if words == engines));
+        let sharings: Vec<_> = Sharing::ALL.iter().map(|word| word.as_str()).collect();
         assert!(matches!(allowed("snapshot.consistency"), Allowed::Word(words) if words == levels));
+        assert!(matches!(allowed("repo.shared"), Allowed::Word(words) if words == sharings));
     }
 
     #[test]

@@ -95,6 +95,10 @@ impl Staging {
         }
     }
 
+    pub(super) fn root(&self) -> &PosixStore {
+        &self.root
+    }
+
     pub(super) fn root_path(&self) -> &Path {
         self.root.root_path()
     }

@@ -72,6 +72,7 @@ fn blind(root: &Path, adopt: Adopt, not_the_user_s: &'static [&'static str]) -> 
         store: staging.open().expect("open"),
         staging,
         adopt,
+        sharing: Sharing::Umask,
         root_was_made: false,
         filesystem: Filesystem::unknown(),
         report: None,
@@ -91,7 +92,7 @@ fn assert_whole(root: &Path) {
     for directory in layout::skeleton() {
         assert_eq!(repo.store().stat(&directory).expect("there").kind, Kind::Directory);
     }
-    assert_eq!(repo.config().expect("valid"), config::Config::default());
+    assert_eq!(repo.config().expect("valid"), Config::default());
     repo.payload(&WorktreeName::main()).expect("a directory");
     let names: Vec<_> =
         root.read_dir().expect("list").map(|e| e.expect("entry").file_name()).collect();
@@ -105,7 +106,7 @@ fn a_repository_is_born_in_a_new_directory() {
     let unborn = Unborn::prepare(&root, Adopt::No).expect("prepared");
     assert_eq!(
         unborn.store().read(&layout::config(), 1000).expect("there"),
-        config::INITIAL.as_bytes()
+        crate::config::INITIAL.as_bytes()
     );
     unborn.report().expect("probed").verdict().expect("safe");
     assert!(!root.join(layout::CONTROL_DIR).exists(), "not before it is finished");

@@ -28,10 +28,10 @@ use self::denied::{Asked, explain};
 pub use self::listed::Listing;
 use super::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
 
-/// Directories are made with this mode, less the umask.
-const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
-/// Files are made with this mode, less the umask.
-const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
+/// Directories are made with this mode, less the umask or what a default ACL allows.
+const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
+/// Files are made with this mode, less the umask or what a default ACL allows.
+const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 /// The stack of a thread that waits for a disk and does nothing else.
 const SYNC_STACK: usize = 64 * 1024;
 
@@ -148,7 +148,8 @@ impl PosixStore {
             return Err(Errno::LOOP.into());
         }
         let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        Ok(fs::chmodat(fs::CWD, name, Mode::from_raw_mode(mode), AtFlags::empty())?)
+        fs::chmodat(fs::CWD, name, Mode::from_raw_mode(mode), AtFlags::empty())
+            .map_err(|error| self.explained(path.as_str(), Asked::Own, error))
     }
 
     /// How much room the filesystem of the root has.

@@ -255,5 +255,12 @@ pub(super) fn settle(
         Err(source) => return Err(SnapshotError::Io { doing: format!("doom {id}"), source }),
     }
     freed.snapshots.push(id);
-    finish(at.trees, &doomed).map_err(SnapshotError::io(format!("delete {id}")))
+    match finish(at.trees, &doomed) {
+        // Collected all the same: whoever may removes the rest with the next collection.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            freed.left.push((doomed, error.to_string()));
+            Ok(())
+        }
+        answer => answer.map_err(SnapshotError::io(format!("delete {id}"))),
+    }
 }

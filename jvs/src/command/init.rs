@@ -12,13 +12,15 @@ use crate::args::InitArgs;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
 use crate::render::{Done, Paint, shown};
+use crate::umask;
 
 pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failure> {
     refuse_a_home(context, args)?;
     // First who, then what: a session that cannot act leaves nothing behind.
     let acting = context.session(None)?;
     let adopt = if args.adopt { Adopt::Yes } else { Adopt::No };
-    let unborn = Unborn::prepare(&args.path, adopt)?;
+    umask::open_for_sharing(args.shared);
+    let unborn = Unborn::prepare_shared(&args.path, adopt, args.shared)?;
     let main = WorktreeName::main();
     let locks = context.locks(unborn.store(), LockPolicy::default(), &acting)?;
     worktrees::create(&locks, &main, Isolation::Exclusive)?;
@@ -36,6 +38,7 @@ pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failur
         "worktree": main,
         "path": payload,
         "adopted": args.adopt,
+        "shared": args.shared,
         "filesystem": report.as_ref().map(filesystem_data),
     });
     let warnings = report.iter().flat_map(ProbeReport::warnings);

@@ -2,16 +2,16 @@
 //! outlives the boot, for what a session remembers does; and on a filesystem of this
 //! host, where a rename that was answered has happened and one that failed has not.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use jvs_repo::probe::Filesystem;
 use jvs_repo::store::PosixStore;
-use rustix::fs::{Access, FileType, Mode};
+use rustix::fs::Mode;
 use rustix::io::Errno;
 
 use super::Unusable;
+use super::home::{self, is_mine, nearest};
 use super::secret::{self, DIR};
 use crate::context::Env;
 use crate::fail::Failure;
@@ -89,27 +89,11 @@ pub(super) fn peek(env: Env<'_>) -> Option<PosixStore> {
 /// The user's state if it can be kept there, else where the secret is. Judged by what
 /// does not change from one command to the next: all must look in one place.
 fn place(env: Env<'_>) -> Result<PathBuf, Failure> {
-    let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
-    let state = env.get("XDG_STATE_HOME").and_then(absolute);
-    let state = state.or_else(|| Some(env.get("HOME").and_then(absolute)?.join(".local/state")));
-    match state.map(|state| state.join(STATE)).filter(|it| is_mine(it) && remote(it).is_none()) {
+    let state = home::state(env).map(|state| state.join(STATE));
+    match state.filter(|it| is_mine(it) && remote(it).is_none()) {
         Some(place) => Ok(place),
         None => Ok(secret::base(env)?.join(DIR)),
     }
-}
-
-/// Is it this user's, or can it become so?
-fn is_mine(place: &Path) -> bool {
-    let me = rustix::process::geteuid().as_raw();
-    let Some((path, stat)) = nearest(place) else { return false };
-    // What is there in its own place and is none is refused, not passed over.
-    let is_dir = path == place || FileType::from_raw_mode(stat.st_mode).is_dir();
-    is_dir && stat.st_uid == me && rustix::fs::access(path, Access::WRITE_OK).is_ok()
-}
-
-/// The first of `path` and what is above it that is there.
-fn nearest(path: &Path) -> Option<(&Path, rustix::fs::Stat)> {
-    path.ancestors().find_map(|path| Some((path, rustix::fs::stat(path).ok()?)))
 }
 
 /// The kind of filesystem that `path` is or would be on, if other hosts use it, too.

@@ -6,7 +6,6 @@
 //! first link wins, everybody reads the winner.
 
 use std::any::Any;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -21,7 +20,7 @@ use jvs_repo::store::PosixStore;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::{Unusable, known};
+use super::{Unusable, home, known};
 use crate::context::Env;
 use crate::fail::{Failure, Stuck};
 
@@ -134,17 +133,14 @@ pub(super) fn note_path(id: &SessionId, env: Env<'_>, repo: &str) -> Result<Path
 /// The directory that holds ours: one that the system empties at logout if
 /// there is one. The order is fixed, so that all processes look in one place.
 pub(super) fn base(env: Env<'_>) -> Result<PathBuf, Failure> {
-    let absolute = |value: OsString| Some(PathBuf::from(value)).filter(|path| path.is_absolute());
-    if let Some(runtime) = env.get("XDG_RUNTIME_DIR").and_then(absolute) {
+    if let Some(runtime) = env.get("XDG_RUNTIME_DIR").and_then(home::absolute) {
         // Under sudo it may be somebody else's, whose files we must not make.
         let me = rustix::process::geteuid().as_raw();
         if std::fs::metadata(&runtime).is_ok_and(|meta| meta.is_dir() && meta.uid() == me) {
             return Ok(runtime);
         }
     }
-    let state = env.get("XDG_STATE_HOME").and_then(absolute);
-    let state = state.or_else(|| Some(env.get("HOME").and_then(absolute)?.join(".local/state")));
-    state.ok_or_else(|| {
+    home::state(env).ok_or_else(|| {
         Unusable::new(
             "there is no place for the session's secret",
             "set XDG_RUNTIME_DIR or HOME to a directory that is yours",
@@ -436,22 +432,28 @@ mod tests {
         let place = |variables: &[(&str, &str)]| {
             let get = |name: &str| {
                 let found = variables.iter().find(|(key, _)| *key == name);
-                found.map(|(_, value)| OsString::from(value))
+                found.map(|(_, value)| std::ffi::OsString::from(value))
             };
             base(Env::new(&get)).ok()
         };
-        let (runtime, state) = (("XDG_RUNTIME_DIR", dir), ("XDG_STATE_HOME", "/state"));
-        let home = ("HOME", "/home/ann");
+        let (in_state, in_home) = (format!("{dir}/state"), format!("{dir}/home/ann"));
+        let (runtime, state) = (("XDG_RUNTIME_DIR", dir), ("XDG_STATE_HOME", in_state.as_str()));
+        let home = ("HOME", in_home.as_str());
         assert_eq!(place(&[home, state, runtime]), Some(dir.into()));
-        assert_eq!(place(&[home, state]), Some("/state".into()));
-        assert_eq!(place(&[home]), Some("/home/ann/.local/state".into()));
+        assert_eq!(place(&[home, state]), Some(in_state.clone().into()));
+        assert_eq!(place(&[home]), Some(format!("{in_home}/.local/state").into()));
         assert_eq!(place(&[]), None);
         // Gone, relative, or somebody else's.
         assert_eq!(place(&[home, ("XDG_RUNTIME_DIR", "/nowhere")]), place(&[home]));
         assert_eq!(place(&[home, ("XDG_RUNTIME_DIR", "run")]), place(&[home]));
         if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(dir, Some(1), None).expect("root may give away");
-            assert_eq!(place(&[home, runtime]), place(&[home]));
+            let others = format!("{dir}/others");
+            std::fs::create_dir(&others).expect("made");
+            std::os::unix::fs::chown(&others, Some(1), None).expect("root may give away");
+            for variable in ["XDG_RUNTIME_DIR", "XDG_STATE_HOME"] {
+                assert_eq!(place(&[home, (variable, &others)]), place(&[home]));
+            }
+            assert_eq!(place(&[("HOME", &others)]), None);
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) enum Asked {
     Write,
     /// To make, rename or remove a name in its directory.
     Change,
+    /// To change its permissions, which only its owner may.
+    Own,
 }
 
 /// A refusal, explained.
@@ -119,6 +121,7 @@ pub(super) fn explain(
     steps.push(match asked {
         Asked::Read => (dot(path), Access::READ_OK, "read"),
         Asked::Write => (dot(path), Access::READ_OK | Access::WRITE_OK, "write"),
+        Asked::Own => (dot(path), Access::EXISTS, "change the permissions of"),
         Asked::Change => {
             (dot(parent), Access::WRITE_OK | Access::EXEC_OK, "make or rename files in")
         }
@@ -128,6 +131,8 @@ pub(super) fn explain(
     });
     let (at, _, verb) = refused.or(steps.last()).expect("there is a last step");
     let stat = fs::statat(root, at.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok();
+    let you = process::geteuid().as_raw();
+    let is_another_s = asked == Asked::Own && stat.as_ref().is_some_and(|stat| stat.st_uid != you);
     let mut your_groups: Vec<u32> =
         process::getgroups().unwrap_or_default().iter().map(|gid| gid.as_raw()).collect();
     your_groups.push(process::getegid().as_raw());
@@ -137,11 +142,11 @@ pub(super) fn explain(
         owner: stat.as_ref().map(|stat| stat.st_uid),
         group: stat.as_ref().map(|stat| stat.st_gid),
         mode: stat.as_ref().map(|stat| stat.st_mode & 0o7777),
-        you: process::geteuid().as_raw(),
+        you,
         your_groups,
         root: std::path::absolute(root_path).unwrap_or_else(|_| root_path.to_owned()),
         verb,
-        by_something_else: refused.is_none(),
+        by_something_else: refused.is_none() && !is_another_s,
     };
     io::Error::new(io::ErrorKind::PermissionDenied, denied)
 }

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 /// How often one directory that others write into is swept before giving up.
 const SWEEPS_MAX: usize = 16;
@@ -145,7 +146,8 @@ pub(super) fn unlink_inside(
 ) -> rustix::io::Result<()> {
     match fs::unlinkat(dir, name, flags) {
         Err(Errno::ACCESS) => {
-            fs::fchmod(dir, Mode::RWXU)?;
+            // Only its owner may; whoever may not is told of the removal.
+            fs::fchmod(dir, Mode::RWXU).map_err(|_| Errno::ACCESS)?;
             fs::unlinkat(dir, name, flags)
         }
         answer => answer,
@@ -184,12 +186,13 @@ pub(super) fn walk(parent: BorrowedFd<'_>, name: &OsStr, how: &dyn Removing) -> 
         }
         answer => answer?,
     };
-    descent.pending = how.sweep(&descent)?;
+    let sweep = |descent: &Descent| how.sweep(descent).map_err(|error| whose(descent, name, error));
+    descent.pending = sweep(&descent)?;
     let mut stayed = 0;
     loop {
         if let Some(child) = descent.pending.pop() {
             match descent.enter(child.clone()) {
-                Ok(()) => descent.pending = how.sweep(&descent)?,
+                Ok(()) => descent.pending = sweep(&descent)?,
                 Err(Errno::NOENT) => {}
                 Err(Errno::NOTDIR | Errno::LOOP) => {
                     how.replaced(descent.path_below(name).join(child))?;
@@ -219,13 +222,28 @@ pub(super) fn walk(parent: BorrowedFd<'_>, name: &OsStr, how: &dyn Removing) -> 
                     }
                     None => {
                         how.stayed(path, error, stayed)?;
-                        descent.pending = how.sweep(&descent)?;
+                        descent.pending = sweep(&descent)?;
                     }
                 }
             }
-            (Err(error), _) => return Err(error.into()),
+            (Err(error), _) => return Err(whose(&descent, name, error.into())),
         }
     }
+}
+
+/// Of a removal that was not permitted: whose the directory is that the walk is in.
+fn whose(descent: &Descent, top: &OsStr, error: io::Error) -> io::Error {
+    let Ok(stat) = fs::fstat(&descent.here) else { return error };
+    if error.kind() != io::ErrorKind::PermissionDenied || stat.st_uid == geteuid().as_raw() {
+        return error;
+    }
+    let path = descent.path_below(top);
+    let text = format!(
+        "{} belongs to user {}: only that user or root can remove what is in it",
+        path.display(),
+        stat.st_uid
+    );
+    io::Error::new(io::ErrorKind::PermissionDenied, text)
 }
 
 /// Removes whatever there is, also what others put there meanwhile.

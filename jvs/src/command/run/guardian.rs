@@ -28,6 +28,7 @@ use crate::alarm::Alarm;
 use crate::args::Follow;
 use crate::keeper::{Lines, say};
 use crate::tree::{Hold, Tree};
+use crate::umask;
 
 /// What would stop or end it while it has something to guard.
 const DEAF_TO: [Signal; 11] = [
@@ -178,6 +179,7 @@ fn become_the_command(command: &mut Command, gate: &OwnedFd, report: &OwnedFd) -
             Ok(_) | Err(_) => return 1,
         }
     }
+    umask::give_back();
     let error = command.exec();
     let number = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
     say(report, &Word::NotRun(number));

@@ -19,6 +19,7 @@ mod seed002;
 mod seed003;
 mod session;
 mod several;
+mod sharing;
 mod signals;
 mod terminal;
 mod unseen;

@@ -1,0 +1,270 @@
+//! Several users of one group work in one repository, whatever their umask, and nobody
+//! works by accident in one that a stranger put above them.
+
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+
+use jvs_kit::live::capability::{Capability, granted};
+use jvs_kit::live::home::{Home, Jvs};
+use jvs_kit::live::juicefs::{Engine, Volume};
+use jvs_kit::live::process::Outcome;
+use jvs_repo::layout;
+
+const TEAM: u32 = 4700;
+const UMASKS: [&str; 3] = ["022", "002", "077"];
+
+/// A user of the team.
+struct Member {
+    uid: u32,
+    umask: &'static str,
+    home: Home,
+}
+
+impl Member {
+    fn new(number: u32, umask: &'static str) -> Self {
+        let (uid, home) = (4710 + number, Home::new());
+        let top = home.home_dir().parent().expect("a home lies somewhere").to_owned();
+        let mut chown = std::process::Command::new("chown");
+        chown.arg("-R").arg(format!("{uid}:{uid}")).arg(top);
+        assert!(chown.status().expect("run").success());
+        Member { uid, umask, home }
+    }
+
+    fn jvs(&self, dir: &Path, words: &str) -> Jvs {
+        let uid = self.uid.to_string();
+        let (team, umask) = (TEAM.to_string(), format!("umask {}; exec \"$@\"", self.umask));
+        let user = ["setpriv", "--reuid", &uid, "--regid", &uid, "--groups", &team];
+        let shell = ["sh", "-c", &umask, "sh"];
+        let session = format!("u{uid}");
+        self.home
+            .jvs(words.split(' '))
+            .session(&session)
+            .under(user.into_iter().chain(shell))
+            .cwd(dir)
+    }
+
+    #[track_caller]
+    fn ok(&self, dir: &Path, words: &str) -> Outcome {
+        self.jvs(dir, words).run().ok()
+    }
+
+    #[track_caller]
+    fn writes(&self, path: &Path, text: &str) {
+        std::fs::write(path, text).expect("written");
+        chown(path, Some(self.uid), Some(TEAM)).expect("given");
+        let mode = 0o666 & !u32::from_str_radix(self.umask, 8).expect("a umask");
+        std::fs::set_permissions(path, Permissions::from_mode(mode | 0o040)).expect("opened");
+    }
+}
+
+/// A directory of the team's, with or without the bit that hands its group on.
+fn of_the_team(dir: &Path, mode: u32) {
+    std::fs::create_dir(dir).expect("made");
+    chown(dir, None, Some(TEAM)).expect("given");
+    std::fs::set_permissions(dir, Permissions::from_mode(mode)).expect("opened");
+}
+
+/// What of the control plane the group cannot use. The files of snapshots are their
+/// takers'.
+fn closed(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut pending = vec![dir.to_owned()];
+    while let Some(path) = pending.pop() {
+        let meta = path.symlink_metadata().expect("there");
+        let wanted = if meta.is_dir() { 0o2070 } else { 0o060 };
+        if meta.mode() & wanted != wanted || meta.gid() != TEAM {
+            found.push(path.clone());
+        }
+        let is_payload = path.file_name().is_some_and(|name| name == "payload");
+        if meta.is_dir() && !is_payload {
+            pending.extend(
+                path.read_dir().expect("listed").map(|entry| entry.expect("an entry").path()),
+            );
+        }
+    }
+    found
+}
+
+/// Each of three members does everything that there is to do, after the others.
+fn everybody_does_everything(place: &Path, members: &[Member; 3]) {
+    let root = place.join("r");
+    let main = root.join("main");
+    members[0].ok(place, "init --shared r");
+    chown(&main, None, Some(TEAM)).expect("given");
+    members[0].ok(&root, "config set lock.max_clock_skew_ms 50");
+    members[1].ok(&root, "config set lock.steal_grace_ms 50");
+    for (n, me) in members.iter().enumerate() {
+        let other = &members[(n + 1) % 3];
+        me.writes(&main.join(format!("file{n}")), "text");
+        me.ok(&main, "lock acquire");
+        other.jvs(&main, "lock acquire --no-keeper").run().exits(2);
+        me.ok(&main, "snapshot mine");
+        me.ok(&main, "lock release");
+        other.ok(&main, "lock acquire --wait --no-keeper --lease 300ms");
+        me.ok(&main, "lock acquire --wait=20s");
+        me.ok(&main, "lock release");
+        let umask = me.ok(&main, "run -- sh -c umask");
+        assert_eq!(umask.stdout().trim(), format!("0{}", me.umask), "the command's own");
+        me.ok(&main, &format!("worktree create w{n}"));
+        other.ok(&main, &format!("worktree rename w{n} x{n}"));
+        me.ok(&main, &format!("restore @ --into y{n}"));
+        other.ok(&main, &format!("tag @ t{n}"));
+        for name in ["x", "y"] {
+            me.ok(&main, &format!("worktree remove {name}{n} --force"));
+        }
+        me.ok(&main, "verify --all");
+        me.ok(&main, "audit --verify");
+        assert_eq!(closed(&root.join(layout::control_dir().as_str())), Vec::<PathBuf>::new());
+    }
+    members[2].ok(&main, "restore @- --in-place --reason earlier");
+    members[1].ok(&main, "gc --keep-last 1 --keep-within 0s");
+    for me in members {
+        me.ok(&main, "doctor --strict");
+        me.ok(&main, "status");
+    }
+}
+
+#[test]
+fn my_team_shares_a_repository_whatever_its_umask() {
+    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
+        return;
+    }
+    for mode in [0o2775, 0o2770] {
+        let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
+        let team = dir.path().join("team");
+        of_the_team(&team, mode);
+        let members = [0, 1, 2].map(|n| Member::new(n, UMASKS[n as usize]));
+        everybody_does_everything(&team, &members);
+    }
+}
+
+#[test]
+fn my_team_shares_a_repository_on_juicefs() {
+    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
+        return;
+    }
+    let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
+    let team = volume.host(0).join("team");
+    of_the_team(&team, 0o2775);
+    let members = [0, 1, 2].map(|n| Member::new(n, UMASKS[n as usize]));
+    everybody_does_everything(&team, &members);
+}
+
+/// Without `--shared` the umask decides, and a directory that the owner opens later
+/// stays open.
+#[test]
+fn my_repository_is_as_open_as_its_control_directory() {
+    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
+    let team = dir.path().join("team");
+    of_the_team(&team, 0o2775);
+    let [ann, bob, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[0]));
+    ann.ok(&team, "init r");
+    let main = team.join("r/main");
+    bob.jvs(&main, "lock acquire --no-keeper").run().exits(1);
+    ann.ok(&main, "config set repo.shared group");
+    bob.ok(&main, "lock acquire --no-keeper --lease 5s");
+    bob.ok(&main, "lock release");
+    assert_eq!(closed(&team.join("r").join(layout::control_dir().as_str())), Vec::<PathBuf>::new());
+    // Only the owner can open what is hers.
+    let format = team.join("r").join(layout::format().as_str());
+    std::fs::set_permissions(format, Permissions::from_mode(0o644)).expect("closed");
+    let told = bob.jvs(&main, "--json config set repo.shared all").run().exits(1).json();
+    assert_eq!(told["error"]["code"], "E_PERMISSION", "{told}");
+}
+
+/// Files of a snapshot belong to whoever took it, and so do closed directories.
+#[test]
+fn what_another_user_owns_is_left_to_them_and_told() {
+    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
+    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
+    let team = dir.path().join("team");
+    of_the_team(&team, 0o2775);
+    let [ann, bob, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[0]));
+    ann.ok(&team, "init --shared r");
+    let main = team.join("r/main");
+    let closed = main.join("closed");
+    std::fs::create_dir(&closed).expect("made");
+    chown(&closed, Some(ann.uid), Some(TEAM)).expect("given");
+    ann.writes(&closed.join("file"), "text");
+    ann.ok(&main, "snapshot one");
+    ann.writes(&main.join("more"), "text");
+    ann.ok(&main, "snapshot two");
+    let collected = bob.jvs(&main, "--json gc --keep-last 1 --keep-within 0s").run().ok().json();
+    let data = &collected["data"];
+    assert_eq!(data["removed"].as_array().map(Vec::len), Some(1), "{data}");
+    let why = data["left"][0]["why"].as_str().expect("told");
+    assert!(why.contains(&format!("belongs to user {}", ann.uid)), "{why}");
+    bob.ok(&main, "history");
+    bob.ok(&main, "verify --all");
+    let freed = ann.jvs(&main, "--json gc --keep-last 1 --keep-within 0s").run().ok().json();
+    assert_eq!(freed["data"]["leftovers_removed"], 1, "{freed}");
+    ann.ok(&main, "doctor --strict");
+}
+
+#[test]
+fn a_repository_that_a_stranger_put_above_me_is_not_used_unless_i_name_it() {
+    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
+    let place = dir.path();
+    std::fs::set_permissions(place, Permissions::from_mode(0o1777)).expect("opened");
+    let [stranger, me, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[1]));
+    stranger.ok(place, "init planted");
+    for name in [layout::CONTROL_DIR, layout::MAIN_DIR] {
+        std::fs::rename(place.join("planted").join(name), place.join(name)).expect("planted");
+    }
+    let work = place.join("work");
+    std::fs::create_dir(&work).expect("made");
+    chown(&work, Some(me.uid), None).expect("given");
+    for words in ["status", "lock acquire --no-keeper", "snapshot mine", "doctor"] {
+        let told = me.jvs(&work, &format!("--json {words}")).run().exits(1).json();
+        assert_eq!(told["error"]["code"], "E_PERMISSION", "{words}: {told}");
+        let message = told["error"]["message"].as_str().expect("text");
+        assert!(message.contains(place.to_str().expect("text")), "{words}: {message}");
+    }
+    stranger.ok(&work, "status");
+    let named = format!("--repo {} status", place.display());
+    me.ok(&work, &named);
+    let list = me.home.home_dir().join(".config/jvs/config.toml");
+    std::fs::create_dir_all(list.parent().expect("a directory")).expect("made");
+    let text = format!("[safe]\nrepository = [\"{}\"]\n", place.display());
+    std::fs::write(&list, text).expect("written");
+    chown(&list, Some(me.uid), None).expect("given");
+    me.ok(&work, "status");
+    // A list that somebody else wrote says nothing.
+    chown(&list, Some(stranger.uid), None).expect("given");
+    me.jvs(&work, "status").run().exits(1);
+}
+
+#[test]
+fn as_root_with_somebody_s_home_i_make_nothing_there() {
+    if !granted(&[Capability::Root]) {
+        return;
+    }
+    let world = crate::world::World::new();
+    let (somebody, mine) = (Member::new(0, UMASKS[0]), Home::new());
+    let home = somebody.home.home_dir();
+    let before = home.read_dir().expect("listed").count();
+    let told = mine
+        .jvs(["--json", "lock", "acquire", "--no-keeper"])
+        .session("ann")
+        .cwd(world.root().join("main"))
+        .env_remove("XDG_RUNTIME_DIR")
+        .env_remove("XDG_STATE_HOME")
+        .env("HOME", &home)
+        .run()
+        .exits(1)
+        .json();
+    assert_eq!(told["error"]["code"], "E_SESSION_INVALID", "{told}");
+    assert_eq!(home.read_dir().expect("listed").count(), before);
+}
