@@ -11,8 +11,9 @@ use jvs_snapshot::catalog::Presence;
 use jvs_snapshot::gc::{self, Keep};
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::{Snapshots, tags};
-
-use crate::world::*;
+use jvs_world::repository::main;
+use jvs_world::sim::actors::keep;
+use jvs_world::sim::{LEASE_MS, LONG_MS, World, fill, snapshot, stage};
 
 fn tag(name: &str) -> TagName {
     name.parse().expect("valid")
@@ -24,7 +25,7 @@ fn five(world: &World) -> Vec<SnapshotId> {
     let mut lease = world.lease("s");
     let mut ids = Vec::new();
     for n in 0..5 {
-        let ready = snapshot(world, &mut lease, &format!("text {n}"));
+        let ready = snapshot(&world.solo, &mut lease, &format!("text {n}"));
         if n == 1 {
             tags::create(world.seams(), &tag("kept"), &ready, "s").expect("tagged");
         }
@@ -181,7 +182,7 @@ fn what_is_being_built_is_left_alone_until_its_token_is_over_and_then_removed() 
     let at = Snapshots::new(world.seams(), &trees);
     let draft = at.begin(&lease.fence().expect("live")).expect("begun");
     fill(world.solo.store(), &draft, "draft").expect("filled");
-    let staged = stage(&world, &at, &mut lease, "staged").expect("staged");
+    let staged = stage(world.seams(), &at, &mut lease, "staged").expect("staged");
     let hidden = staged.id();
     let freed = collect(&world);
     assert_eq!(freed.dead, 0, "somebody's work");
@@ -248,7 +249,7 @@ fn the_head_of_a_worktree_that_was_renamed_is_kept_and_of_a_removed_one_only_whi
     let locks = world.locks("s");
     worktrees::create(&locks, &other, Isolation::Exclusive).expect("made");
     let mut lease = locks.acquire(&other, jvs_lock::Want::lease(LEASE_MS)).expect("free");
-    let head = snapshot(&world, &mut lease, "of the other");
+    let head = snapshot(&world.solo, &mut lease, "of the other");
     lease.release().expect("released");
     worktrees::rename(&locks, &other, &renamed).expect("renamed");
     world.solo.pass_ms(1_000);

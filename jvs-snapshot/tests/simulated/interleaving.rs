@@ -4,9 +4,8 @@
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_kit::sim::{PowerCuts, Process, Start};
-
-use crate::actors::{collect, publish, world};
-use crate::world::*;
+use jvs_world::sim::actors::{collect, keep, publish, world};
+use jvs_world::sim::with_history;
 
 fn publisher(id: &'static str) -> Process {
     Process::new(id, move |ctx| {

@@ -1,9 +1,7 @@
 //! Publishing and collecting in a world where every call can be the last.
 
-mod actors;
 mod collecting;
 mod interleaving;
 mod publishing;
 mod reading;
 mod swapping;
-mod world;

@@ -2,22 +2,23 @@
 
 use jvs_kit::sim::{Errno, Way};
 use jvs_lock::Want;
-use jvs_repo::code::Code;
+use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::gc;
 use jvs_snapshot::{PublishError, Snapshots};
-
-use crate::world::*;
+use jvs_world::repository::main;
+use jvs_world::sim::actors::keep;
+use jvs_world::sim::{LEASE_MS, LONG_MS, World, about, fill, snapshot, stage};
 
 /// How many calls one snapshot by a fresh process of the session makes.
 fn calls_of_a_snapshot() -> usize {
     let world = World::new();
     let mut lease = world.lease("s");
-    snapshot(&world, &mut lease, "first");
+    snapshot(&world.solo, &mut lease, "first");
     world.solo.forget_calls();
-    snapshot(&world, &mut lease, "second");
+    snapshot(&world.solo, &mut lease, "second");
     world.solo.call_count()
 }
 
@@ -32,7 +33,7 @@ fn assert_recovers(world: &World, before: &[jvs_repo::id::SnapshotId], what: &st
 
     world.solo.pass_ms(LONG_MS);
     let mut lease = world.lease("next");
-    let third = snapshot(world, &mut lease, "third");
+    let third = snapshot(&world.solo, &mut lease, "third");
     world.assert_all_visible_are_whole();
     let now = world.history();
     assert_eq!(now[0], third.id(), "{what}");
@@ -57,9 +58,9 @@ fn a_kill_at_any_call_of_a_snapshot_leaves_the_old_history_or_exactly_the_new_on
         for way in [Way::DiesFirst, Way::ThenDies] {
             let world = World::new();
             let mut lease = world.lease("s");
-            let first = snapshot(&world, &mut lease, "first");
+            let first = snapshot(&world.solo, &mut lease, "first");
             world.solo.inject(n, way);
-            let ended = world.solo.run(|| snapshot(&world, &mut lease, "second"));
+            let ended = world.solo.run(|| snapshot(&world.solo, &mut lease, "second"));
             assert!(ended.is_none(), "call {n} is the last");
             assert_recovers(&world, &[first.id()], &format!("{way:?} at call {n}"));
         }
@@ -72,12 +73,12 @@ fn a_power_cut_at_any_call_of_a_snapshot_never_leaves_ready_without_what_it_prom
     for n in 0..=calls {
         let world = World::new();
         let mut lease = world.lease("s");
-        let first = snapshot(&world, &mut lease, "first");
+        let first = snapshot(&world.solo, &mut lease, "first");
         // The first one was reported, so nothing of it may be lost.
         if n < calls {
             world.solo.inject(n, Way::DiesFirst);
         }
-        let ended = world.solo.run(|| snapshot(&world, &mut lease, "second"));
+        let ended = world.solo.run(|| snapshot(&world.solo, &mut lease, "second"));
         let images = world.solo.crash_images();
         for image in [0, images / 2, images - 1] {
             let left = World::on(world.solo.crash_image(image));
@@ -104,13 +105,13 @@ fn a_failing_call_of_a_snapshot_is_an_error_that_tells_the_truth() {
         ] {
             let world = World::new();
             let mut lease = world.lease("s");
-            let first = snapshot(&world, &mut lease, "first");
+            let first = snapshot(&world.solo, &mut lease, "first");
             let trees = world.trees();
             let at = Snapshots::new(world.seams(), &trees);
             world.solo.pass_ms(1);
             world.solo.inject(n, way);
             let what = format!("{way:?} at call {n}");
-            let published = match stage(&world, &at, &mut lease, "second") {
+            let published = match stage(world.seams(), &at, &mut lease, "second") {
                 Err(_) => None,
                 Ok(staged) => match lease.fence() {
                     Ok(fence) => Some(staged.publish(fence)),
@@ -155,25 +156,26 @@ fn a_steal_at_any_point_of_a_snapshot_fences_it_and_nothing_of_it_is_seen() {
         // process does that is paused, and goes on with what it has.
         let world = World::new();
         let mut lease = world.lease("victim");
-        let first = snapshot(&world, &mut lease, "first");
+        let first = snapshot(&world.solo, &mut lease, "first");
         let trees = world.trees();
         let at = Snapshots::new(world.seams(), &trees);
         world.solo.pass_ms(1);
         // Reaches call n of staging, or stages completely.
         world.solo.inject(n, Way::DiesFirst);
-        let staged = world.solo.run(|| stage(&world, &at, &mut lease, "second").expect("staged"));
+        let staged =
+            world.solo.run(|| stage(world.seams(), &at, &mut lease, "second").expect("staged"));
         world.solo.clear_injected();
         let Some(staged) = staged else {
             let mut thief = steal(&world);
-            let theirs = snapshot(&world, &mut thief, "theirs");
+            let theirs = snapshot(&world.solo, &mut thief, "theirs");
             assert_eq!(world.history(), [theirs.id(), first.id()], "call {n}");
             continue;
         };
         let fence = lease.fence().expect("its own clock has not run out");
         let mut thief = steal(&world);
-        let theirs = snapshot(&world, &mut thief, "theirs");
+        let theirs = snapshot(&world.solo, &mut thief, "theirs");
         let error = staged.publish(fence).expect_err("the token is another");
-        assert_eq!(code_of(&error), Code::FencingMismatch);
+        assert_eq!(error.code(), Code::FencingMismatch);
         let PublishError::Fenced { staged, .. } = error else { panic!("handed back: {error}") };
         let id = staged.id();
         staged.discard().expect("discarded");
@@ -198,12 +200,12 @@ fn steal(world: &World) -> jvs_lock::Lease<'_> {
 fn two_snapshots_of_one_hold_both_become_visible_one_on_top_of_the_other() {
     let world = World::new();
     let mut lease = world.lease("s");
-    let first = snapshot(&world, &mut lease, "first");
+    let first = snapshot(&world.solo, &mut lease, "first");
     let trees = world.trees();
     let at = Snapshots::new(world.seams(), &trees);
-    let slow = stage(&world, &at, &mut lease, "slow").expect("staged");
+    let slow = stage(world.seams(), &at, &mut lease, "slow").expect("staged");
     let (slow_id, slow_parent) = (slow.id(), slow.bound().parent);
-    let quick = snapshot(&world, &mut lease, "quick");
+    let quick = snapshot(&world.solo, &mut lease, "quick");
     assert_eq!(slow_parent, Some(first.id()));
 
     let error = slow.publish(lease.fence().expect("live")).expect_err("the head moved");
@@ -225,8 +227,8 @@ fn a_kill_at_any_call_of_a_rebase_leaves_both_or_only_the_one_that_came_first() 
         let mut lease = world.lease("s");
         let trees = world.trees();
         let at = Snapshots::new(world.seams(), &trees);
-        let slow = stage(&world, &at, &mut lease, "slow").expect("staged");
-        let quick = snapshot(&world, &mut lease, "quick");
+        let slow = stage(world.seams(), &at, &mut lease, "slow").expect("staged");
+        let quick = snapshot(&world.solo, &mut lease, "quick");
         world.solo.inject(n, Way::ThenDies);
         let ended = world.solo.run(|| {
             let error = slow.publish(lease.fence().expect("live")).expect_err("the head moved");
@@ -249,11 +251,11 @@ fn a_hold_of_the_same_session_under_another_token_cannot_publish_what_the_first_
     let mut lease = world.lease("s");
     let trees = world.trees();
     let at = Snapshots::new(world.seams(), &trees);
-    let staged = stage(&world, &at, &mut lease, "old").expect("staged");
+    let staged = stage(world.seams(), &at, &mut lease, "old").expect("staged");
     lease.release().expect("released");
     let mut again = world.lease("s");
     let error = staged.publish(again.fence().expect("live")).expect_err("another token");
-    assert_eq!(code_of(&error), Code::FencingMismatch);
+    assert_eq!(error.code(), Code::FencingMismatch);
     assert_eq!(world.head(), None);
 }
 
@@ -261,7 +263,7 @@ fn a_hold_of_the_same_session_under_another_token_cannot_publish_what_the_first_
 fn a_head_whose_publisher_died_is_made_visible_before_the_next_snapshot_is_begun() {
     let world = World::new();
     let mut lease = world.lease("s");
-    let first = snapshot(&world, &mut lease, "first");
+    let first = snapshot(&world.solo, &mut lease, "first");
     // As if its publisher had died between commit and READY.
     let dir = first.dir();
     let store = world.solo.store();
@@ -297,6 +299,6 @@ fn where_many_write_a_snapshot_needs_no_lease_but_a_token_that_stays() {
     let two = publish(false).expect("published");
     assert_eq!(world.history(), [two.id(), one.id()]);
     let error = publish(true).expect_err("the token moved");
-    assert_eq!(code_of(&error), Code::FencingMismatch);
+    assert_eq!(error.code(), Code::FencingMismatch);
     assert_eq!(world.history(), [two.id(), one.id()]);
 }

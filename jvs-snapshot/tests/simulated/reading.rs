@@ -8,12 +8,11 @@ use jvs_repo::store::Store;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::select::select;
 use jvs_snapshot::{Ready, SnapshotError, tags};
-
-use crate::world::*;
+use jvs_world::sim::{World, snapshot};
 
 fn three(world: &World) -> Vec<Ready> {
     let mut lease = world.lease("s");
-    let made = (0..3).map(|n| snapshot(world, &mut lease, &format!("{n}"))).collect();
+    let made = (0..3).map(|n| snapshot(&world.solo, &mut lease, &format!("{n}"))).collect();
     lease.release().expect("released");
     made
 }
@@ -141,7 +140,7 @@ fn a_look_at_the_newest_costs_the_same_however_many_there_are() {
         let world = World::new();
         let mut lease = world.lease("s");
         for n in 0..snapshots {
-            snapshot(&world, &mut lease, &n.to_string());
+            snapshot(&world.solo, &mut lease, &n.to_string());
         }
         let head = world.head();
         world.solo.forget_calls();

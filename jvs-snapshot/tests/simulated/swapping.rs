@@ -7,7 +7,6 @@ use std::io;
 
 use jvs_kit::sim::{Ctx, Errno, Explorer, Image, Process, SimStore, Solo, View, Way};
 use jvs_lock::{Lease, Locks, Seams, Want};
-use jvs_repo::clock::Clock;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
@@ -17,9 +16,10 @@ use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::restore::{Copied, InPlace, RestoreError, Wish, replace};
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{Catalog, SnapshotError, Snapshots, gc};
-
-use crate::actors::{collect, told as facts};
-use crate::world::*;
+use jvs_world::repository::main;
+use jvs_world::session::locks_of;
+use jvs_world::sim::actors::{collect, keep, told as facts};
+use jvs_world::sim::{LEASE_MS, LONG_MS, SimTrees, World, furnish, seams, seams_of, snapshot};
 
 mod power;
 
@@ -69,20 +69,9 @@ struct Two {
 
 /// The worktree has `there`, which may be another text than its snapshot's.
 fn furnished(solo: &Solo, there: &str) -> Two {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let trees = SimTrees(solo.store());
-    let at = Snapshots::new(seams, &trees);
-    let locks = locks_of(seams, solo.store(), solo.clock(), "before");
+    let locks = locks_of(seams_of(solo), "before");
     let mut lease = locks.acquire(&main(), Want::lease(LEASE_MS)).expect("free");
-    let ids = ["new", "old"].map(|text| {
-        solo.pass_ms(1);
-        let draft = at.begin(&lease.fence().expect("live")).expect("begun");
-        let content = fill(solo.store(), &draft, text).expect("filled");
-        let now = solo.clock().now().wall;
-        let Ok(staged) = draft.seal(about(now), content) else { panic!("sealed") };
-        let Ok(ready) = staged.publish(lease.fence().expect("live")) else { panic!("published") };
-        ready.id()
-    });
+    let ids = ["new", "old"].map(|text| snapshot(solo, &mut lease, text).id());
     lease.release().expect("released");
     put(solo.store(), &payload(), there).expect("put");
     Two { new: ids[0], old: ids[1] }
@@ -289,8 +278,8 @@ fn a_lock_that_was_lost_swaps_nothing() {
 /// Acquires, restores, and says what it was told.
 fn restorer(two: Two) -> Process {
     Process::new("restorer", move |ctx: &Ctx| {
-        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-        let locks = locks_of(seams, ctx.store(), ctx.clock(), "restorer");
+        let seams = seams(ctx);
+        let locks = locks_of(seams, "restorer");
         let Ok(mut lease) = locks.acquire(&main(), Want::lease(LEASE_MS)) else { return };
         ctx.append("token", lease.token().0.to_string());
         let told = match restore(seams, ctx.store(), &locks, &mut lease, two, None) {
@@ -306,8 +295,8 @@ fn restorer(two: Two) -> Process {
 /// before and after.
 fn thief() -> Process {
     Process::new("thief", |ctx: &Ctx| {
-        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-        let locks = locks_of(seams, ctx.store(), ctx.clock(), "thief");
+        let seams = seams(ctx);
+        let locks = locks_of(seams, "thief");
         let Ok(lease) = locks.acquire(&main(), Want::lease(LEASE_MS)) else { return };
         ctx.append("token", lease.token().0.to_string());
         let look = || ctx.append("saw", text(ctx.store(), &payload()).unwrap_or_default());

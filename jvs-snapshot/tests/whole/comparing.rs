@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use jvs_snapshot::compare::{Aspect, Difference, Trust};
 use jvs_snapshot::diff;
 use jvs_snapshot::progress::Silent;
-
-use crate::world::World;
+use jvs_world::live::World;
 
 fn told(differences: &[Difference]) -> Vec<(String, Vec<Aspect>)> {
     differences

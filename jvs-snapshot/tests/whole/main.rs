@@ -5,4 +5,3 @@ mod comparing;
 mod restoring;
 mod taking;
 mod verifying;
-mod world;

@@ -23,8 +23,8 @@ use jvs_snapshot::restore::{Restore, Wish};
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::trees::Trees;
 use jvs_snapshot::{Ready, SnapshotError, Snapshots, diff};
-
-use crate::world::{World, main, read};
+use jvs_world::live::{World, read};
+use jvs_world::repository::main;
 
 fn path(text: &str) -> TreePath {
     TreePath::new(text.as_bytes().to_vec()).expect("plain")

@@ -14,8 +14,8 @@ use jvs_snapshot::progress::{Phase, Progress, Silent};
 use jvs_snapshot::restore::Wish;
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Hold, Request, take};
-
-use crate::world::{World, main, read};
+use jvs_world::live::{World, read};
+use jvs_world::repository::main;
 
 #[test]
 fn a_snapshot_is_a_full_tree_with_a_descriptor_that_says_where_it_came_from() {

@@ -7,9 +7,8 @@ use jvs_repo::layout;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::verify::{Verdict, verify, verify_tags};
 use jvs_snapshot::{Ready, tags};
+use jvs_world::live::World;
 use rustix::fs::XattrFlags;
-
-use crate::world::World;
 
 fn one_of_everything(world: &World) -> Ready {
     world.write("a.txt", "content");

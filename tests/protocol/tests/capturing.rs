@@ -21,11 +21,9 @@ use jvs_snapshot::mutation::capturing::{Rule, without};
 use jvs_snapshot::progress::{Phase, Progress, Silent};
 use jvs_snapshot::stage::{CaptureError, Captured, Options, Parent, Source, capture};
 use jvs_snapshot::trees::Trees as _;
+use jvs_world::live;
+use jvs_world::repository::main;
 use rustix::thread::{set_thread_res_gid, set_thread_res_uid};
-
-#[path = "../../../jvs-snapshot/tests/whole/world.rs"]
-#[allow(dead_code, reason = "one test needs a repository")]
-mod whole;
 
 const FILE: &str = "file";
 const SIZE: usize = 8192;
@@ -266,13 +264,13 @@ fn change_times_of_files_in_memory_are_never_believed() {
 fn what_is_removed_is_compared_by_its_content() {
     let lost = || {
         let small = SmallFs::tmpfs(64 << 20)?;
-        let world = whole::World::below(small.path());
+        let world = live::World::below(small.path());
         world.write("file", &"0".repeat(8192));
         let mut writer = Writer::open(&world.file("file"), Way::Mapped)?;
         writer.overwrite(b'A');
         let ready = world.snapshot(&mut world.lease());
         writer.overwrite(b'B');
-        let tree = jvs_repo::layout::payload(&whole::main());
+        let tree = jvs_repo::layout::payload(&main());
         let strays = world.store.strays(&tree, None, &[ready]).expect("compared");
         Some(strays.iter().map(ToString::to_string).collect::<Vec<_>>())
     };

@@ -3,8 +3,8 @@
 //! rule of it, switched off, breaks a world.
 
 use jvs_kit::sim::{Ctx, Explorer, Process, View};
+use jvs_lock::Want;
 use jvs_lock::queue::Queue;
-use jvs_lock::{Seams, Want};
 use jvs_protocol_tests::actor::session;
 use jvs_protocol_tests::necessity::{needed, process};
 use jvs_repo::audit::room;
@@ -14,15 +14,10 @@ use jvs_repo::mutation::Rule;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::Catalog;
-
-use crate::actors::{collect, explorer, publish, world};
-use crate::world::*;
-
-#[path = "../../../jvs-snapshot/tests/simulated/actors.rs"]
-mod actors;
-#[path = "../../../jvs-snapshot/tests/simulated/world.rs"]
-#[allow(dead_code, reason = "these worlds need less than the others")]
-mod world;
+use jvs_world::repository::main;
+use jvs_world::session::locks_of;
+use jvs_world::sim::actors::{collect, explorer, keep, publish, world};
+use jvs_world::sim::{LEASE_MS, LONG_MS, furnish, seams, with_history};
 
 fn at(name: &str) -> RepoPath {
     RepoPath::root().child(name).expect("plain")
@@ -97,8 +92,7 @@ fn a_file_is_written_or_not_whatever_is_denied_or_late() {
 /// Stands in line, and says whether it was told so.
 fn waiter(off: Option<Rule>) -> Process {
     process("w", off, |ctx| {
-        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-        let queue = Queue::new(seams, &WorktreeName::main());
+        let queue = Queue::new(seams(ctx), &WorktreeName::main());
         match queue.join(&session("w", 1, ctx.clock()), 30_000) {
             Ok(place) => {
                 // It goes on standing there.
@@ -165,8 +159,7 @@ fn nobody_discards_what_was_committed_because_ready_was_not_there_before() {
 #[test]
 fn a_full_volume_can_be_locked_and_unlocked() {
     fn takes_and_gives_back(ctx: &Ctx) -> Option<()> {
-        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-        let locks = locks_of(seams, ctx.store(), ctx.clock(), "a");
+        let locks = locks_of(seams(ctx), "a");
         let lease = locks.acquire(&main(), Want::lease(LEASE_MS)).ok()?;
         ctx.claim("held", 1);
         lease.release().ok()?;

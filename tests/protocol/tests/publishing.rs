@@ -1,13 +1,12 @@
 //! Each rule of publishing and collecting, switched off: the exploration must
 //! then find what the rule prevents. The worlds and what must be true in them
-//! are those of the tests of `jvs-snapshot`. Each test prints the states it
+//! are those in which `jvs-snapshot` is tested without the switches. Each test prints the states it
 //! visited and the way it found.
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_kit::sim::{Ctx, Explorer, PowerCuts, Process, Solo, View};
-use jvs_lock::{Lease, Locks, Seams, Want, worktrees};
+use jvs_lock::{Lease, Locks, Want, worktrees};
 use jvs_protocol_tests::necessity::{needed, process};
-use jvs_repo::clock::Clock;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -17,15 +16,10 @@ use jvs_snapshot::mutation::Rule;
 use jvs_snapshot::restore::{Copied, Wish, replace};
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{Catalog, PublishError, Snapshots, Staged, tags};
-
-use crate::actors::{collect, explorer, publish, told, world};
-use crate::world::*;
-
-#[path = "../../../jvs-snapshot/tests/simulated/actors.rs"]
-mod actors;
-#[path = "../../../jvs-snapshot/tests/simulated/world.rs"]
-#[allow(dead_code, reason = "explored worlds need less than the others")]
-mod world;
+use jvs_world::repository::main;
+use jvs_world::session::locks_of;
+use jvs_world::sim::actors::{collect, explorer, keep, publish, told, world};
+use jvs_world::sim::{LEASE_MS, SimTrees, World, seams, seams_of, snapshot, stage, with_history};
 
 fn publisher(id: &'static str, off: Option<Rule>) -> Process {
     process(id, off, move |ctx| publish(ctx, id))
@@ -41,18 +35,12 @@ fn strict_collector(off: Option<Rule>) -> Process {
     process("gc", off, |ctx| collect(ctx, keep(1, 0)))
 }
 
-fn seams(ctx: &Ctx) -> Seams<'_> {
-    Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() }
-}
-
 fn locks<'c>(ctx: &'c Ctx, id: &str) -> Locks<'c> {
-    locks_of(seams(ctx), ctx.store(), ctx.clock(), id)
+    locks_of(seams(ctx), id)
 }
 
 fn staged<'c>(ctx: &'c Ctx, at: &Snapshots<'c>, lease: &mut Lease<'_>) -> Option<Staged<'c>> {
-    let draft = at.begin(&lease.fence().ok()?).ok()?;
-    let content = fill(ctx.store(), &draft, "text").ok()?;
-    draft.seal(about(ctx.clock().now().wall), content).ok()
+    stage(seams(ctx), at, lease, "text").ok()
 }
 
 fn oldest(catalog: Catalog<'_>) -> Option<SnapshotId> {
@@ -247,16 +235,10 @@ fn nothing_is_removed_while_a_recorded_worktree_has_no_register() {
 
 /// A worktree that was renamed with a head that nobody has shown yet.
 fn with_an_unshown_head_that_was_renamed(solo: &Solo) {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let trees = SimTrees(solo.store());
-    let at = Snapshots::new(seams, &trees);
-    let locks = locks_of(seams, solo.store(), solo.clock(), "maker");
+    let locks = locks_of(seams_of(solo), "maker");
     worktrees::create(&locks, &named("before"), Isolation::Exclusive).expect("made");
     let mut lease = locks.acquire(&named("before"), Want::lease(LEASE_MS)).expect("free");
-    let draft = at.begin(&lease.fence().expect("live")).expect("begun");
-    let content = fill(solo.store(), &draft, "text").expect("filled");
-    let sealed = draft.seal(about(solo.clock().now().wall), content).expect("sealed");
-    let head = sealed.publish(lease.fence().expect("live")).expect("published").dir();
+    let head = snapshot(solo, &mut lease, "text").dir();
     // As if its publisher had died right after the commit.
     let (shown, hidden) = (layout::ready(&head), layout::ready_staged(&head));
     solo.store().rename(&shown, &hidden).expect("there");
@@ -350,8 +332,7 @@ fn what_is_stood_on_is_there(view: &View<'_>) -> Result<(), String> {
 /// and died before it decided.
 fn with_a_restore(solo: &Solo) {
     with_history(solo);
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let locks = locks_of(seams, solo.store(), solo.clock(), "r");
+    let locks = locks_of(seams_of(solo), "r");
     let lease = locks.acquire(&main(), Want::lease(LEASE_MS)).expect("free");
     let source = oldest(Catalog::new(solo.store())).expect("three");
     let op = OpNonce([7; 8]);

@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use jvs_kit::sim::{Ctx, PowerCuts, Process, View};
-use jvs_lock::{Seams, Want};
+use jvs_lock::Want;
 use jvs_repo::layout;
+use jvs_world::repository::main;
+use jvs_world::session::locks_of;
+use jvs_world::sim::actors::{collect, keep, publish};
+use jvs_world::sim::{LEASE_MS, LONG_MS, World, seams};
 
 use super::{clean_up, facts, payload, restorer, text, texts, world};
-use crate::actors::{collect, publish};
-use crate::world::*;
 
 /// What was told, and which files the worktree had in the end.
 type Ends = Arc<Mutex<BTreeSet<(Option<String>, String)>>>;
@@ -18,8 +20,8 @@ type Ends = Arc<Mutex<BTreeSet<(Option<String>, String)>>>;
 /// it left, though the one who swaps may not know yet.
 fn successor() -> Process {
     Process::new("successor", |ctx: &Ctx| {
-        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-        let locks = locks_of(seams, ctx.store(), ctx.clock(), "successor");
+        let seams = seams(ctx);
+        let locks = locks_of(seams, "successor");
         let Ok(lease) = locks.acquire(&main(), Want::lease(LEASE_MS)) else { return };
         if lease.release().is_ok() {
             let _ = collect(ctx, keep(100, 0));

@@ -4,24 +4,22 @@
 
 use jvs_doctor::mutation::{self, Rule};
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Value, View};
+use jvs_lock::Want;
 use jvs_lock::record::{self, Found, Meaning};
-use jvs_lock::{Seams, Want};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store as _};
 use jvs_snapshot::{PublishError, Snapshots};
+use jvs_world::repository::main;
+use jvs_world::sim::ward::{Ward, doctor, locks_of, told};
+use jvs_world::sim::{LEASE_MS, LONG_MS, SimTrees, seams, stage};
 
 use crate::ruins::RUINS;
-use crate::ward::*;
-
-fn seams_in(ctx: &Ctx) -> Seams<'_> {
-    Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() }
-}
 
 /// One who repairs, in a world where `off` does not hold.
 pub(crate) fn doctor_named(name: &'static str, off: Option<Rule>) -> Process {
     Process::new(name, move |ctx| {
-        let repair = || drop(doctor(seams_in(ctx), ctx.store(), name));
+        let repair = || drop(doctor(seams(ctx), ctx.store(), name));
         match off {
             Some(rule) => mutation::without(rule, repair),
             None => repair(),
@@ -40,7 +38,7 @@ enum Keeps {
 /// Takes the lock, or steals it if it may, and publishes so many snapshots;
 /// keeps the lock if it is to.
 fn work(ctx: &Ctx, id: &str, snapshots: usize, keeps: Keeps) -> Option<()> {
-    let seams = seams_in(ctx);
+    let seams = seams(ctx);
     let trees = SimTrees(ctx.store());
     let at = Snapshots::new(seams, &trees);
     let locks = locks_of(seams, id);
@@ -53,7 +51,7 @@ fn work(ctx: &Ctx, id: &str, snapshots: usize, keeps: Keeps) -> Option<()> {
         ctx.claim("until", lease.belief().until().map_or(0, |until| until.0));
     }
     for n in 0..snapshots {
-        let staged = stage(seams, &at, &mut lease, &format!("{id} {n}"))?;
+        let staged = stage(seams, &at, &mut lease, &format!("{id} {n}")).ok()?;
         let new = staged.id().to_string();
         match staged.publish(lease.fence().ok()?) {
             Ok(_) => ctx.append("published", new),

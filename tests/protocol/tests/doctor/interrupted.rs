@@ -3,9 +3,10 @@
 #![allow(clippy::print_stderr, reason = "how much was tried is worth seeing")]
 
 use jvs_kit::sim::{Errno, Way};
+use jvs_world::sim::LONG_MS;
+use jvs_world::sim::ward::{Ward, told};
 
 use crate::ruins::{RUINS, Ruin, ruined};
-use crate::ward::{LONG_MS, Ward, told};
 
 /// Is it this one's turn? With `JVS_LONG` it always is; else every call that
 /// changes something has one of the things that can happen to it, and of those

@@ -5,4 +5,3 @@ mod beside;
 mod interrupted;
 mod mutations;
 mod ruins;
-mod ward;

@@ -11,10 +11,10 @@ use jvs_repo::store::Store;
 use jvs_snapshot::Catalog;
 use jvs_snapshot::mutation::Rule as Damage;
 use jvs_snapshot::stored::proven_manifest;
+use jvs_world::sim::ward::Ward;
 
 use crate::beside::{doctor_named, holder_and_its_own_doctor, session, takeover_and_doctor, world};
 use crate::ruins::{RUINS, bury, ruined};
-use crate::ward::Ward;
 
 /// The world is broken without the rule, in the way named. That it holds with it
 /// is what the other tests show.

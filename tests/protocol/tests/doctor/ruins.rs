@@ -8,8 +8,9 @@ use jvs_repo::store::Store as _;
 use jvs_repo::term::Term;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::staging_name::StagingName;
-
-use crate::ward::*;
+use jvs_world::repository::main;
+use jvs_world::sim::ward::{OP, Ward};
+use jvs_world::sim::{LEASE_MS, LONG_MS, SimTrees, stage};
 
 /// Breaks a repository.
 pub(crate) type Ruin = fn(&Ward<'_>);

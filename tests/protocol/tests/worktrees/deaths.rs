@@ -6,8 +6,8 @@ use jvs_lock::worktrees;
 use jvs_lock::{Locks, Seams};
 use jvs_protocol_tests::stage::repository;
 use jvs_repo::record::worktree::Isolation;
+use jvs_world::sim::ward;
 
-use crate::ward;
 use crate::world::{name, with_old};
 
 fn locks_of<'s>(solo: &'s Solo, id: &str) -> Locks<'s> {

@@ -10,9 +10,9 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store as _;
+use jvs_world::sim::ward;
 use rustix::io::Errno;
 
-use crate::ward;
 use crate::world::{kept, name, restore_tree, with_old};
 
 fn locks_of<'s>(solo: &'s Solo) -> Locks<'s> {

@@ -10,7 +10,3 @@ mod paused;
 mod reserved;
 mod unshown;
 mod world;
-
-#[path = "../doctor/ward.rs"]
-#[allow(dead_code, reason = "only its doctor is needed")]
-mod ward;

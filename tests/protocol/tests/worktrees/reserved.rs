@@ -10,9 +10,9 @@ use jvs_protocol_tests::stage::repository;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
+use jvs_world::sim::ward;
 use rustix::io::Errno;
 
-use crate::ward;
 use crate::world::{Task, is_audit, locks_of, name, restore_tree, with_old, world};
 
 type Act = fn(&Solo, &Locks<'_>) -> Result<(), WorktreeError>;

@@ -13,8 +13,8 @@ use jvs_repo::mutation::Switch;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::{Catalog, Snapshots, gc};
+use jvs_world::sim::{LEASE_MS, LONG_MS, SimTrees, seams_of, snapshot, ward};
 
-use crate::ward::{self, LEASE_MS, SimTrees, seams_of};
 use crate::world::{name, with_old};
 
 /// How a worktree's name comes to another life.
@@ -31,7 +31,7 @@ const GOINGS: [Going; 3] = [Going::Removed, Going::Renamed, Going::RemovedLongAg
 fn publish(solo: &Solo) {
     let locks = ward::locks_of(seams_of(solo), "dead");
     let mut lease = locks.acquire(&name("old"), Want::lease(LEASE_MS)).expect("free");
-    drop(ward::publish(solo, &mut lease, "precious"));
+    drop(snapshot(solo, &mut lease, "precious"));
 }
 
 fn state_of(solo: &Solo, of: &str) -> State {
@@ -47,7 +47,7 @@ fn dead_at(n: usize) -> Option<(Solo, Option<SnapshotId>)> {
     solo.inject(n, Way::DiesFirst);
     let ended = solo.run(|| publish(&solo)).is_some();
     solo.clear_injected();
-    solo.pass_ms(ward::LONG_MS);
+    solo.pass_ms(LONG_MS);
     let head = state_of(&solo, "old").head;
     (!ended).then_some((solo, head))
 }
@@ -143,7 +143,7 @@ fn what_is_committed_outlives_the_deaths_of_those_who_use_its_name() {
             };
             let ended = solo.run(all).is_some();
             solo.clear_injected();
-            solo.pass_ms(ward::LONG_MS);
+            solo.pass_ms(LONG_MS);
             collect(&solo);
             drop(ward::doctor(seams_of(&solo), solo.store(), "doctor"));
             collect(&solo);

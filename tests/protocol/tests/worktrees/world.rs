@@ -17,8 +17,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{RepoPath, Store};
-
-use crate::ward;
+use jvs_world::sim::ward;
 
 /// The snapshot that worktrees are restored from.
 pub(crate) const BASE: SnapshotId = SnapshotId { created_ms: 7, random: 7 };

@@ -184,11 +184,12 @@ fn every_crate_says_what_it_is_for_what_it_must_not_know_and_what_it_cannot_do()
 fn dependencies_between_crates_run_one_way() {
     for (place, name) in CRATES.iter().enumerate() {
         for dependency in own_dependencies(name) {
-            // The kit knows only the first crate, so all after it may be tested
-            // with it: no crate meets another build of itself.
-            let kit = dependency == "jvs-kit" && place > 1;
+            // The kit knows only the first two crates, so all after them may be tested
+            // with it: no crate meets another build of itself. The worlds know them
+            // all, and are only for tests in directories of their own.
+            let tests = place > 1 && ["jvs-kit", "jvs-world"].contains(&dependency.as_str());
             assert!(
-                kit || CRATES[..place].contains(&dependency.as_str()),
+                tests || CRATES[..place].contains(&dependency.as_str()),
                 "{name} must not depend on {dependency}: the order is {}",
                 CRATES.join(" ← ")
             );
@@ -199,6 +200,22 @@ fn dependencies_between_crates_run_one_way() {
 #[test]
 fn the_kit_knows_the_repository_and_nothing_above_it() {
     assert_eq!(own_dependencies("tests/kit"), ["jvs-repo"]);
+}
+
+#[test]
+fn the_worlds_are_for_tests_in_directories_of_their_own() {
+    let known = own_dependencies("tests/world");
+    for source in sources() {
+        let Some((package, inside)) = source.path.split_once('/') else { continue };
+        let beside_the_code =
+            known.iter().any(|name| name == package) && inside.starts_with("src/");
+        let place = source.words("jvs_world").next().filter(|_| beside_the_code);
+        assert!(
+            place.is_none(),
+            "its own types would be another crate's: {}",
+            source.line(place.unwrap_or_default())
+        );
+    }
 }
 
 /// The project's own crates among a package's dependencies, those that only its

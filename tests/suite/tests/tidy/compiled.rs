@@ -66,6 +66,24 @@ fn declared_modules(source: &Source, is_root: bool) -> Vec<Vec<String>> {
         .collect()
 }
 
+/// The lines of code with this attribute.
+fn lines_with(attribute: &str) -> Vec<String> {
+    let in_file = |source: &Source| -> Vec<String> {
+        source.code.match_indices(attribute).map(|(at, _)| source.line(at)).collect()
+    };
+    sources().iter().flat_map(in_file).collect()
+}
+
+#[test]
+fn every_module_is_where_its_name_says() {
+    let elsewhere = lines_with("#[path");
+    assert!(
+        elsewhere.is_empty(),
+        "what two test programs need is in a library (tests/kit, tests/world):\n{}",
+        elsewhere.join("\n")
+    );
+}
+
 #[test]
 fn no_package_turns_the_discovery_of_its_tests_off() {
     for file in files(&["toml"]).iter().filter(|file| file.path.ends_with("Cargo.toml")) {
@@ -82,12 +100,6 @@ fn no_package_turns_the_discovery_of_its_tests_off() {
 
 #[test]
 fn no_test_is_ignored() {
-    let ignored: Vec<_> = sources()
-        .iter()
-        .flat_map(|source| {
-            let places = source.code.match_indices("#[ignore").map(|(at, _)| source.line(at));
-            places.collect::<Vec<_>>()
-        })
-        .collect();
+    let ignored = lines_with("#[ignore");
     assert!(ignored.is_empty(), "\n{}", ignored.join("\n"));
 }

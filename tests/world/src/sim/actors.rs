@@ -3,26 +3,25 @@
 use jvs_kit::sim::{Ctx, Explorer, Value, View};
 use jvs_lock::Want;
 use jvs_repo::config::Retention;
+use jvs_repo::duration::Span;
 use jvs_repo::layout;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::gc;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::{PublishError, Snapshots};
 
-use crate::world::*;
+use super::{LEASE_MS, LONG_MS, SimTrees, World, furnish, seams, stage};
+use crate::repository::main;
+use crate::session::locks_of;
 
 /// Acquires, or steals what is over, and publishes one snapshot; says what it
 /// was told.
-pub(crate) fn publish(ctx: &Ctx, id: &str) -> Option<()> {
-    let seams = jvs_lock::Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
+pub fn publish(ctx: &Ctx, id: &str) -> Option<()> {
     let trees = SimTrees(ctx.store());
-    let at = Snapshots::new(seams, &trees);
-    let locks = locks_of(seams, ctx.store(), ctx.clock(), id);
+    let at = Snapshots::new(seams(ctx), &trees);
+    let locks = locks_of(seams(ctx), id);
     let mut lease = locks.acquire(&main(), Want::lease(LEASE_MS)).ok()?;
-    let draft = at.begin(&lease.fence().ok()?).ok()?;
-    let content = fill(ctx.store(), &draft, id).ok()?;
-    let now = jvs_repo::clock::Clock::now(ctx.clock()).wall;
-    let staged = draft.seal(about(now), content).ok()?;
+    let staged = stage(seams(ctx), &at, &mut lease, id).ok()?;
     let new = staged.id().to_string();
     match staged.publish(lease.fence().ok()?) {
         Ok(_) => ctx.append("published", new),
@@ -39,14 +38,17 @@ pub(crate) fn publish(ctx: &Ctx, id: &str) -> Option<()> {
     Some(())
 }
 
+/// The policy that keeps so many snapshots of a lineage, and all that are so young.
+pub fn keep(last: u64, within_ms: u64) -> Retention {
+    Retention { keep_last: last, keep_within: Span::from_ms(within_ms) }
+}
+
 /// Collects under this policy. What it may not do shows in the end.
-pub(crate) fn collect(ctx: &Ctx, retention: Retention) -> Option<()> {
-    let seams = jvs_lock::Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
+pub fn collect(ctx: &Ctx, retention: Retention) -> Option<()> {
     let trees = SimTrees(ctx.store());
-    let at = Snapshots::new(seams, &trees);
+    let at = Snapshots::new(seams(ctx), &trees);
     let plan = gc::plan(&at, retention).ok()?;
-    let locks = locks_of(seams, ctx.store(), ctx.clock(), "gc");
-    gc::run(&at, &locks, &plan, &mut |_, _| {}).ok()?;
+    gc::run(&at, &locks_of(seams(ctx), "gc"), &plan, &mut |_, _| {}).ok()?;
     Some(())
 }
 
@@ -64,16 +66,17 @@ fn is_nobodys_business(path: &RepoPath) -> bool {
 }
 
 /// A repository with nobody in it yet.
-pub(crate) fn explorer() -> Explorer<'static> {
+pub fn explorer() -> Explorer<'static> {
     Explorer::new().setup(furnish).private(is_nobodys_business).early_wakes(0).max_calls(2_000)
 }
 
 /// A repository in which time may jump and everybody is told the truth.
-pub(crate) fn world() -> Explorer<'static> {
+pub fn world() -> Explorer<'static> {
     explorer().time_jumps(1, [LONG_MS]).at_end(everybody_was_told_the_truth)
 }
 
-pub(crate) fn told<'v>(view: &View<'v>, key: &'static str) -> Vec<String> {
+/// What any process has said under `key`.
+pub fn told<'v>(view: &View<'v>, key: &'static str) -> Vec<String> {
     let lists = view.processes().filter_map(|process| process.get(key));
     lists
         .flat_map(|value| match value {
@@ -86,7 +89,7 @@ pub(crate) fn told<'v>(view: &View<'v>, key: &'static str) -> Vec<String> {
 
 /// Published is visible in the lineage, tagged is visible, refused never is, and
 /// nothing is visible that was not committed.
-pub(crate) fn everybody_was_told_the_truth(view: &View<'_>) -> Result<(), String> {
+pub fn everybody_was_told_the_truth(view: &View<'_>) -> Result<(), String> {
     let world = World::on(view.live().clone());
     let visible: Vec<String> = world.visible().iter().map(ToString::to_string).collect();
     let lineage = Lineage::from_head(world.catalog(), world.head()).map_err(|e| e.to_string())?;

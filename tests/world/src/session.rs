@@ -1,0 +1,46 @@
+//! Those who speak for a session.
+
+use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::{Identity, Locks, Seams, Secret, Session};
+use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_repo::clock::BootId;
+use jvs_repo::config::LockPolicy;
+
+/// Process 1 of Ann on a host in this boot. Whoever needs another one says what is
+/// different: `Identity { pid: 7, ..identity(boot) }`.
+pub fn identity(boot_id: BootId) -> Identity {
+    Identity {
+        host: "host".into(),
+        user: "ann".into(),
+        pid: 1,
+        start_time: 1,
+        pid_namespace: Some(1),
+        boot_id,
+        environment: Environment::Local,
+        purpose: Purpose::Interactive,
+    }
+}
+
+/// The secret of the session `id`: another for each id.
+pub fn secret(id: &str) -> Secret {
+    let mut bytes = [0; 32];
+    bytes[..id.len()].copy_from_slice(id.as_bytes());
+    Secret(bytes)
+}
+
+/// The session `id`, for which `identity` speaks.
+pub fn session(id: &str, identity: Identity) -> Session {
+    Session::new(id.parse().expect("a session's id"), &secret(id), identity)
+}
+
+/// The locks as `session` sees them. Its log is its own: nobody takes turns on it.
+pub fn locks<'s>(seams: Seams<'s>, session: Session) -> Locks<'s> {
+    let writer = WriterId::derive(session.id().as_str().as_bytes(), 0);
+    let log = Log::new(seams.store, &Alone, writer);
+    Locks::new(seams, session, LockPolicy::default(), log)
+}
+
+/// The locks as the session `id` sees them, on the host whose clock is in `seams`.
+pub fn locks_of<'s>(seams: Seams<'s>, id: &str) -> Locks<'s> {
+    locks(seams, session(id, identity(seams.clock.boot_id())))
+}

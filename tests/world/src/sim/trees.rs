@@ -1,0 +1,110 @@
+//! Payload trees of the simulated world.
+
+use std::io;
+use std::path::PathBuf;
+
+use jvs_doctor::Payloads;
+use jvs_kit::sim::SimStore;
+use jvs_repo::store::{Kind, Listing, RepoPath, Store};
+use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::hash::Digest;
+use jvs_snapshot::manifest::TreePath;
+use jvs_snapshot::trees::{Seen, Spot, Spots, Trees};
+use jvs_snapshot::{Ready, SnapshotError};
+
+/// Payload trees in the simulated store, whose names are all plain.
+pub struct SimTrees<'s>(pub &'s SimStore);
+
+impl Trees for SimTrees<'_> {
+    fn absolute(&self, tree: &RepoPath) -> PathBuf {
+        PathBuf::from(format!("/{tree}"))
+    }
+
+    fn remove(&self, tree: &RepoPath) -> io::Result<()> {
+        if self.0.stat(tree)?.kind != Kind::Directory {
+            return self.0.unlink(tree);
+        }
+        // READY last: no order is promised, and in this one a half-removed
+        // snapshot would be taken for a whole one.
+        for entry in self.0.list(tree)?.into_iter().rev() {
+            let name = entry.name.to_str().expect("a plain name");
+            self.remove(&tree.child(name)?)?;
+        }
+        self.0.remove_dir(tree)
+    }
+
+    /// Nobody writes into a tree here that is out of the way.
+    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
+        self.0.stat(tree).map(|_| Listing::default())
+    }
+
+    fn remove_listed(&self, tree: &RepoPath, _: &Listing) -> io::Result<()> {
+        self.remove(tree)
+    }
+
+    /// A tree here is one file, whose hash is the snapshot's.
+    fn strays(
+        &self,
+        tree: &RepoPath,
+        _: Option<&Chosen>,
+        snapshots: &[Ready],
+    ) -> Result<Vec<TreePath>, SnapshotError> {
+        let stuck = |source| SnapshotError::Io { doing: "compare".into(), source };
+        let mut strays = Vec::new();
+        for entry in self.0.list(tree).map_err(stuck)? {
+            let name = entry.name.to_str().expect("a plain name");
+            let bytes = self.0.read(&tree.child(name).map_err(stuck)?, 1_000).map_err(stuck)?;
+            let known =
+                |ready: &Ready| ready.descriptor().content.payload_root_hash == Digest::of(&bytes);
+            if !snapshots.iter().any(known) {
+                strays.push(TreePath::new(name.into()).expect("plain"));
+            }
+        }
+        Ok(strays)
+    }
+}
+
+impl Spots for SimTrees<'_> {
+    fn look(&self, at: Spot<'_>) -> io::Result<Seen> {
+        let stat = self.0.stat(&joined(at))?;
+        Ok(Seen {
+            is_directory: stat.kind == Kind::Directory,
+            is_symlink: stat.kind == Kind::Symlink,
+            identity: (stat.device, stat.inode),
+            mount: stat.device,
+        })
+    }
+
+    fn exchange(&self, a: Spot<'_>, b: Spot<'_>) -> io::Result<()> {
+        self.0.exchange(&joined(a), &joined(b))
+    }
+
+    fn rename_new(&self, from: Spot<'_>, to: Spot<'_>) -> io::Result<()> {
+        self.0.rename_new(&joined(from), &joined(to))
+    }
+
+    fn sync_above(&self, of: Spot<'_>) -> io::Result<()> {
+        self.0.sync_dir(&joined(of).parent())
+    }
+}
+
+/// The same place for the control plane's calls.
+fn joined(at: Spot<'_>) -> RepoPath {
+    at.path.components().fold(at.tree.clone(), |path, name| {
+        path.child(std::str::from_utf8(name).expect("plain")).expect("plain")
+    })
+}
+
+impl Payloads for SimTrees<'_> {
+    fn find_directory(&self, _: &RepoPath, _: &str) -> io::Result<Option<PathBuf>> {
+        Ok(None)
+    }
+
+    fn set_mode(&self, _: &RepoPath, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn copy_access(&self, _: &RepoPath, _: &RepoPath) -> io::Result<()> {
+        Ok(())
+    }
+}
