@@ -11,8 +11,9 @@ use jvs_repo::config::ReclaimRules;
 use jvs_repo::layout;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::Store;
+use jvs_world::repository::main;
 
-use crate::world::{World, main};
+use crate::world::World;
 
 const MINUTE: u64 = 60_000;
 

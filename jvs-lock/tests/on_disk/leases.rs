@@ -4,8 +4,9 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::store::Store;
+use jvs_world::repository::main;
 
-use crate::world::{World, main};
+use crate::world::World;
 
 const LEASE: Want<'static> = Want::lease(30_000);
 const X: SnapshotId = SnapshotId { created_ms: 7, random: 7 };

@@ -19,7 +19,9 @@ use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
 
 use crate::counting::Counting;
-use crate::world::{TestClock, World, main, wait_no_longer_than};
+use jvs_world::repository::main;
+
+use crate::world::{TestClock, World, wait_no_longer_than};
 
 const HOUR: u64 = 3_600_000;
 

@@ -5,8 +5,9 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self as record, Isolation};
 use jvs_repo::store::Store;
+use jvs_world::repository::main;
 
-use crate::world::{World, main};
+use crate::world::World;
 
 const LEASE: Want<'static> = Want::lease(30_000);
 

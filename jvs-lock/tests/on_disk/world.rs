@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Locks, Seams, Secret, Session};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::{BootId, BootMs, Clock, Discipline, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::entropy::SystemEntropy;
-use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::{PosixStore, Store};
+use jvs_repo::store::{PosixStore, RepoPath, Store};
+use jvs_world::repository::{names, repository};
+use jvs_world::session::{identity, secret};
 
 /// A clock that the test moves; sleeping moves it too.
 pub(crate) struct TestClock {
@@ -54,13 +54,8 @@ impl World {
     pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let store = PosixStore::open(dir.path()).expect("open");
-        store.make_dir(&layout::control_dir()).expect("control directory");
-        for part in layout::skeleton() {
-            store.make_dir(&part).expect("skeleton");
-        }
         let world = World { dir, store, clock: TestClock { ms: AtomicU64::new(1_000) } };
-        let maker = world.session("maker");
-        jvs_lock::worktrees::create(&maker, &main(), Isolation::Exclusive).expect("main");
+        repository(&world.session("maker"), Isolation::Exclusive);
         world
     }
 
@@ -90,9 +85,7 @@ impl World {
     }
 
     fn session_at<'w>(&'w self, id: &str, boot: &str, clock: &'w dyn Clock) -> Locks<'w> {
-        let mut secret = [0; 32];
-        secret[..id.len()].copy_from_slice(id.as_bytes());
-        self.session_with(id, secret, boot, clock)
+        self.session_with(id, secret(id).0, boot, clock)
     }
 
     fn session_with<'w>(
@@ -102,17 +95,12 @@ impl World {
         boot: &str,
         clock: &'w dyn Clock,
     ) -> Locks<'w> {
-        let identity = Identity {
+        let here = Identity {
             host: format!("host-of-{boot}"),
-            user: "ann".into(),
             pid: std::process::id(),
-            start_time: 1,
-            pid_namespace: Some(1),
-            boot_id: BootId(boot.into()),
-            environment: Environment::Local,
-            purpose: Purpose::Interactive,
+            ..identity(BootId(boot.into()))
         };
-        let session = Session::new(id.parse().expect("valid"), &Secret(secret), identity);
+        let session = Session::new(id.parse().expect("valid"), &Secret(secret), here);
         self.locks_of(session, secret, self.seams(clock))
     }
 
@@ -131,12 +119,8 @@ impl World {
     }
 
     /// Names in a directory of the repository, sorted.
-    pub(crate) fn names(&self, dir: &jvs_repo::store::RepoPath) -> Vec<String> {
-        let entries = self.store.list(dir).expect("listed");
-        let mut names: Vec<String> =
-            entries.into_iter().map(|e| e.name.to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
+    pub(crate) fn names(&self, dir: &RepoPath) -> Vec<String> {
+        names(&self.store, dir)
     }
 
     /// Checks all registers against all logs.
@@ -149,10 +133,6 @@ impl World {
             .expect("seen");
         jvs_lock::history::check(&seen, &logs.expect("read"))
     }
-}
-
-pub(crate) fn main() -> WorktreeName {
-    WorktreeName::main()
 }
 
 /// Looks again and again until `done`; fails past the deadline.

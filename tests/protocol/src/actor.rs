@@ -6,21 +6,23 @@ use std::sync::Arc;
 use jvs_kit::sim::{Ctx, Process, Solo, Start, Value};
 use jvs_lock::hold::NoTies;
 use jvs_lock::judge::Standing;
-use jvs_lock::mutation::{self, Rule};
+use jvs_lock::mutation::Rule;
 use jvs_lock::queue::SleepOnly;
-use jvs_lock::session::{Environment, Purpose};
+use jvs_lock::session::Purpose;
 use jvs_lock::watching::Silently;
 use jvs_lock::{Hold, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, State, Want};
-use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::{BootId, BootMs, Clock};
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::config::{LockPolicy, ReclaimRules};
+use jvs_repo::config::ReclaimRules;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::Store;
+use jvs_world::session::{identity, locks, locks_with_log, secret};
+use jvs_world::sim::seams_of;
 
+use crate::necessity::where_off;
 use crate::telling::TellingStore;
 
 /// Length of every lease in these worlds.
@@ -160,14 +162,8 @@ impl Actor {
 
     /// The process, in a world where `off` does not hold.
     pub fn process(self, off: Option<Rule>) -> Process {
-        let act = move |ctx: &Ctx| match self.repo_rule_off {
-            Some(rule) => jvs_repo::mutation::without(rule, || perform(ctx, self)),
-            None => perform(ctx, self),
-        };
-        let body = move |ctx: &Ctx| match off {
-            Some(rule) => mutation::without(rule, || act(ctx)),
-            None => act(ctx),
-        };
+        let act = move |ctx: &Ctx| where_off(self.repo_rule_off, || perform(ctx, self));
+        let body = move |ctx: &Ctx| where_off(off, || act(ctx));
         let process = Process::new(self.session, body).starts(self.start);
         let process = match self.time_namespace {
             Some((id, ahead_ms)) => process.in_time_namespace(id, ahead_ms),
@@ -178,13 +174,6 @@ impl Actor {
             None => process,
         }
     }
-}
-
-/// The secret of a test session.
-pub fn secret(session: &str) -> Secret {
-    let mut bytes = [0; 32];
-    bytes[..session.len()].copy_from_slice(session.as_bytes());
-    Secret(bytes)
 }
 
 /// The session `id` as process `pid` of the host that `clock` belongs to.
@@ -199,17 +188,9 @@ pub fn session_after_a_reboot(id: &str, pid: u32, clock: &dyn Clock) -> Session 
 }
 
 fn session_with(id: &str, secret: &Secret, pid: u32, clock: &dyn Clock) -> Session {
-    let identity = Identity {
-        host: "sim".into(),
-        user: "ann".into(),
-        pid,
-        start_time: 1,
-        pid_namespace: Some(1),
-        boot_id: clock.boot_id(),
-        environment: Environment::Local,
-        purpose: Purpose::Automated,
-    };
-    Session::new(id.parse().expect("a plain word"), secret, identity)
+    let purpose = Purpose::Automated;
+    let me = Identity { pid, purpose, ..identity(clock.boot_id()) };
+    Session::new(id.parse().expect("a plain word"), secret, me)
 }
 
 fn perform(ctx: &Ctx, actor: Actor) {
@@ -226,10 +207,7 @@ fn perform(ctx: &Ctx, actor: Actor) {
     };
     ctx.claim("session", id);
     ctx.claim("nonce", session.nonce().to_string());
-    // Every process has a log of its own: taking turns is the command's business.
-    let writer = WriterId::derive(id.as_bytes(), ctx.index() as u64);
-    let log = Log::new(&store, &Alone, writer);
-    let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let locks = locks_with_log(seams, session, ctx.index() as u64);
     let locks = if actor.patient { locks.watching(Arc::new(Silently)) } else { locks };
     let mut lease: Option<Lease<'_>> = None;
     for (number, step) in script.iter().enumerate() {
@@ -532,7 +510,5 @@ fn reclaim<'r>(
 
 /// The locks as the process `pid` of session `id` sees them, in a world of one test.
 pub fn alone<'s>(solo: &'s Solo, id: &str, pid: u32) -> Locks<'s> {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let log = Log::new(solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
-    Locks::new(seams, session(id, pid, solo.clock()), LockPolicy::default(), log)
+    locks(seams_of(solo), session(id, pid, solo.clock()))
 }

@@ -3,23 +3,24 @@
 //! filesystem that the rival never looks at.
 
 use jvs_kit::sim::{Ctx, Errno, Process, Solo, Start, Value, Way};
-use jvs_lock::hold::rule::{self, Rule};
+use jvs_lock::hold::rule::Rule;
 use jvs_lock::hold::{
     Ask, Entered, Eyes, Given, HoldName, HoldRefusal, HoldState, Holds, Kind, NoTies, Who,
 };
 use jvs_lock::queue::{Bell, Lookup, Rung};
-use jvs_lock::{Hold, LockError, Locks, Seams, State, Ticket, Want};
-use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_lock::{Hold, LockError, Locks, State, Ticket, Want};
 use jvs_repo::clock::Clock;
 use jvs_repo::code::Coded;
-use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::{RepoPath, Store as _};
+use jvs_world::session::locks_with_log;
+use jvs_world::sim::{seams, seams_of};
 
 use crate::actor::{self, HEIR, LEASE_MS};
+use crate::necessity::where_off;
 use crate::stage::repository;
 
 /// The repository's id in these worlds.
@@ -80,17 +81,14 @@ impl Holder {
 
     /// The process, in a world where `off` does not hold.
     pub fn process(self, off: Option<Rule>) -> Process {
-        let body = move |ctx: &Ctx| match off {
-            Some(rule) => rule::without(rule, || perform(ctx, self)),
-            None => perform(ctx, self),
-        };
+        let body = move |ctx: &Ctx| where_off(off, || perform(ctx, self));
         Process::new(self.session, body).starts(self.start).on_host(0)
     }
 }
 
 /// The session's private directory, as its first command would make it.
 pub fn prepare(solo: &Solo, session: &str) {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let seams = seams_of(solo);
     let session = actor::session(session, 99, solo.clock());
     let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
     let me = session.identity().clone();
@@ -102,10 +100,8 @@ pub fn prepare(solo: &Solo, session: &str) {
 /// The session's hold is open, and whoever it was for is gone.
 pub fn left_open(solo: &Solo, session: &str) {
     let main = WorktreeName::main();
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let log = Log::new(solo.store(), &Alone, WriterId::derive(session.as_bytes(), 99));
-    let me = actor::session(session, 99, solo.clock());
-    let me = Locks::new(seams, me, LockPolicy::default(), log);
+    let seams = seams_of(solo);
+    let me = locks_with_log(seams, actor::session(session, 99, solo.clock()), 99);
     let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
     let (identity, nonce) = (me.session().identity().clone(), me.session().nonce());
     let holds = Holds::new(seams, eyes, identity, nonce, REPO, main.clone());
@@ -120,12 +116,7 @@ pub fn left_open(solo: &Solo, session: &str) {
 pub fn taken_over(solo: &Solo, session: &str, by: &str) {
     left_open(solo, session);
     let main = WorktreeName::main();
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let locks = |id: &str| {
-        let log = Log::new(solo.store(), &Alone, WriterId::derive(id.as_bytes(), 99));
-        Locks::new(seams, actor::session(id, 99, solo.clock()), LockPolicy::default(), log)
-    };
-    let rival = locks(by);
+    let rival = locks_with_log(seams_of(solo), actor::session(by, 99, solo.clock()), 99);
     solo.pass_ms(actor::LEASE_AND_MARGIN_MS);
     let mut lease = rival.acquire(&main, Want::lease(LEASE_MS)).expect("it is over");
     let head = SnapshotId { created_ms: 1, random: 0 };
@@ -138,12 +129,11 @@ pub fn taken_over(solo: &Solo, session: &str, by: &str) {
 /// name is.
 fn enters(solo: &Solo, pid: u32) -> Result<(FencingToken, RepoPath), LockError> {
     let main = WorktreeName::main();
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let seams = seams_of(solo);
     let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
-    let log = Log::new(solo.store(), &Alone, WriterId::derive(b"a", u64::from(pid)));
     let session = actor::session("a", pid, solo.clock());
     let (identity, nonce) = (session.identity().clone(), session.nonce());
-    let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let locks = locks_with_log(seams, session, u64::from(pid));
     let holds = Holds::new(seams, eyes, identity, nonce, REPO, main.clone());
     let mut take = |want: Want<'_>| locks.acquire(&main, want);
     let ask = Ask::plain(Kind::Work);
@@ -202,10 +192,9 @@ pub fn remembers_through_a_power_cut(n: usize) -> Option<bool> {
 /// What the session's first command after a reboot is told that would write.
 pub fn writes_after_a_reboot(solo: &Solo, session: &str) -> Result<(), LockError> {
     let main = WorktreeName::main();
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let log = Log::new(solo.store(), &Alone, WriterId::derive(session.as_bytes(), 98));
+    let seams = seams_of(solo);
     let rebooted = actor::session_after_a_reboot(session, 98, solo.clock());
-    let locks = Locks::new(seams, rebooted, LockPolicy::default(), log);
+    let locks = locks_with_log(seams, rebooted, 98);
     let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
     let (identity, nonce) = (locks.session().identity().clone(), locks.session().nonce());
     let holds = Holds::new(seams, eyes, identity, nonce, REPO, main.clone()).remembering(session);
@@ -223,13 +212,11 @@ struct Worker<'w> {
 }
 
 fn perform(ctx: &Ctx, holder: Holder) {
-    let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
+    let seams = seams(ctx);
     let pid = u32::try_from(ctx.index()).expect("few processes");
     let session = actor::session(holder.session, pid, ctx.clock());
     ctx.claim("session", holder.session);
     ctx.claim("nonce", session.nonce().to_string());
-    let writer = WriterId::derive(holder.session.as_bytes(), ctx.index() as u64);
-    let log = Log::new(ctx.store(), &Alone, writer);
     let lookup = |pid: u32| {
         let stat = ProcessStat { start_ticks: 1, session_leader: 1, zombie: false };
         ctx.is_running(pid as usize).then_some(stat)
@@ -237,7 +224,7 @@ fn perform(ctx: &Ctx, holder: Holder) {
     let eyes = Eyes { lookup: &lookup, words: &|_| None, time_namespace: Some(1) };
     let (me, nonce) = (session.identity().clone(), session.nonce());
     let holds = Holds::new(seams, eyes, me, nonce, REPO, WorktreeName::main());
-    let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let locks = locks_with_log(seams, session, ctx.index() as u64);
     let worker = Worker { ctx, lookup: &lookup, locks: &locks, holds: &holds };
     for (number, does) in holder.does.iter().enumerate() {
         if !worker.does(*does, number) {

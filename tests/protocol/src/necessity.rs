@@ -37,12 +37,14 @@ pub fn process<R: Switch>(
     act: impl Fn(&Ctx) -> Option<()> + Send + Sync + 'static,
 ) -> Process {
     Process::new(name, move |ctx| {
-        let mut act = || {
-            let _ = act(ctx);
-        };
-        match off {
-            Some(rule) => rule.switched_off(&mut act),
-            None => act(),
-        }
+        let _ = where_off(off, || act(ctx));
     })
+}
+
+/// Does `act` in a world where `off`, if it is any rule, does not hold.
+pub fn where_off<R: Switch, T>(off: Option<R>, act: impl FnOnce() -> T) -> T {
+    let Some(rule) = off else { return act() };
+    let (mut act, mut done) = (Some(act), None);
+    rule.switched_off(&mut || done = act.take().map(|act| act()));
+    done.expect("a switch runs what it is given")
 }

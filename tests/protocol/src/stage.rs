@@ -1,14 +1,13 @@
 //! The worlds that actors meet in.
 
 use jvs_kit::sim::{Explorer, PowerCuts, Solo};
+use jvs_lock::hold;
 use jvs_lock::mutation::Rule;
-use jvs_lock::{Locks, Seams, hold, worktrees};
-use jvs_repo::audit::{Alone, Log, WriterId};
-use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::{RepoPath, Store};
+use jvs_repo::store::RepoPath;
+use jvs_world::repository::repository as make_repository;
 
 use crate::actor::{self, Actor};
 use crate::holder::{self, Holder};
@@ -154,16 +153,7 @@ impl Stage {
 
 /// Puts a fresh repository there.
 pub fn repository(solo: &Solo) {
-    let store = solo.store();
-    store.make_dir(&layout::control_dir()).expect("an empty world");
-    for part in layout::skeleton() {
-        store.make_dir(&part).expect("an empty world");
-    }
-    let seams = Seams { store, clock: solo.clock(), entropy: solo.entropy() };
-    let log = Log::new(store, &Alone, WriterId::derive(b"maker", 0));
-    let maker = actor::session("maker", 99, solo.clock());
-    let locks = Locks::new(seams, maker, LockPolicy::default(), log);
-    worktrees::create(&locks, &WorktreeName::main(), Isolation::Exclusive).expect("main is made");
+    make_repository(&actor::alone(solo, "maker", 99), Isolation::Exclusive);
 }
 
 /// Nobody writes it in these worlds.

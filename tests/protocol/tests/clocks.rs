@@ -9,8 +9,8 @@ use jvs_lock::mutation::{self, Rule};
 use jvs_lock::record::{Meaning, Record, Stamp};
 use jvs_lock::session::Session;
 use jvs_lock::state::{Claim, Hold, State};
-use jvs_lock::{LockError, Seams, Want};
-use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS};
+use jvs_lock::{LockError, Want};
+use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS, alone};
 use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::{Actor, Stage, Step, stage};
 use jvs_repo::clock::{BootMs, Clock, Discipline, Reading, WallMs};
@@ -18,6 +18,7 @@ use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{Epoch, OpNonce};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
+use jvs_world::sim::seams_of;
 
 const TAKE: &[Step] = &[Step::Acquire];
 /// Holds, and renews in time, as a keeper does.
@@ -125,17 +126,17 @@ fn a_repair_lifts_the_freeze_that_it_saw_and_no_other() {
     shown_needed(Rule::LiftWhatWasSeen, || {
         let solo = Solo::new();
         stage::repository(&solo);
-        let locks = |id: &str, pid| actor::alone(&solo, id, pid);
         let main = WorktreeName::main();
         let freeze = |id: &str, pid| {
-            locks(id, pid).freeze(&main, 1_000, "maintenance", false).expect("frozen")
+            let locks = alone(&solo, id, pid);
+            locks.freeze(&main, 1_000, "maintenance", false).expect("frozen")
         };
         let seen = freeze("first", 7).term();
         solo.pass_ms(4_002);
         // Surveyed, and frozen anew before it is mended.
         freeze("op", 8);
-        let lifted = locks("doctor", 9).lift(&main, seen, "it was over");
-        let state = locks("reader", 10).inspect(&main).expect("read").state;
+        let lifted = alone(&solo, "doctor", 9).lift(&main, seen, "it was over");
+        let state = alone(&solo, "reader", 10).inspect(&main).expect("read").state;
         lifted.is_err() && matches!(state.hold, Hold::Frozen(_))
     });
 }
@@ -146,13 +147,13 @@ fn a_freeze_of_another_host_is_over_by_a_clock_that_something_steers_or_once_it_
         let solo = Solo::new();
         stage::repository(&solo);
         let main = WorktreeName::main();
-        let frozen = actor::alone(&solo, "op", 7).freeze(&main, 60_000, "maintenance", false);
+        let frozen = alone(&solo, "op", 7).freeze(&main, 60_000, "maintenance", false);
         frozen.expect("frozen");
         // Another host, whose clock somebody set wrong by 100 s.
         solo.power_cut(solo.crash_images() - 1);
         solo.move_wall_ms(100_000);
         solo.set_discipline(Discipline::Unsynchronised);
-        let thief = actor::alone(&solo, "thief", 8);
+        let thief = alone(&solo, "thief", 8);
         let refused = thief.acquire(&main, Want::lease(LEASE_MS));
         let is_frozen = matches!(refused, Err(LockError::Frozen(_)));
         solo.pass_ms(60_000 + LockPolicy::default().steal_grace_ms);
@@ -256,18 +257,16 @@ fn a_waiter_that_was_stopped_keeps_nobody_out_of_a_free_lock() {
     shown_needed(Rule::SignsOfLife, || {
         let solo = Solo::new();
         stage::repository(&solo);
-        let locks = |id: &str, pid| actor::alone(&solo, id, pid);
-        let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-        let queue = jvs_lock::queue::Queue::new(seams, &WorktreeName::main());
-        let stopped = locks("stopped", 7);
+        let queue = jvs_lock::queue::Queue::new(seams_of(&solo), &WorktreeName::main());
+        let stopped = alone(&solo, "stopped", 7);
         let _place = queue.join(stopped.session(), LEASE_MS).expect("in line");
         let all_there =
             |_: u32| Some(ProcessStat { start_ticks: 1, session_leader: 1, zombie: false });
         let want = Want::lease(LEASE_MS);
         let main = WorktreeName::main();
         // It has just given a sign: it is next.
-        assert!(locks("b", 8).acquire_in_turn(&main, want, &all_there).is_err());
+        assert!(alone(&solo, "b", 8).acquire_in_turn(&main, want, &all_there).is_err());
         solo.pass_ms(15_001);
-        locks("c", 9).acquire_in_turn(&main, want, &all_there).is_ok()
+        alone(&solo, "c", 9).acquire_in_turn(&main, want, &all_there).is_ok()
     });
 }

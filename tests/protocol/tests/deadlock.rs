@@ -7,18 +7,18 @@ use std::io;
 
 use jvs_kit::sim::{Ctx, Explorer, Process, Report, Solo, View};
 use jvs_lock::hold::Ties;
-use jvs_lock::mutation::{self, Rule};
+use jvs_lock::mutation::Rule;
 use jvs_lock::queue::{Queue, SleepOnly};
-use jvs_lock::{LockError, Locks, Seams, Want, worktrees};
-use jvs_protocol_tests::necessity::needed;
+use jvs_lock::{LockError, Locks, Want, worktrees};
+use jvs_protocol_tests::necessity::{needed, where_off};
 use jvs_protocol_tests::{actor, stage};
-use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::code::Coded;
-use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::record::worktree::Isolation;
+use jvs_world::session::locks_with_log;
+use jvs_world::sim::seams;
 
 const HOUR: Want<'static> = Want::lease(3_600_000);
 /// Long enough for both looks.
@@ -48,17 +48,13 @@ impl Ties for Keeps {
 }
 
 fn of_solo<'s>(solo: &'s Solo, id: &str) -> Locks<'s> {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let log = Log::new(solo.store(), &Alone, WriterId::derive(id.as_bytes(), 0));
-    Locks::new(seams, actor::session(id, 98, solo.clock()), LockPolicy::default(), log)
+    actor::alone(solo, id, 98)
 }
 
 fn of_ctx<'c>(ctx: &'c Ctx, id: &str) -> Locks<'c> {
-    let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-    let writer = WriterId::derive(id.as_bytes(), 1 + ctx.index() as u64);
-    let log = Log::new(ctx.store(), &Alone, writer);
     let pid = u32::try_from(ctx.index()).expect("few processes");
-    Locks::new(seams, actor::session(id, pid, ctx.clock()), LockPolicy::default(), log)
+    let session = actor::session(id, pid, ctx.clock());
+    locks_with_log(seams(ctx), session, 1 + ctx.index() as u64)
 }
 
 /// Worktrees a and b, and who holds them.
@@ -78,10 +74,7 @@ fn held_by(a: &'static str, b: &'static str) -> impl Fn(&Solo) {
 fn process(id: &'static str, off: Option<Rule>, act: fn(&Ctx, &'static str)) -> Process {
     let body = move |ctx: &Ctx| {
         ctx.claim("session", id);
-        match off {
-            Some(rule) => mutation::without(rule, || act(ctx, id)),
-            None => act(ctx, id),
-        }
+        where_off(off, || act(ctx, id));
     };
     Process::new(id, body).on_host(0)
 }

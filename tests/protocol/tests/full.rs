@@ -2,19 +2,20 @@
 //! for, the register tells.
 
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, View};
-use jvs_lock::mutation::{self, Rule};
+use jvs_lock::mutation::Rule;
 use jvs_lock::register::Register;
 use jvs_lock::{Hold, Locks, Seams, Want, history};
 use jvs_protocol_tests::actor::session;
-use jvs_protocol_tests::necessity::needed;
+use jvs_protocol_tests::necessity::{needed, process};
 use jvs_protocol_tests::stage::repository;
-use jvs_repo::audit::{Alone, Log, WriterId, room};
+use jvs_repo::audit::{WriterId, room};
 use jvs_repo::clock::Clock;
-use jvs_repo::config::LockPolicy;
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::Store;
+use jvs_world::session::locks_with_log;
+use jvs_world::sim::{seams, seams_of};
 
 const LEASE_MS: u64 = 60_000;
 
@@ -24,38 +25,29 @@ fn main() -> WorktreeName {
 
 /// Session `a`, writing the log of `device`: its processes take turns at one, which is
 /// not what these worlds are about.
-fn locks_of<'w>(seams: Seams<'w>, clock: &dyn Clock, device: u64) -> Locks<'w> {
-    let log = Log::new(seams.store, &Alone, WriterId::derive(b"a", device));
-    Locks::new(seams, session("a", 1, clock), LockPolicy::default(), log)
+fn locks_of<'w>(seams: Seams<'w>, device: u64) -> Locks<'w> {
+    locks_with_log(seams, session("a", 1, seams.clock), device)
 }
 
 /// A repository whose worktree session `a` holds, with room that is kept.
 fn held(solo: &Solo) {
     repository(solo);
     room::keep(solo.store(), OpNonce([5; 8])).expect("there is room");
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let lease = locks_of(seams, solo.clock(), 0).acquire(&main(), Want::lease(LEASE_MS));
+    let lease = locks_of(seams_of(solo), 0).acquire(&main(), Want::lease(LEASE_MS));
     drop(lease.expect("it is free"));
 }
 
 /// Renews and gives back what `held` took.
 fn gives_back(name: &str, off: Option<Rule>) -> Process {
     let act = |ctx: &Ctx| -> Option<()> {
-        let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-        let mut lease =
-            locks_of(seams, ctx.clock(), ctx.index() as u64).resume(&main(), None).ok()?;
+        let mut lease = locks_of(seams(ctx), ctx.index() as u64).resume(&main(), None).ok()?;
         lease.renew().ok()?;
         ctx.claim("renewed", 1);
         let left = lease.release().ok()?;
         ctx.claim("released", if left.is_untold_release() { "untold" } else { "told" });
         Some(())
     };
-    Process::new(name, move |ctx| {
-        let _ = match off {
-            Some(rule) => mutation::without(rule, || act(ctx)),
-            None => act(ctx),
-        };
-    })
+    process(name, off, act)
 }
 
 /// Has the log open for as long as the world lasts, as a keeper has.

@@ -5,13 +5,13 @@
 
 use jvs_kit::sim::{Explorer, Report, Solo, View};
 use jvs_lock::mutation::Rule;
-use jvs_lock::{Locks, Seams, Want};
+use jvs_lock::{Locks, Want};
 use jvs_protocol_tests::actor::{self, HEIR, LEASE_AND_MARGIN_MS, LEASE_MS};
 use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::{Actor, Stage, Step, invariant};
-use jvs_repo::audit::{Alone, Log, WriterId};
-use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
+use jvs_world::session::locks_with_log;
+use jvs_world::sim::seams_of;
 
 const PUBLISH: &[Step] = &[Step::Acquire, Step::Commit];
 const TAKE: &[Step] = &[Step::Acquire];
@@ -28,10 +28,8 @@ fn all_of(what: &str, world: Explorer<'_>) -> Report {
 /// What `id` did on the first host before the others came.
 fn earlier(id: &'static str, act: impl Fn(&Locks<'_>)) -> impl Fn(&Solo) {
     move |solo| {
-        let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-        let log = Log::new(solo.store(), &Alone, WriterId::derive(b"earlier", 0));
         let session = actor::session(id, 98, solo.clock());
-        act(&Locks::new(seams, session, LockPolicy::default(), log));
+        act(&locks_with_log(seams_of(solo), session, 98));
     }
 }
 

@@ -9,7 +9,7 @@ use jvs_kit::sim::{SimClock, Solo};
 use jvs_lock::history::{Logged, Logs, Place, Report, Seen, check};
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::register::Register;
-use jvs_lock::{Locks, Seams, State, Want};
+use jvs_lock::{Locks, State, Want};
 use jvs_protocol_tests::{actor, stage};
 use jvs_repo::audit::{Event, Kind, Log, Phase, Turn, WriterId};
 use jvs_repo::clock::{Clock, WallMs};
@@ -19,6 +19,7 @@ use jvs_repo::id::{Epoch, FencingToken, Generation, HolderNonce, OpNonce};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::Store;
+use jvs_world::sim::seams_of;
 
 const ME: HolderNonce = HolderNonce([1; 16]);
 const LEASE_MS: u64 = 30_000;
@@ -135,9 +136,8 @@ fn a_renewal_that_a_power_cut_took_is_no_forgery() {
 }
 
 fn locks<'w>(solo: &'w Solo, turn: &'w dyn Turn) -> Locks<'w> {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
     let log = Log::new(solo.store(), turn, WriterId::derive(b"a", 0));
-    Locks::new(seams, actor::session("a", 7, solo.clock()), LockPolicy::default(), log)
+    Locks::new(seams_of(solo), actor::session("a", 7, solo.clock()), LockPolicy::default(), log)
 }
 
 /// A turn at the log that another process may have for good.

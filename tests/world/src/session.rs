@@ -35,7 +35,13 @@ pub fn session(id: &str, identity: Identity) -> Session {
 
 /// The locks as `session` sees them. Its log is its own: nobody takes turns on it.
 pub fn locks<'s>(seams: Seams<'s>, session: Session) -> Locks<'s> {
-    let writer = WriterId::derive(session.id().as_str().as_bytes(), 0);
+    locks_with_log(seams, session, 0)
+}
+
+/// As [`locks`], with the `nth` log of the session: taking turns on one is the command's
+/// business, so processes that are there at once have one each.
+pub fn locks_with_log<'s>(seams: Seams<'s>, session: Session, nth: u64) -> Locks<'s> {
+    let writer = WriterId::derive(session.id().as_str().as_bytes(), nth);
     let log = Log::new(seams.store, &Alone, writer);
     Locks::new(seams, session, LockPolicy::default(), log)
 }

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use jvs_lock::session::{Environment, Purpose};
-use jvs_lock::{Identity, Locks, Seams, Secret, Session, worktrees};
-use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_lock::session::Purpose;
+use jvs_lock::{Identity, Locks, Seams, worktrees};
+use jvs_repo::audit::WriterId;
 use jvs_repo::clock::{Clock, SystemClock};
-use jvs_repo::config::LockPolicy;
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
+use jvs_world::{repository, session};
 
 /// A lease long enough not to end during a benchmark.
 pub(crate) const LEASE_MS: u64 = 3_600_000;
@@ -20,10 +20,7 @@ pub(crate) const LEASE_MS: u64 = 3_600_000;
 pub(crate) fn skeleton(root: &Path) -> PosixStore {
     rustix::fs::mkdir(root, rustix::fs::Mode::RWXU).expect("a root");
     let store = PosixStore::open(root).expect("a root");
-    store.make_dir(&layout::control_dir()).expect("a control directory");
-    for part in layout::skeleton() {
-        store.make_dir(&part).expect("a control directory");
-    }
+    repository::skeleton(&store);
     store
 }
 
@@ -40,20 +37,12 @@ pub(crate) fn log_size(store: &PosixStore) -> u64 {
 /// The locks in the hands of one session; worktree `main` is made.
 pub(crate) fn locks(store: &PosixStore) -> Locks<'_> {
     let seams = Seams { store, clock: &SystemClock, entropy: &SystemEntropy };
-    let identity = Identity {
-        host: "bench".into(),
-        user: "bench".into(),
+    let me = Identity {
         pid: std::process::id(),
-        start_time: 0,
-        pid_namespace: None,
-        boot_id: SystemClock.boot_id(),
-        environment: Environment::Local,
         purpose: Purpose::Automated,
+        ..session::identity(SystemClock.boot_id())
     };
-    let id = "bench".parse().expect("a session id");
-    let session = Session::new(id, &Secret([7; 32]), identity);
-    let log = Log::new(store, &Alone, writer());
-    let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let locks = session::locks(seams, session::session("bench", me));
     let main = WorktreeName::main();
     worktrees::create(&locks, &main, Isolation::Exclusive).expect("a worktree");
     locks

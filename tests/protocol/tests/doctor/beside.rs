@@ -2,10 +2,11 @@
 //! lock: every order of events with so many preemptions of the real code.
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
-use jvs_doctor::mutation::{self, Rule};
+use jvs_doctor::mutation::Rule;
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Value, View};
 use jvs_lock::Want;
 use jvs_lock::record::{self, Found, Meaning};
+use jvs_protocol_tests::necessity::where_off;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store as _};
@@ -19,11 +20,7 @@ use crate::ruins::RUINS;
 /// One who repairs, in a world where `off` does not hold.
 pub(crate) fn doctor_named(name: &'static str, off: Option<Rule>) -> Process {
     Process::new(name, move |ctx| {
-        let repair = || drop(doctor(seams(ctx), ctx.store(), name));
-        match off {
-            Some(rule) => mutation::without(rule, repair),
-            None => repair(),
-        }
+        where_off(off, || drop(doctor(seams(ctx), ctx.store(), name)));
     })
 }
 

@@ -1,9 +1,9 @@
 //! Each rule of repairs, switched off: the exploration must then find what the
 //! rule prevents.
 
-use jvs_doctor::mutation::{self, Rule};
+use jvs_doctor::mutation::Rule;
 use jvs_kit::sim::{Errno, Explorer, Way};
-use jvs_protocol_tests::necessity::broken;
+use jvs_protocol_tests::necessity::{broken, where_off};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
@@ -73,10 +73,7 @@ fn a_worktree_with_a_record_was_not_removed() {
         // The log remembers, too, unless it is lost as well.
         ward.remove(&layout::audit());
         ward.store().make_dir(&layout::audit()).expect("made");
-        match off {
-            Some(rule) => drop(mutation::without(rule, || ward.repair("doctor"))),
-            None => drop(ward.repair("doctor")),
-        }
+        drop(where_off(off, || ward.repair("doctor")));
         ward.state().head
     };
     assert_eq!(after(None), ruined(bury).ids.last().copied(), "with the rule it has its head");
@@ -90,10 +87,7 @@ fn nothing_follows_from_what_the_filesystem_did_not_show() {
         (0..400).any(|call| {
             let ward = ruined(ruin);
             ward.solo.inject(call, Way::Fails(Errno::IO));
-            match off {
-                Some(rule) => drop(mutation::without(rule, || ward.repair("doctor"))),
-                None => drop(ward.repair("doctor")),
-            }
+            drop(where_off(off, || ward.repair("doctor")));
             ward.solo.clear_injected();
             ward.repair("next");
             ward.check(&ward.ids).is_err()

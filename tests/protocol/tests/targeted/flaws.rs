@@ -5,13 +5,14 @@
 use std::cell::Cell;
 
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Way};
-use jvs_lock::{How, Locks, Seams};
+use jvs_lock::{How, Locks};
 use jvs_protocol_tests::stage;
 use jvs_repo::clock::Clock as _;
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::store::Store as _;
+use jvs_world::sim::{seams, seams_of};
 
 use crate::interrupted::Interrupted;
 use crate::v63::{Refused, V63, lock, ready};
@@ -289,8 +290,7 @@ const CACHED_MS: u64 = 1_000;
 
 /// The locks as a simulated process of session `id` sees them.
 fn locks<'c>(ctx: &'c Ctx, id: &str) -> Locks<'c> {
-    let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-    world::locks(seams, id)
+    world::locks(seams(ctx), id)
 }
 
 /// A took the lock as v6.3 does.
@@ -302,8 +302,7 @@ fn v63_taken(solo: &Solo) {
 /// A took the lock as we do.
 fn taken(solo: &Solo) {
     stage::repository(solo);
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    drop(world::locks(seams, "A").acquire(&main(), LEASE).expect("free"));
+    drop(world::locks(seams_of(solo), "A").acquire(&main(), LEASE).expect("free"));
 }
 
 /// (g1) B reads A's expired record from its mount's cache after A renewed it,

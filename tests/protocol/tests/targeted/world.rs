@@ -9,10 +9,9 @@ use jvs_lock::register::Register;
 use jvs_lock::watching::Silently;
 use jvs_lock::{Locks, Seams, State, View, Want};
 use jvs_protocol_tests::{actor, stage};
-use jvs_repo::audit::{Alone, Log, WriterId};
-use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::Store;
+use jvs_world::session;
 
 /// Length of every lease here.
 pub(crate) const LEASE_MS: u64 = 30_000;
@@ -115,7 +114,5 @@ impl World {
 
 /// The locks as a process of session `id` sees them.
 pub(crate) fn locks<'w>(seams: Seams<'w>, id: &str) -> Locks<'w> {
-    let session = actor::session(id, 7, seams.clock);
-    let log = Log::new(seams.store, &Alone, WriterId::derive(id.as_bytes(), 0));
-    Locks::new(seams, session, LockPolicy::default(), log)
+    session::locks(seams, actor::session(id, 7, seams.clock))
 }

@@ -2,17 +2,15 @@
 //! once, or doctor brings back what was begun.
 
 use jvs_kit::sim::{Solo, Way};
-use jvs_lock::worktrees;
-use jvs_lock::{Locks, Seams};
+use jvs_lock::{Locks, worktrees};
 use jvs_protocol_tests::stage::repository;
 use jvs_repo::record::worktree::Isolation;
-use jvs_world::sim::ward;
+use jvs_world::sim::{seams_of, ward};
 
 use crate::world::{name, with_old};
 
 fn locks_of<'s>(solo: &'s Solo, id: &str) -> Locks<'s> {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    ward::locks_of(seams, id)
+    ward::locks_of(seams_of(solo), id)
 }
 
 /// A world in which `act` died before its `n`th call; `None` if it has not so many.

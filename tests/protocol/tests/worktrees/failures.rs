@@ -4,20 +4,19 @@
 use jvs_kit::sim::{Solo, Way};
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::worktrees::{self, WorktreeError};
-use jvs_lock::{Hold, Locks, Seams, State};
+use jvs_lock::{Hold, Locks, State};
 use jvs_protocol_tests::stage::repository;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store as _;
-use jvs_world::sim::ward;
+use jvs_world::sim::{seams_of, ward};
 use rustix::io::Errno;
 
 use crate::world::{kept, name, restore_tree, with_old};
 
 fn locks_of<'s>(solo: &'s Solo) -> Locks<'s> {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    ward::locks_of(seams, "me")
+    ward::locks_of(seams_of(solo), "me")
 }
 
 /// What people see: records, notes and files, and which registers live. What a

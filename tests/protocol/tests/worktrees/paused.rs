@@ -1,10 +1,10 @@
 //! A removal or a rename that is paused while others end it and go on.
 
 use jvs_kit::sim::{Ctx, Explorer, Process, View};
-use jvs_lock::mutation::{self, Rule};
+use jvs_lock::mutation::Rule;
 use jvs_lock::register::Register;
 use jvs_lock::{Hold, Want, worktrees};
-use jvs_protocol_tests::necessity::needed;
+use jvs_protocol_tests::necessity::{needed, where_off};
 use jvs_protocol_tests::stage::repository;
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
@@ -64,12 +64,7 @@ fn make_anew(ctx: &Ctx) {
 
 /// One who is paused, one who ends what it began, and one who comes next.
 fn world(paused: fn(&Ctx), next: fn(&Ctx), off: Option<Rule>) -> Explorer<'static> {
-    let body = move |act: fn(&Ctx)| {
-        move |ctx: &Ctx| match off {
-            Some(rule) => mutation::without(rule, || act(ctx)),
-            None => act(ctx),
-        }
-    };
+    let body = move |act: fn(&Ctx)| move |ctx: &Ctx| where_off(off, || act(ctx));
     Explorer::new()
         .setup(repository)
         .setup(with_old)

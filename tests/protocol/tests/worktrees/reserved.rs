@@ -2,15 +2,15 @@
 //! had again, and nobody takes the lock of what is not made yet.
 
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, View, Way};
-use jvs_lock::mutation::{self, Rule};
+use jvs_lock::mutation::Rule;
 use jvs_lock::worktrees::{self, WorktreeError};
-use jvs_lock::{Hold, Locks, Seams, State, Want};
-use jvs_protocol_tests::necessity::needed;
+use jvs_lock::{Hold, Locks, State, Want};
+use jvs_protocol_tests::necessity::{needed, where_off};
 use jvs_protocol_tests::stage::repository;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
-use jvs_world::sim::ward;
+use jvs_world::sim::{seams_of, ward};
 use rustix::io::Errno;
 
 use crate::world::{Task, is_audit, locks_of, name, restore_tree, with_old, world};
@@ -28,8 +28,7 @@ fn create(locks: &Locks<'_>, new: &str) -> Result<(), WorktreeError> {
 }
 
 fn solo_locks<'s>(solo: &'s Solo, id: &str) -> Locks<'s> {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    ward::locks_of(seams, id)
+    ward::locks_of(seams_of(solo), id)
 }
 
 fn begin() -> Solo {
@@ -82,8 +81,7 @@ fn pairs(way: Way, mut judge: impl FnMut(&str, &Solo, Option<Code>) -> Result<()
 #[test]
 fn a_name_can_be_had_again_whatever_failed_before_its_maker_died() {
     pairs(Way::DiesFirst, |_, solo, _| {
-        let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-        ward::doctor(seams, solo.store(), "doctor");
+        ward::doctor(seams_of(solo), solo.store(), "doctor");
         let next = solo_locks(solo, "next");
         for of in ["old", "new"] {
             if !solo.image().exists(&layout::worktree_record(&name(of))) {
@@ -134,12 +132,7 @@ fn what_is_taken_apart_is_its_makers_until_it_has_ended() {
 
 /// One who makes a worktree and one who takes its lock.
 fn maker_and_taker(take: fn(&Ctx), off: Option<Rule>) -> Explorer<'static> {
-    let body = move |act: fn(&Ctx)| {
-        move |ctx: &Ctx| match off {
-            Some(rule) => mutation::without(rule, || act(ctx)),
-            None => act(ctx),
-        }
-    };
+    let body = move |act: fn(&Ctx)| move |ctx: &Ctx| where_off(off, || act(ctx));
     let make = |ctx: &Ctx| match create(&locks_of(ctx), "new") {
         Ok(()) => ctx.claim("has", "new"),
         Err(error) => ctx.claim("failed", error.to_string()),

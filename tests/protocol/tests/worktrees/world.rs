@@ -3,21 +3,21 @@
 
 use jvs_doctor::{Check, Finding};
 use jvs_kit::sim::{Ctx, Explorer, Image, Process, SimStore, Solo, View};
-use jvs_lock::mutation::{self, Rule};
+use jvs_lock::mutation::Rule;
 use jvs_lock::worktrees::{self, Base, WorktreeError};
-use jvs_lock::{Hold, Locks, Seams, State, Want};
+use jvs_lock::{Hold, Locks, State, Want};
 use jvs_protocol_tests::actor;
+use jvs_protocol_tests::necessity::where_off;
 use jvs_protocol_tests::stage::repository;
-use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::config::LockPolicy;
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{Generation, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{RepoPath, Store};
-use jvs_world::sim::ward;
+use jvs_world::session::locks;
+use jvs_world::sim::{seams, seams_of, ward};
 
 /// The snapshot that worktrees are restored from.
 pub(crate) const BASE: SnapshotId = SnapshotId { created_ms: 7, random: 7 };
@@ -43,11 +43,8 @@ pub(crate) fn kept(of: &str) -> RepoPath {
 }
 
 pub(crate) fn locks_of<'c>(ctx: &'c Ctx) -> Locks<'c> {
-    let seams = Seams { store: ctx.store(), clock: ctx.clock(), entropy: ctx.entropy() };
-    let log = Log::new(ctx.store(), &Alone, WriterId::derive(ctx.name().as_bytes(), 0));
     let pid = 10 + u32::try_from(ctx.index()).expect("few processes");
-    let session = actor::session(ctx.name(), pid, ctx.clock());
-    Locks::new(seams, session, LockPolicy::default(), log)
+    locks(seams(ctx), actor::session(ctx.name(), pid, ctx.clock()))
 }
 
 /// What [`Task::Restore`] has copied: a tree with one file.
@@ -109,10 +106,7 @@ pub(crate) fn world(tasks: &[Task], off: Option<Rule>) -> Explorer<'static> {
     let tasks: Vec<Task> = tasks.to_vec();
     let process = |(n, task): (usize, &Task)| {
         let task = *task;
-        let body = move |ctx: &Ctx| match off {
-            Some(rule) => mutation::without(rule, || perform(ctx, task)),
-            None => perform(ctx, task),
-        };
+        let body = move |ctx: &Ctx| where_off(off, || perform(ctx, task));
         let name = if matches!(task, Task::Remove(_)) { "remover" } else { ["a", "b", "c"][n] };
         Process::new(name, body)
     };
@@ -135,11 +129,8 @@ pub(crate) fn is_audit(path: &RepoPath) -> bool {
 }
 
 pub(crate) fn with_old(solo: &Solo) {
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let log = Log::new(solo.store(), &Alone, WriterId::derive(b"maker", 0));
-    let locks =
-        Locks::new(seams, actor::session("maker", 99, solo.clock()), LockPolicy::default(), log);
-    worktrees::create(&locks, &name("old"), Isolation::Exclusive).expect("made");
+    let maker = actor::alone(solo, "maker", 99);
+    worktrees::create(&maker, &name("old"), Isolation::Exclusive).expect("made");
     drop(solo.store().create_new(&kept("old")).expect("written"));
 }
 
@@ -212,7 +203,7 @@ pub(crate) fn heals(view: &View<'_>) -> Result<(), String> {
     // Other nonces than anybody has used.
     solo.entropy().fill(&mut [0; 4_000]);
     solo.pass_ms(100_000);
-    let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
+    let seams = seams_of(&solo);
     let healed = ward::doctor(seams, solo.store(), "doctor");
     // There are no snapshots in this world.
     let is_wrong = |finding: &&Finding| finding.counts() && finding.check != Check::HeadMissing;

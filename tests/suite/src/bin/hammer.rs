@@ -8,8 +8,8 @@
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use jvs_lock::session::{Environment, Purpose};
-use jvs_lock::{Identity, LockError, Locks, Seams, Secret, Session, Want};
+use jvs_lock::session::Purpose;
+use jvs_lock::{Identity, LockError, Locks, Seams, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::{Clock as _, SystemClock};
 use jvs_repo::code::{Code, Coded as _};
@@ -17,6 +17,7 @@ use jvs_repo::entropy::{Entropy as _, SystemEntropy};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{PosixStore, Store as _};
+use jvs_world::session::{identity, session};
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -44,19 +45,12 @@ fn hammer(root: &str, id: &str, ms: &str) -> Result<(), Box<dyn std::error::Erro
     let end = boot_ms() + ms.parse::<u64>()?;
     let store = PosixStore::open(root.as_ref())?;
     let device = store.stat(&jvs_repo::layout::audit())?.device;
-    let identity = Identity {
-        host: "test".into(),
-        user: "test".into(),
+    let me = Identity {
         pid: std::process::id(),
-        start_time: 0,
-        pid_namespace: None,
-        boot_id: SystemClock.boot_id(),
-        environment: Environment::Local,
         purpose: Purpose::Automated,
+        ..identity(SystemClock.boot_id())
     };
-    let mut secret = Secret([7; 32]);
-    secret.0[..id.len()].copy_from_slice(id.as_bytes());
-    let session = Session::new(id.parse()?, &secret, identity);
+    let session = session(id, me);
     // Every session has one process at a time.
     let log = Log::new(&store, &Alone, WriterId::derive(id.as_bytes(), device));
     let seams = Seams { store: &store, clock: &SystemClock, entropy: &SystemEntropy };

@@ -11,11 +11,9 @@ use std::process::Command;
 use jvs_doctor::{
     Care, Depth, Examination, Patient, Rehearsal, Surroundings, Tense, examine, treat,
 };
-use jvs_lock::session::{Environment, Purpose};
-use jvs_lock::{Identity, Locks, Seams, Secret, Session};
-use jvs_repo::audit::{Alone, Log, WriterId};
+use jvs_lock::session::Purpose;
+use jvs_lock::{Identity, Locks, Seams};
 use jvs_repo::clock::{Clock as _, SystemClock};
-use jvs_repo::config::LockPolicy;
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
@@ -23,6 +21,8 @@ use jvs_repo::probe::Filesystem;
 use jvs_repo::proc;
 use jvs_repo::store::PosixStore;
 use jvs_snapshot::{Catalog, verify};
+use jvs_world::session;
+use jvs_world::sim::ward::told;
 
 use crate::clinic::{Clinic, directory, readable};
 
@@ -168,19 +168,14 @@ fn strike(dice: &mut Dice, kind: Accident, root: &Path, clinic: &Clinic) -> Stri
 fn on<T>(root: &Path, then: impl FnOnce(&Patient<'_>, &Locks<'_>) -> T) -> T {
     let store = PosixStore::open(root).expect("the root is there");
     let seams = Seams { store: &store, clock: &SystemClock, entropy: &SystemEntropy };
-    let identity = Identity {
-        host: "host".into(),
-        user: "ann".into(),
+    let me = Identity {
         pid: std::process::id(),
         start_time: 0,
         pid_namespace: proc::pid_namespace(),
-        boot_id: SystemClock.boot_id(),
-        environment: Environment::Local,
         purpose: Purpose::Automated,
+        ..session::identity(SystemClock.boot_id())
     };
-    let session = Session::new("doctor".parse().expect("an id"), &Secret([9; 32]), identity);
-    let log = Log::new(&store, &Alone, WriterId::derive(b"doctor", 0));
-    let locks = Locks::new(seams, session, LockPolicy::default(), log);
+    let locks = session::locks(seams, session::session("doctor", me));
     let patient = Patient {
         seams,
         payloads: &store,
@@ -210,10 +205,9 @@ fn verified(root: &Path) -> Vec<SnapshotId> {
 fn rehearsed(patient: &Patient<'_>, locks: &Locks<'_>, first: &Examination) -> Vec<String> {
     let store = Rehearsal::new(patient.seams.store, patient.payloads);
     let seams = Seams { store: &store, ..patient.seams };
-    let log = Log::new(&store, &Alone, WriterId::derive(b"doctor", 0));
-    let locks = Locks::new(seams, locks.session().clone(), LockPolicy::default(), log);
+    let me = locks.session().clone();
     let patient = Patient { seams, payloads: &store, ..patient.clone() };
-    steps(&treat(&patient, &locks, Care::Repair, first.clone()))
+    steps(&treat(&patient, &session::locks(seams, me), Care::Repair, first.clone()))
 }
 
 /// The remedies that were applied, without what differs from run to run.
@@ -223,13 +217,6 @@ fn steps(examination: &Examination) -> Vec<String> {
         readable(&format!("{} {}: {does}", f.check, f.path))
     };
     examination.applied.iter().map(step).collect()
-}
-
-fn told(examination: &Examination) -> Vec<String> {
-    let tell = |f: &jvs_doctor::Finding| {
-        format!("{} {}: {} ({:?})", f.check, f.path, f.message, f.outcome)
-    };
-    examination.findings.iter().map(tell).collect()
 }
 
 #[test]

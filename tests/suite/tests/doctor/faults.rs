@@ -6,9 +6,8 @@ use std::path::Path;
 use jvs_doctor::Check;
 use jvs_lock::queue::Waiter;
 use jvs_lock::record::{Keeper, Meaning as _, Record, Stamp};
-use jvs_lock::session::{Environment, Purpose};
-use jvs_lock::{Identity, Secret, Session, State};
-use jvs_repo::clock::{BootMs, Clock as _, Reading, SystemClock, WallMs};
+use jvs_lock::{Secret, Session, State};
+use jvs_repo::clock::{BootId, BootMs, Clock as _, Reading, SystemClock, WallMs};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, Generation, HolderNonce, OpNonce, Seq, SnapshotId};
 use jvs_repo::layout;
@@ -17,6 +16,7 @@ use jvs_repo::proc;
 use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::{Bound, StagingName};
+use jvs_world::session::identity;
 
 use crate::clinic::{Clinic, OP, compare, main, side};
 use crate::reference::assert_shown;
@@ -44,17 +44,8 @@ fn shows(check: Check, name: &str, damage: impl FnOnce(&Clinic)) {
 }
 
 fn session(secret: u8) -> Session {
-    let identity = Identity {
-        host: "host".into(),
-        user: "ann".into(),
-        pid: 1,
-        start_time: 1,
-        pid_namespace: Some(1),
-        boot_id: jvs_repo::clock::BootId("another boot".into()),
-        environment: Environment::Local,
-        purpose: Purpose::Interactive,
-    };
-    Session::new("agent".parse().expect("an id"), &Secret([secret; 32]), identity)
+    let me = identity(BootId("another boot".into()));
+    Session::new("agent".parse().expect("an id"), &Secret([secret; 32]), me)
 }
 
 const HOUR_MS: u64 = 3_600_000;
