@@ -248,9 +248,7 @@ impl Locks<'_> {
     /// The keeper of the hold in `view` has died. The holder has, too, only if nothing
     /// rests on the hold: a command may run on, and start another keeper.
     fn nothing_rests_on(&self, view: &View) -> Liveness {
-        if !hold::rule::Rule::DeadIfNothingRests.holds() {
-            return Liveness::Dead;
-        }
+        sabotage!(hold::rule::Rule::DeadIfNothingRests => Liveness::Dead);
         match self.stakes.map(|stakes| stakes(&view.state)) {
             Some(Some(true)) => Liveness::Alive,
             Some(None) => Liveness::Unknown(Unknowable::OtherUser),

@@ -1,6 +1,7 @@
 //! What would be done without a rule, where that is more than an expression: see
 //! [`jvs_repo::mutation`].
 
+use jvs_repo::record::keeper::Keeper;
 use jvs_repo::store::RepoPath;
 use jvs_repo::term::Term;
 
@@ -11,6 +12,7 @@ use super::name::{HoldName, HoldState};
 use super::refusal::HoldRefusal;
 use super::rule::Rule;
 use super::stake::Stake;
+use super::whom::Sources;
 use crate::error::LockError;
 use crate::lease::Lease;
 use crate::locks::{Locks, Want};
@@ -105,4 +107,10 @@ pub(super) fn remember_then_release(
         Some(seen) => holds.released(term, &seen, cause),
         None => Ok(false),
     }
+}
+
+/// Whom the record names.
+pub(super) fn recorded(sources: &Sources<'_>) -> Option<Keeper> {
+    let found = crate::record::read(sources.repository, sources.worktree).ok()?;
+    found.record()?.keeper.clone()
 }

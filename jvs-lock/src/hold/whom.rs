@@ -4,6 +4,7 @@
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::record::keeper::{Keeper, Written};
+use jvs_repo::sabotage;
 use jvs_repo::store::Store;
 use jvs_repo::term::Term;
 
@@ -34,14 +35,6 @@ pub fn to_signal(
 
 /// Whom the private directory names, whatever the record says.
 fn named(sources: Sources<'_>, term: Term) -> Option<Keeper> {
-    if !Rule::PrivateWordAlone.holds() {
-        return recorded(&sources);
-    }
+    sabotage!(Rule::PrivateWordAlone => super::sabotage::recorded(&sources));
     sources.private.filter(|written| written.term == term).map(|written| written.keeper)
-}
-
-/// Whom the record names.
-fn recorded(sources: &Sources<'_>) -> Option<Keeper> {
-    let found = crate::record::read(sources.repository, sources.worktree).ok()?;
-    found.record()?.keeper.clone()
 }
