@@ -33,12 +33,23 @@ pub struct Signals {
 impl Signals {
     /// Catches these from now on, for the rest of the process's life. Once.
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
+        Self::catch_if(signals, |_| true)
+    }
+
+    /// As [`Self::catch`], but leaves ignored what whoever started this process wants
+    /// ignored (`nohup`, `trap ''`): a program that is started afterwards ignores it, too.
+    pub fn catch_unless_ignored(signals: &[Signal]) -> io::Result<Self> {
+        // Ignored, children could not be waited for.
+        Self::catch_if(signals, |signal| signal == Signal::CHILD || !is_ignored(signal))
+    }
+
+    fn catch_if(signals: &[Signal], wanted: impl Fn(Signal) -> bool) -> io::Result<Self> {
         let (pipe, door) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         DOOR.store(door.as_raw_fd(), Ordering::Relaxed);
         // It stays open for as long as a handler may run.
         std::mem::forget(door);
         let handler: extern "C" fn(libc::c_int) = ring;
-        for signal in signals {
+        for signal in signals.iter().filter(|signal| wanted(**signal)) {
             set(*signal, handler as libc::sighandler_t)?;
         }
         Ok(Signals { pipe })
@@ -84,6 +95,16 @@ pub fn answer_with_nothing(signal: Signal) -> io::Result<()> {
 pub fn die_of(signal: Signal) {
     if set(signal, libc::SIG_DFL).is_ok() {
         let _ = rustix::process::kill_process(rustix::process::getpid(), signal);
+    }
+}
+
+/// Does this process not notice `signal`?
+fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: all-zero bytes are a valid `sigaction` to be written over; nothing is set.
+    unsafe {
+        let mut old: libc::sigaction = std::mem::zeroed();
+        let answer = libc::sigaction(signal.as_raw(), std::ptr::null(), &raw mut old);
+        answer == 0 && old.sa_sigaction == libc::SIG_IGN
     }
 }
 

@@ -9,6 +9,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -151,6 +152,16 @@ pub fn processes() -> Vec<Process> {
 pub fn cgroup() -> Option<String> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     text.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned))
+}
+
+/// The environment that a process was given, as the kernel shows it: entries that end in
+/// zero bytes. Empty if it cannot be seen.
+pub fn environment(pid: u32) -> Vec<u8> {
+    const LONGEST: u64 = 4 << 20;
+    let mut bytes = Vec::new();
+    let Ok(file) = fs::File::open(format!("/proc/{pid}/environ")) else { return bytes };
+    let _ = file.take(LONGEST).read_to_end(&mut bytes);
+    bytes
 }
 
 /// The words of a process's command, on one line of at most 120 characters; `None`

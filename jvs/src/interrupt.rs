@@ -19,7 +19,7 @@ static UNWATCHED: OnceLock<Arc<Signals>> = OnceLock::new();
 /// another part of it waits for signals.
 pub(crate) fn listen() {
     // Where it cannot be, a signal ends the process as it always did.
-    let Ok(caught) = Signals::catch(&ENDING) else { return };
+    let Ok(caught) = Signals::catch_unless_ignored(&ENDING) else { return };
     let caught = Arc::new(caught);
     let watched = caught.clone();
     let watch = move || {

@@ -8,6 +8,7 @@
 //! without the guardian's help: it may have been stopped.
 
 mod cgroup;
+mod mark;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -21,6 +22,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, p
 use serde::Serialize;
 
 pub(crate) use cgroup::Cgroup;
+pub(crate) use mark::Mark;
 
 use crate::alarm::Alarm;
 use crate::args::Follow;
@@ -55,6 +57,7 @@ pub(crate) struct Tree {
     pub(crate) guardian: Follow,
     /// The command, which leads a process group.
     pub(crate) leader: Follow,
+    pub(crate) mark: Mark,
     pub(crate) hold: Hold,
 }
 
@@ -102,8 +105,11 @@ impl Tree {
     }
 
     fn members_among(&self, all: &[Process]) -> Vec<Member> {
-        let guardian = all.iter().find(|process| self.is_guardian(process));
-        let mut members = guardian.map(|root| below(all, root.pid)).unwrap_or_default();
+        let mut members = match all.iter().find(|process| self.is_guardian(process)) {
+            Some(guardian) => below(all, guardian.pid),
+            // Its orphans were given to somebody who knows nothing of them.
+            None => self.mark.carried_by(all),
+        };
         if let Hold::Cgroup(cgroup) = &self.hold {
             let listed = cgroup.members();
             members.extend(
@@ -117,7 +123,9 @@ impl Tree {
     }
 
     fn is_guardian(&self, process: &Process) -> bool {
-        process.pid == self.guardian.pid && process.start_ticks == self.guardian.start_time
+        let Follow { pid, start_time } = self.guardian;
+        // One that nobody has waited for yet has no children any more.
+        process.pid == pid && process.start_ticks == start_time && !process.zombie
     }
 
     /// Asks all of them to end.
@@ -172,27 +180,32 @@ impl Tree {
     /// `last`. For a process that has nothing else to do meanwhile.
     pub(crate) fn end(&self, kill_at: BootMs, last: BootMs) -> Vec<Member> {
         self.ask();
+        // How often nobody was to be seen after everybody was made to end: whoever was
+        // missed while being born is seen the next time.
         let mut empty = 0;
-        if !self.ends_before(kill_at) {
-            // A guardian that is stopped does not end. Whoever was missed while being born
-            // is seen the next time.
-            while empty < 2 {
+        loop {
+            let now = SystemClock.now().boot;
+            let until = if now < kill_at { kill_at } else { now.plus(AGAIN_MS).min(last) };
+            if now >= kill_at {
                 self.kill();
-                let now = SystemClock.now().boot;
-                if self.ends_before(now.plus(AGAIN_MS).min(last)) {
-                    break;
-                }
-                if SystemClock.now().boot >= last {
-                    return self.members();
-                }
-                empty = if self.members().is_empty() { empty + 1 } else { 0 };
+            }
+            // One that ends says that nobody is left, unless it was killed itself. One that
+            // is stopped does not end.
+            let unguarded = self.guardian_ends_before(until);
+            let left = self.members();
+            let now = SystemClock.now().boot;
+            empty = if left.is_empty() && now >= kill_at { empty + 1 } else { 0 };
+            if left.is_empty() && (unguarded || empty > 2) || now >= last {
+                return left;
+            }
+            if unguarded {
+                // Asked already, they have as long as with a guardian.
+                SystemClock.sleep_ms(AGAIN_MS);
             }
         }
-        // The guardian may have been killed by somebody, and then they outlived it.
-        self.members()
     }
 
-    fn ends_before(&self, at: BootMs) -> bool {
+    fn guardian_ends_before(&self, at: BootMs) -> bool {
         let Some(guardian) = self.guardian() else { return true };
         match Alarm::new().and_then(|alarm| alarm.wait([Some(guardian.as_fd())], Some(at))) {
             Ok([ended]) => ended,
@@ -201,6 +214,12 @@ impl Tree {
                 self.guardian().is_none()
             }
         }
+    }
+
+    /// Is it certain that nobody is left whom [`Self::members`] does not show? Where only
+    /// the guardian has all of them below it, that takes the guardian's word.
+    pub(crate) fn is_seen_whole(&self, guardian_said_so: bool) -> bool {
+        self.hold != Hold::Reaper || self.guardian().is_some() || guardian_said_so
     }
 }
 
@@ -276,8 +295,8 @@ impl fmt::Display for Tree {
             Hold::Cgroup(cgroup) => cgroup.dir(),
             Hold::Namespace | Hold::Reaper => Path::new("-"),
         };
-        let Tree { guardian, leader, hold } = self;
-        write!(f, "{guardian} {leader} {} {}", hold.word(), dir.display())
+        let Tree { guardian, leader, mark, hold } = self;
+        write!(f, "{guardian} {leader} {mark} {} {}", hold.word(), dir.display())
     }
 }
 
@@ -285,17 +304,18 @@ impl FromStr for Tree {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let mut words = text.splitn(4, ' ');
+        let mut words = text.splitn(5, ' ');
         let mut next = || words.next().ok_or(());
         let guardian = next()?.parse().map_err(|_| ())?;
         let leader = next()?.parse().map_err(|_| ())?;
+        let mark = next()?.parse()?;
         let hold = match (next()?, next()?) {
             ("cgroup", dir) if dir.starts_with('/') => Hold::Cgroup(Cgroup::at(Path::new(dir))),
             ("pidns", "-") => Hold::Namespace,
             ("reap", "-") => Hold::Reaper,
             _ => return Err(()),
         };
-        Ok(Tree { guardian, leader, hold })
+        Ok(Tree { guardian, leader, mark, hold })
     }
 }
 
@@ -342,12 +362,19 @@ mod tests {
         for hold in
             [Hold::Reaper, Hold::Namespace, Hold::Cgroup(Cgroup::at(Path::new("/c/a b/jvs")))]
         {
-            let tree = Tree { guardian, leader, hold };
+            let mark = "00ff00ff00ff00ff".parse().expect("a mark");
+            let tree = Tree { guardian, leader, mark, hold };
             assert_eq!(tree.to_string().parse(), Ok(tree));
         }
-        for nonsense in
-            ["", "7:9 8:9", "7:9 8:9 reap", "7:9 8:9 cgroup -", "7:9 reap -", "7:9 8:9 cage -"]
-        {
+        for nonsense in [
+            "",
+            "7:9 8:9",
+            "7:9 8:9 reap -",
+            "7:9 8:9 00ff00ff00ff00ff reap",
+            "7:9 8:9 00ff00ff00ff00ff cgroup -",
+            "7:9 8:9 00ff00ff00ff00ff cage -",
+            "7:9 00ff00ff00ff00ff reap -",
+        ] {
             assert_eq!(nonsense.parse::<Tree>(), Err(()), "{nonsense}");
         }
     }

@@ -44,7 +44,7 @@ use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::keeper::{Ends, Pace, Said, Started, Tell};
 use crate::render::Done;
 use crate::session::Acting;
-use crate::tree::listed;
+use crate::tree::{Mark, listed};
 
 /// Passed on to the child's process group.
 const FORWARDED: [Signal; 7] = [
@@ -80,7 +80,8 @@ fn run(
     all.iter().try_for_each(lockable)?;
     let acting = context.session(guard.purpose)?;
     let locks = guard.watch.apply(context.locks(all[0].repo.store(), config.lock, &acting)?);
-    let signals = Signals::catch(&FORWARDED).map_err(|error| Stuck::new("catch signals", error))?;
+    let signals = Signals::catch_unless_ignored(&FORWARDED)
+        .map_err(|error| Stuck::new("catch signals", error))?;
     let lease_ms = guard.lease.map_or(config.lock.lease_duration_ms, |lease| lease.as_ms());
     keepable(lease_ms)?;
     let want = Want {
@@ -108,12 +109,15 @@ fn run(
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command.env("JVS_SESSION_ID", acting.session.id().as_str());
+    let mark = Mark::new(context);
+    command.env(Mark::VARIABLE, mark.beside_outer(context));
     held::hand_down(context, &mut command, &held)?;
     let pace = Pace::of(lease_ms);
     let reins = Reins {
         orders: &orders,
         ends: &ends,
         pace: (guard.on_loss == OnLoss::Stop).then_some(pace),
+        mark: &mark,
     };
     let under = Under { context, guard, kind, acting: &acting, locks: &locks, held: &held };
     under.run(&mut command, leases, pace, &reins, &signals)
@@ -313,6 +317,10 @@ fn give_back(mut keeper: Started) -> Result<Option<String>, Failure> {
             match word {
                 Said::Released => {
                     keeper.reap();
+                    return Ok(None);
+                }
+                Said::GoesOn => {
+                    keeper.abandon();
                     return Ok(None);
                 }
                 Said::Failed(why) | Said::Lost(why) | Said::NotBegun(_, why) => {

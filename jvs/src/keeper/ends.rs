@@ -9,6 +9,9 @@ use jvs_repo::clock::BootMs;
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 const SLOT: usize = size_of::<u64>();
+/// Leases have their places from here on; before it the guardian has its own.
+const LEASES: u64 = 8;
+const NOBODY_LEFT: u64 = 0;
 
 pub(crate) struct Ends {
     file: OwnedFd,
@@ -38,6 +41,17 @@ impl Ends {
         }
     }
 
+    /// The guardian has seen everybody end. One that was killed says nothing.
+    pub(crate) fn nobody_is_left(&self) {
+        let _ = rustix::io::pwrite(&self.file, &[1], NOBODY_LEFT);
+    }
+
+    /// Has the guardian said so?
+    pub(crate) fn is_nobody_left(&self) -> bool {
+        let mut byte = [0];
+        matches!(rustix::io::pread(&self.file, &mut byte, NOBODY_LEFT), Ok(1)) && byte == [1]
+    }
+
     /// When the first of them ends.
     pub(crate) fn first(&self) -> Option<BootMs> {
         (0..).map_while(|lease| self.of(lease)).min()
@@ -57,7 +71,7 @@ impl AsFd for Ends {
 }
 
 fn offset(lease: usize) -> u64 {
-    (lease * SLOT) as u64
+    LEASES + (lease * SLOT) as u64
 }
 
 #[cfg(test)]
@@ -75,5 +89,9 @@ mod tests {
         seen_by_a_keeper.extend(0, BootMs(90));
         ends.extend(0, BootMs(60));
         assert_eq!(ends.first(), Some(BootMs(70)), "and an old word changes nothing");
+        assert!(!seen_by_a_keeper.is_nobody_left(), "nobody said so");
+        ends.nobody_is_left();
+        assert!(seen_by_a_keeper.is_nobody_left());
+        assert_eq!(ends.first(), Some(BootMs(70)));
     }
 }

@@ -10,13 +10,14 @@ use jvs_lock::hold::{Cause, Given, HoldState, Holds, Kind, Scan, Stake, Who};
 use jvs_lock::{Lease, LockError, Locks, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Coded;
+use jvs_repo::record::keeper::Keeper;
 use jvs_repo::term::Term;
 
 use super::kept::kept;
 use crate::session::life::{Life, Sign};
 
 /// What the hands are told to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Do {
     /// Renew if anybody still needs the hold, else give the lock back.
     Keep,
@@ -26,6 +27,8 @@ pub(super) enum Do {
     /// Give the lock back because this process was asked to end: by anybody who may signal
     /// it, so that it is no word of the session.
     Release,
+    /// This keeper goes on for others: the record is to name it.
+    GoOn(Keeper),
 }
 
 /// What came of it.
@@ -137,6 +140,11 @@ impl Hands {
                     }
                 }
                 Do::Release => self.release(),
+                Do::GoOn(keeper) => {
+                    // Best effort, as all that is in the record.
+                    let _ = self.lease.set_keeper(Some(keeper));
+                    continue;
+                }
             };
             let sent = answers.send(did).is_ok();
             let _ = rustix::io::write(bell.as_ref(), &1_u64.to_ne_bytes());

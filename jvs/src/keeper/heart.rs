@@ -352,11 +352,17 @@ impl Heart {
 
     /// Ends what the lease protected, before `limit`. Answers who could not be ended.
     fn end_tree(&mut self, limit: BootMs) -> Vec<Member> {
-        match self.tree.take() {
+        match &self.tree {
             // Past the limit it is too late, and no reason to stop trying.
             Some(tree) => tree.end(self.pace.kills(limit), limit.plus(TRY_ON_MS)),
             None => Vec::new(),
         }
+    }
+
+    /// Is it certain that nobody of the tree is left whom nobody sees?
+    fn is_tree_seen_whole(&self) -> bool {
+        let said = self.ends_of.as_ref().is_some_and(|(ends, _)| ends.is_nobody_left());
+        self.tree.as_ref().is_none_or(|tree| tree.is_seen_whole(said))
     }
 
     /// `jvs run` is gone. Its command ends; then, and only then, may the lock be given
@@ -365,11 +371,16 @@ impl Heart {
         let now = SystemClock.now().boot;
         let limit = self.belief.until().unwrap_or(now).min(now.plus(self.pace.grace_ms));
         let left = self.end_tree(limit);
-        if left.is_empty() {
-            return Ok(true);
-        }
-        let why = format!("was not given back, because {} could not be ended", listed(&left));
-        self.leave_note(&why)?;
+        let is_certain = self.is_tree_seen_whole();
+        self.tree = None;
+        let why = match left.is_empty() {
+            true if is_certain => return Ok(true),
+            true => "its guardian was killed, and nobody can tell whether all that it started has \
+                     ended"
+                .to_owned(),
+            false => format!("{} could not be ended", listed(&left)),
+        };
+        self.leave_note(&format!("was not given back, because {why}"))?;
         Ok(false)
     }
 
@@ -402,17 +413,20 @@ impl Heart {
     /// The command that it was attached to has left, and others still need the hold.
     /// Does another keeper go on with it? If not, this one does.
     fn others_keep_it(&mut self) -> Result<bool, Failure> {
-        self.last_word(Said::Released);
-        self.attached = false;
         let here = self.context.here()?;
         let identity = Identity::of(self.context, &here)?;
         if identity.as_ref().is_some_and(|identity| identity.process(&here, self.term).is_some()) {
+            self.last_word(Said::Released);
             return Ok(true);
         }
         if let Some(identity) = &identity {
             identity.write(self.session, self.term)?;
         }
         self.identity = identity;
+        let _ = self.orders.send(Do::GoOn(self.session.keeper(self.context.clock())));
+        // Its starter must not wait for its end, nor end it.
+        self.last_word(Said::GoesOn);
+        self.attached = false;
         Ok(false)
     }
 

@@ -193,7 +193,7 @@ pub(crate) fn start(
                     started.kill();
                     return Err(stuck("keep the lock")(io::Error::other(why)).into());
                 }
-                Said::Renewed(_) | Said::Lost(_) | Said::Released => {}
+                Said::Renewed(_) | Said::Lost(_) | Said::Released | Said::GoesOn => {}
             }
         }
         if gone || SystemClock.now().boot >= deadline {
@@ -211,7 +211,8 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
     command.arg0("jvs").current_dir("/").stdout(Stdio::piped()).stderr(Stdio::null());
     command.arg(super::COMMAND).arg("--repo").arg(context.absolute(here.repo.store().root_path()));
     command.args(["--worktree", here.worktree.as_str()]);
-    command.args(["--session", session.id().as_str()]);
+    // One word each: what begins with a dash is still a value.
+    command.arg(format!("--session={}", session.id().as_str()));
     command.args(["--purpose", session.identity().purpose.as_str()]);
     command
         .arg(format!("--epoch={}", ticket.term.epoch))

@@ -22,8 +22,10 @@ pub(crate) enum Said {
     Renewed(BootMs),
     /// The lease is gone; why.
     Lost(String),
-    /// It gave the lock back.
+    /// It gave the lock back, or another keeper goes on with it.
     Released,
+    /// Others of the session need the lock, and it goes on keeping it for them.
+    GoesOn,
     /// It could not give the lock back; why.
     Failed(String),
     /// It could not begin to keep the lease; as which error, and why.
@@ -37,6 +39,7 @@ impl fmt::Display for Said {
             Said::Renewed(until) => write!(f, "renewed {}", until.0),
             Said::Lost(why) => write!(f, "lost {}", on_one_line(why)),
             Said::Released => write!(f, "released -"),
+            Said::GoesOn => write!(f, "goes-on -"),
             Said::Failed(why) => write!(f, "failed {}", on_one_line(why)),
             Said::NotBegun(code, why) => write!(f, "not-begun {code} {}", on_one_line(why)),
         }
@@ -54,6 +57,7 @@ impl FromStr for Said {
             "renewed" => Said::Renewed(until()?),
             "lost" => Said::Lost(value.to_owned()),
             "released" => Said::Released,
+            "goes-on" => Said::GoesOn,
             "failed" => Said::Failed(value.to_owned()),
             "not-begun" => {
                 let (name, why) = value.split_once(' ').ok_or(())?;
@@ -176,13 +180,14 @@ mod tests {
             Said::Renewed(BootMs(u64::MAX)),
             Said::Lost("a b".into()),
             Said::Released,
+            Said::GoesOn,
             Said::Failed(String::new()),
             Said::NotBegun(Code::FencingMismatch, "token 68, now 69".into()),
         ] {
             assert_eq!(said.to_string().parse(), Ok(said));
         }
         assert_eq!(Said::Lost("a\nready 9".into()).to_string().lines().count(), 1);
-        let tree: Tree = "7:9 8:9 reap -".parse().expect("a tree");
+        let tree: Tree = "7:9 8:9 00ff00ff00ff00ff reap -".parse().expect("a tree");
         for tell in [Tell::Tree(tree), Tell::Told, Tell::Release, Tell::StandDown] {
             assert_eq!(tell.to_string().parse(), Ok(tell));
         }

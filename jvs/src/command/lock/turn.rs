@@ -49,8 +49,8 @@ impl<'r> Turn<'_, 'r> {
         match wait {
             None => self.at_once(ask, want),
             Some(at_most) => {
-                let signals =
-                    Signals::catch(&ENDING).map_err(|error| Stuck::new("catch signals", error))?;
+                let signals = Signals::catch_unless_ignored(&ENDING)
+                    .map_err(|error| Stuck::new("catch signals", error))?;
                 self.in_line(ask, want, at_most, &signals)
             }
         }
@@ -154,7 +154,8 @@ pub(super) fn wait_in_line<'r>(
     want: Want<'_>,
     at_most: Span,
 ) -> Result<Lease<'r>, Failure> {
-    let signals = Signals::catch(&ENDING).map_err(|error| Stuck::new("catch signals", error))?;
+    let signals = Signals::catch_unless_ignored(&ENDING)
+        .map_err(|error| Stuck::new("catch signals", error))?;
     let progress = context.output().progress();
     let mut bell = Doorbell::new(repo.store(), &signals, progress, worktree.to_string())?;
     let (seen, ties) = (&proc::process_stat, OwnTies::new(holds, ancestry()));

@@ -17,7 +17,7 @@ use super::terminal::Terminal;
 use crate::alarm::Alarm;
 use crate::args::Follow;
 use crate::keeper::{Ends, Lines, Pace, say};
-use crate::tree::{Hold, Member, Tree, below};
+use crate::tree::{Hold, Mark, Member, Tree, below};
 
 /// How long the guardian may take to begin.
 const BEGIN_MS: u64 = 10_000;
@@ -67,6 +67,8 @@ pub(super) struct Reins<'r> {
     pub(super) ends: &'r Ends,
     /// When that means the end of the command; `None` if a lost lease does not.
     pub(super) pace: Option<Pace>,
+    /// What everybody of the tree carries.
+    pub(super) mark: &'r Mark,
 }
 
 pub(super) struct Child {
@@ -109,7 +111,7 @@ impl Child {
         drop((report.write, gate.read));
         rustix::io::ioctl_fionbio(&report.read, true)?;
         let itself = Follow::of_pid(guardian);
-        let tree = Tree { guardian: itself, leader: itself, hold };
+        let tree = Tree { guardian: itself, leader: itself, mark: reins.mark.clone(), hold };
         let mut child = Child {
             tree,
             guardian,

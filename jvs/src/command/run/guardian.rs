@@ -134,8 +134,9 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
     // A group of its own: a terminal's Ctrl-C and Ctrl-Z are not for it. In the same
     // terminal session, so that the command's group is not an orphaned one.
     rustix::process::setpgid(None, None)?;
-    // Handlers rather than a mask or "ignored": the command begins with neither.
-    let signals = Signals::catch(&DEAF_TO)?;
+    // Handlers rather than a mask or "ignored": the command begins with neither, but for
+    // what its user wants ignored.
+    let signals = Signals::catch_unless_ignored(&DEAF_TO)?;
     let _ = rustix::thread::set_name(c"jvs-guardian");
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let cgroup = match charge.hold {
@@ -224,6 +225,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
                     if let Hold::Cgroup(cgroup) = charge.hold {
                         cgroup.remove();
                     }
+                    charge.reins.ends.nobody_is_left();
                     say(charge.report, &Word::Gone);
                     return 0;
                 }
@@ -250,7 +252,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
                 // All of it ends with its first process.
                 return 1;
             }
-            kill_everybody(charge.hold, child);
+            kill_everybody(charge, child);
             again = Some(SystemClock.now().boot.plus(10));
         }
     }
@@ -272,9 +274,10 @@ fn tell(report: &OwnedFd, status: WaitStatus) {
     say(report, &word);
 }
 
-fn kill_everybody(hold: &Hold, child: Pid) {
+fn kill_everybody(charge: &Charge<'_>, child: Pid) {
     let (guardian, leader) = (Follow::of(std::process::id()), Follow::of_pid(child));
-    Tree { guardian, leader, hold: hold.clone() }.kill();
+    let (mark, hold) = (charge.reins.mark.clone(), charge.hold.clone());
+    Tree { guardian, leader, mark, hold }.kill();
 }
 
 #[cfg(test)]

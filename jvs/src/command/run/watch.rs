@@ -279,7 +279,7 @@ impl Watch<'_> {
                 match word {
                     Said::Renewed(until) | Said::Ready(until) => self.leases[at].extend(until),
                     Said::Lost(why) => self.lose(at, why),
-                    Said::Released | Said::Failed(_) | Said::NotBegun(..) => {}
+                    Said::Released | Said::GoesOn | Said::Failed(_) | Said::NotBegun(..) => {}
                 }
             }
             if gone {

@@ -185,7 +185,9 @@ fn my_lock_is_kept_again_when_i_come_back_after_its_keeper_was_killed() {
     world.ok("ann", "lock acquire --lease 5s");
     // The terminal that the lock is kept for is another one than that of the last command.
     let other = std::process::Command::new("sleep").arg("60").spawn().expect("started");
-    for command in ["snapshot mine", "lock renew", "lock acquire --no-keeper --lease 5s"] {
+    for command in
+        ["snapshot mine", "lock renew", "lock acquire --no-keeper --lease 5s", "run -- true"]
+    {
         let keeper = world.keeper();
         world.signal(keeper, Signal::KILL);
         eventually("it is gone", PATIENCE, || is_gone(keeper));

@@ -264,6 +264,74 @@ fn a_guardian_that_is_killed_or_stopped_keeps_nobody_alive() {
     }
 }
 
+/// Those who are left have no parent that knows of them, and do not want to end.
+#[test]
+fn my_build_does_not_write_beside_the_next_one_though_its_run_and_guardian_were_killed() {
+    for contain in ["reap", "auto"] {
+        for run_first in [true, false] {
+            let world = World::new();
+            let (daemon, file, script) = with_a_daemon(&world);
+            let script = format!("trap '' TERM HUP; {script}");
+            let options = format!("run --lease 3s --contain {contain}");
+            let running = world.run("ci", &options, &script).start();
+            let all = [pid_in(&file), pid_in(&daemon)];
+            let (run, guardian) = (running.pid(), guardian(running.pid()));
+            let order = if run_first { [run, guardian] } else { [guardian, run] };
+            order.into_iter().for_each(|process| world.signal_if_there(process, Signal::KILL));
+            running.wait(PATIENCE);
+            world.ok("next", "lock acquire --no-keeper --wait=25s");
+            let left: Vec<Pid> = all.into_iter().filter(|process| !is_gone(*process)).collect();
+            assert!(left.is_empty(), "{contain}, the run first: {run_first}: {left:?}");
+        }
+    }
+}
+
+/// Nobody can tell whether all have ended whose environment says nothing of the run: so
+/// the lock is not given back before its time.
+#[test]
+fn a_lock_whose_guardian_was_killed_is_not_given_back_early() {
+    let world = World::new();
+    let (file, script) = waiting(&world, "trap '' TERM");
+    let hidden = format!("env -i setsid sh -c '{}'", script.replace('\'', "'\\''"));
+    let running = world.run("ci", "run --lease 3s --contain reap", &hidden).start();
+    let hidden = pid_in(&file);
+    let until = world.status()["lease_expires_at"].clone();
+    for process in [running.pid(), guardian(running.pid())] {
+        world.signal_if_there(process, Signal::KILL);
+    }
+    running.wait(PATIENCE);
+    world.ok("next", "lock acquire --no-keeper --wait=25s");
+    let since = world.record()["created_at"].clone();
+    assert!(since.as_str() > until.as_str(), "{since} is before {until}");
+    world.signal_if_there(hidden, Signal::KILL);
+    let told = world.ok("ci", "status");
+    assert!(told.stderr().contains("its guardian was killed"), "{told}");
+}
+
+#[test]
+fn my_build_goes_on_when_i_hang_up_if_i_said_so() {
+    for contain in ["reap", "auto"] {
+        let world = World::new();
+        let (file, script) = waiting(&world, "");
+        let script = script.replace("while :", "while [ ! -e go ]");
+        let options = format!("run --contain {contain}");
+        let running = world.run("ci", &options, &script).under(["nohup"]).start();
+        let command = pid_in(&file);
+        world.signal(running.pid(), Signal::HUP);
+        world.signal(command, Signal::HUP);
+        std::fs::write(world.root().join("main/go"), "").expect("let go");
+        running.wait(PATIENCE).ok();
+    }
+}
+
+#[test]
+fn a_session_may_be_called_what_looks_like_an_option() {
+    let world = World::new();
+    world.ok("-x", "lock acquire --for 1m");
+    world.ok("-x", "run -- true");
+    world.ok("-x", "lock release");
+}
+
 #[test]
 fn what_a_command_leaves_in_the_background_is_ended_and_named() {
     let world = World::new();

@@ -1,0 +1,90 @@
+//! What everybody of a tree carries in its environment, for when the guardian was killed
+//! and its orphans have another parent. A process that was given an environment without it
+//! is not found by it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jvs_repo::id::OpNonce;
+use jvs_repo::proc::{self, Process};
+
+use super::below;
+use crate::context::Context;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mark(String);
+
+impl Mark {
+    pub(crate) const VARIABLE: &str = "JVS_RUN_ID";
+
+    pub(crate) fn new(context: &Context<'_>) -> Self {
+        Mark(OpNonce::random(context.entropy()).to_string())
+    }
+
+    /// What the command is given: a run in a run is in both.
+    pub(crate) fn beside_outer(&self, context: &Context<'_>) -> String {
+        match context.variable(Self::VARIABLE).and_then(|outer| outer.into_string().ok()) {
+            Some(outer) if !outer.is_empty() => format!("{outer}:{self}"),
+            _ => self.to_string(),
+        }
+    }
+
+    /// Those of `all` that carry it, and all below them.
+    pub(crate) fn carried_by<'p>(&self, all: &'p [Process]) -> Vec<&'p Process> {
+        let me = std::process::id();
+        let carries = |process: &&Process| {
+            process.pid != me && !process.zombie && self.is_in(&proc::environment(process.pid))
+        };
+        let marked: Vec<&Process> = all.iter().filter(carries).collect();
+        let inside = marked.iter().flat_map(|process| below(all, process.pid));
+        marked.iter().copied().chain(inside).collect()
+    }
+
+    /// Is it in an environment, as the kernel shows one?
+    fn is_in(&self, environment: &[u8]) -> bool {
+        let variable = |entry: &[u8]| -> Option<Vec<u8>> {
+            let value = entry.strip_prefix(Self::VARIABLE.as_bytes())?.strip_prefix(b"=")?;
+            Some(value.to_vec())
+        };
+        let values = environment.split(|byte| *byte == 0).filter_map(variable);
+        values
+            .into_iter()
+            .any(|value| value.split(|byte| *byte == b':').any(|mark| mark == self.0.as_bytes()))
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for Mark {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        text.parse::<OpNonce>().map(|nonce| Mark(nonce.to_string())).map_err(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_in_a_run_carries_both_marks() {
+        let mark: Mark = "00ff00ff00ff00ff".parse().expect("a mark");
+        for (environment, carries) in [
+            ("A=b\0JVS_RUN_ID=00ff00ff00ff00ff\0C=d\0", true),
+            ("JVS_RUN_ID=1111111111111111:00ff00ff00ff00ff", true),
+            ("JVS_RUN_ID=00ff00ff00ff00ff:1111111111111111", true),
+            ("JVS_RUN_ID=1111111111111111", false),
+            ("XJVS_RUN_ID=00ff00ff00ff00ff", false),
+            ("A=JVS_RUN_ID=00ff00ff00ff00ff", false),
+            ("", false),
+        ] {
+            assert_eq!(mark.is_in(environment.as_bytes()), carries, "{environment:?}");
+        }
+        assert_eq!("reap".parse::<Mark>(), Err(()));
+    }
+}
