@@ -195,12 +195,13 @@ impl Remedy {
     pub fn sentence(&self, tense: Tense) -> String {
         let verb = |infinitive, past| tense.of(infinitive, past);
         let (write, remove) = (verb("write", "wrote"), verb("remove", "removed"));
+        let recreate = verb("recreate", "recreated");
         let set = verb("set", "set");
         let first = |replace| if replace { format!("{set} it aside and ") } else { String::new() };
         match self {
             Remedy::MakeDirectory(path) => format!("{} {path}", verb("make", "made")),
             Remedy::RewriteFormat { replace } => {
-                format!("{}{write} it anew, with a new repository id", first(*replace))
+                format!("{}{recreate} it, with a new repository id", first(*replace))
             }
             Remedy::Rebuild(rebuild) => format!("{} it: {rebuild}", verb("rebuild", "rebuilt")),
             Remedy::Quarantine { path } => format!("{set} {path} aside, in quarantine"),
@@ -220,9 +221,9 @@ impl Remedy {
                 format!("{} {id} visible", verb("make", "made"))
             }
             Remedy::Show { id, write: true, .. } => {
-                format!("{write} the READY of {id} anew and {} it visible", verb("make", "made"))
+                format!("{recreate} READY of {id} and {} it visible", verb("make", "made"))
             }
-            Remedy::RestoreReady(id) => format!("{write} the READY of {id} anew"),
+            Remedy::RestoreReady(id) => format!("{recreate} READY of {id}"),
             Remedy::WriteWorktreeRecord { worktree, replace } => format!(
                 "{}{write} metadata for worktree '{worktree}', with exclusive isolation",
                 first(*replace)
@@ -239,13 +240,13 @@ impl Remedy {
                 )
             }
             Remedy::Replace { how: How::Remembered, .. } => {
-                format!("{set} it aside and {write} it anew from the audit log")
+                format!("{set} it aside and {recreate} it from the audit log")
             }
             Remedy::Replace { how: How::Believed, .. } => {
-                format!("{set} it aside and {write} its content anew, with a checksum")
+                format!("{set} it aside and {write} its content again, with a checksum")
             }
             Remedy::RestoreTag(told) => {
-                format!("{write} it anew from the audit log, for {}", told.snapshot_id)
+                format!("{recreate} it from the audit log, for {}", told.snapshot_id)
             }
             Remedy::ReplaceEntry(_) => {
                 format!("{} an empty file of that name in its place", verb("put", "put"))

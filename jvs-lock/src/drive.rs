@@ -126,7 +126,7 @@ impl<'r> Driver<'_, 'r> {
             };
             if nothing_follows(&state) {
                 let worktree = self.register.worktree().clone();
-                let found = format!("a counter of its entry {state} is at its end");
+                let found = format!("a counter of its entry {state} is exhausted");
                 return Err(ReadError::Corrupt { worktree, found }.into());
             }
             let attempt =
@@ -220,7 +220,7 @@ impl<'r> Driver<'_, 'r> {
                 Answer::Applied => return Ok(true),
                 Answer::Refused(error) if !in_doubt => {
                     self.settle(attempt, Phase::NotApplied);
-                    return Err(self.io("cannot move the fence register", error));
+                    return Err(self.io("cannot update the fence register", error));
                 }
                 Answer::Refused(error) => return self.give_up(attempt, error),
                 Answer::Unknown(error) => error,
@@ -285,7 +285,7 @@ impl<'r> Driver<'_, 'r> {
                     Phase::Done,
                 );
                 self.settle(attempt, Phase::NotApplied);
-                Err(self.io("cannot move the fence register", error))
+                Err(self.io("cannot update the fence register", error))
             }
             Answer::Refused(_) | Answer::Unknown(_) => match self.register.read() {
                 Ok(state) if state == attempt.to => Ok(true),

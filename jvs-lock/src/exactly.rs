@@ -55,13 +55,13 @@ impl<'r> Locks<'r> {
         reason: Option<&str>,
     ) -> Result<bool, LockError> {
         let op = self.fresh_op();
-        let Applied { state, .. } = self.driver(register, reason).run_durably(
-            "was given back",
-            |state, _, _| match *state == *seen {
-                true => Ok(Verdict::Try(Kind::Release, state.released(op))),
-                false => Ok(Verdict::Applied),
-            },
-        )?;
+        let Applied { state, .. } =
+            self.driver(register, reason).run_durably("was released", |state, _, _| {
+                match *state == *seen {
+                    true => Ok(Verdict::Try(Kind::Release, state.released(op))),
+                    false => Ok(Verdict::Applied),
+                }
+            })?;
         Ok(state.op == op || state == seen.released_untold())
     }
 }

@@ -101,7 +101,7 @@ impl fmt::Display for Evidence {
                 Span(*by_ms)
             ),
             Evidence::Unsynchronised => {
-                write!(f, "the kernel says that nothing steers this host's clock")
+                write!(f, "according to the kernel, nothing synchronises this host's clock")
             }
         }
     }

@@ -272,9 +272,9 @@ fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRule
         parts.push(match keeper {
             Some(Liveness::Alive) => "a process that needs it is alive",
             Some(Liveness::Unknown(Unknowable::OtherUser)) => {
-                "its keeper has died, but what else needs it only its user can see"
+                "its keeper has died, but only its user can see what else needs it"
             }
-            Some(Liveness::Unknown(_)) => "whether its keeper lives cannot be known from here",
+            Some(Liveness::Unknown(_)) => "it cannot be seen from here whether its keeper is alive",
             Some(Liveness::Dead) | None => "it has no keeper that could have died",
         });
     }

@@ -194,7 +194,7 @@ fn is_of_length(record: &Record, claim: &Claim) -> bool {
 /// What stands where the record should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// Nothing.
+    /// There is no file.
     Nothing,
     /// A record.
     Record(Box<Record>),

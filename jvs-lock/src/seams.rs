@@ -11,6 +11,6 @@ pub struct Seams<'r> {
     pub store: &'r dyn Store,
     /// The clocks of this host.
     pub clock: &'r dyn Clock,
-    /// Randomness.
+    /// Source of nonces and ids.
     pub entropy: &'r dyn Entropy,
 }

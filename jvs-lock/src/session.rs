@@ -187,7 +187,7 @@ impl Session {
         }
     }
 
-    /// `host:user:pid:start_time`.
+    /// The holder id, `host:user:pid:start_time`.
     pub fn holder_id(&self) -> String {
         let Identity { host, user, pid, start_time, .. } = &self.identity;
         // Colons separate the four parts, so none may be inside one of them.

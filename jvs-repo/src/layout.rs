@@ -35,7 +35,7 @@ pub fn format_tmp(op: OpNonce) -> RepoPath {
     control(&format!("format.tmp-{op}"))
 }
 
-/// Policy.
+/// The repository's policy.
 pub fn config() -> RepoPath {
     control("config.toml")
 }

@@ -27,7 +27,7 @@ pub fn set_aside(store: &dyn Store, op: OpNonce, path: &RepoPath) -> io::Result<
     let moved = store.stat(&to)?;
     if (moved.inode, moved.kind) != (before.inode, before.kind) {
         store.rename_new(&to, path)?;
-        return Err(io::Error::other("somebody else is mending it"));
+        return Err(io::Error::other("somebody else is repairing it"));
     }
     store.sync_dir(&to.parent())?;
     store.sync_dir(&path.parent())?;

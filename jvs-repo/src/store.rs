@@ -102,17 +102,17 @@ pub struct DirEntry {
 /// What `lstat` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Type.
+    /// File type.
     pub kind: Kind,
     /// Device: tells two mounts apart.
     pub device: u64,
-    /// Inode.
+    /// Inode number.
     pub inode: u64,
     /// Size in bytes.
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
-    /// Owner.
+    /// Owning user.
     pub uid: u32,
     /// Modification time in nanoseconds: shown to people, never decided on.
     pub mtime_ns: i64,
@@ -186,7 +186,7 @@ pub trait Store: Send + Sync {
     /// All names in a directory, without `.` and `..`, in no order.
     fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>>;
 
-    /// `lstat`.
+    /// Metadata of `path`, as by `lstat`.
     fn stat(&self, path: &RepoPath) -> io::Result<Stat>;
 
     /// Opens an existing regular file for reading.

@@ -27,7 +27,7 @@ pub enum Presence {
     Hidden,
     /// It was visible and was collected; this described it.
     Collected(Box<Descriptor>),
-    /// Nothing.
+    /// There is no such directory.
     Absent,
 }
 

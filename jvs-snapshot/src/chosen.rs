@@ -20,7 +20,7 @@ pub(crate) enum Lies {
     Inside,
     /// A directory that holds something chosen.
     Above,
-    /// Neither.
+    /// Neither chosen nor above a chosen path.
     Outside,
 }
 

@@ -69,7 +69,7 @@ impl fmt::Display for Aspect {
 /// One path that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Where.
+    /// The path that differs.
     pub path: TreePath,
     /// In what; never empty.
     pub aspects: Vec<Aspect>,

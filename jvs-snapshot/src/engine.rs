@@ -36,7 +36,7 @@ pub const PAYLOAD: &str = "payload";
 pub enum EngineName {
     /// The mount's control file, or the `juicefs` program.
     JuiceFs,
-    /// `FICLONE`.
+    /// Clones each file with `FICLONE`.
     Reflink,
     /// `copy_file_range` or reading and writing.
     Copy,

@@ -65,9 +65,9 @@ impl fmt::Display for Keep {
 /// A visible snapshot that nobody needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unneeded {
-    /// Which.
+    /// The snapshot's id.
     pub snapshot_id: SnapshotId,
-    /// Whose.
+    /// The worktree that it was taken of.
     pub worktree_id: WorktreeName,
     /// Bytes of its files. What deleting it frees may be less: files that did
     /// not change are shared with other snapshots.

@@ -88,7 +88,7 @@ pub struct Totals {
 /// What is known once a manifest has been written or read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
-    /// Counts.
+    /// Number of files and bytes.
     pub totals: Totals,
     /// Over the canonical parts: equal trees, equal hashes.
     pub payload_root_hash: Digest,

@@ -24,9 +24,9 @@ use crate::walk::{Memory, Tree, Visitor, WalkError, walk};
 /// How a name changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChangeKind {
-    /// New.
+    /// It was created.
     Appeared,
-    /// Gone.
+    /// It was removed.
     Vanished,
     /// Its content or what is known about it.
     Changed,

@@ -65,19 +65,19 @@ impl Kind {
 /// What `statx` tells of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Type.
+    /// File type.
     pub kind: Kind,
     /// Permission bits, setuid, setgid and sticky included.
     pub mode: u32,
-    /// Owner.
+    /// Owning user.
     pub uid: u32,
-    /// Group.
+    /// Owning group.
     pub gid: u32,
     /// Number of names.
     pub links: u32,
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Inode.
+    /// Inode number.
     pub inode: u64,
     /// Filesystem, or subvolume.
     pub filesystem: u64,
@@ -273,12 +273,12 @@ pub struct Names {
 }
 
 impl Names {
-    /// How many.
+    /// The number of names.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// None?
+    /// Are there no names?
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }

@@ -69,7 +69,7 @@ pub trait Trees: Send + Sync {
 /// Single places in payload trees, for swapping them. Each method is one step; no
 /// method follows a symlink.
 pub trait Spots: Send + Sync {
-    /// `lstat`.
+    /// Metadata of a place, as by `lstat`.
     fn look(&self, at: Spot<'_>) -> io::Result<Seen>;
 
     /// Swaps two of them in one step.

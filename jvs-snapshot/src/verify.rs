@@ -40,7 +40,7 @@ impl fmt::Display for Mismatch {
 /// What was found out about one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// Which.
+    /// The snapshot's id.
     pub snapshot_id: SnapshotId,
     /// Are descriptor and READY what was written?
     pub descriptor_valid: bool,
@@ -225,7 +225,7 @@ pub fn verify_tags(store: &dyn Store) -> Result<Vec<Mismatch>, SnapshotError> {
                 let id = tag.snapshot_id;
                 let visible = catalog.is_ready(id);
                 if !visible.map_err(SnapshotError::io("look at a snapshot"))? {
-                    found(path, format!("it stands for {id}, which is not there"));
+                    found(path, format!("it points to {id}, which does not exist"));
                 }
             }
             Err(error) => match error.reason {

@@ -37,7 +37,7 @@ pub enum WalkError {
     },
     /// Another filesystem is mounted in the tree.
     MountPoint {
-        /// Where.
+        /// The path of the mount point.
         path: TreePath,
     },
 }

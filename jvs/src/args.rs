@@ -175,7 +175,7 @@ pub(crate) enum Words {
     Command(Args),
     /// A call for help or for the version.
     Help { name: String, done: Done },
-    /// Neither.
+    /// A command line that cannot be parsed.
     Wrong { name: String, failure: Failure },
 }
 

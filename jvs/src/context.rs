@@ -58,7 +58,7 @@ impl<'a> Env<'a> {
             return Ok(None);
         };
         value.into_string().map(Some).map_err(|_| {
-            Unusable::new(format!("{name} is not UTF-8"), format!("unset {name} or set it anew"))
+            Unusable::new(format!("{name} is not UTF-8"), format!("unset {name} or set it again"))
         })
     }
 
@@ -181,7 +181,7 @@ impl<'a> Context<'a> {
             return Ok(ours.map(|ticket| (ticket.term.token, Some(ticket.term.epoch))).next());
         };
         let unusable = |name: &str, text: &str, what: &str| {
-            let message = format!("{name} is \"{text}\", which is no {what}");
+            let message = format!("{name} is \"{text}\", which is not a valid {what}");
             Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
         };
         let number =
@@ -212,7 +212,8 @@ impl<'a> Context<'a> {
         };
         let tickets: Option<Vec<Ticket>> = text.split_whitespace().map(ticket).collect();
         let tickets = tickets.ok_or_else(|| {
-            let message = format!("JVS_FENCING_TOKENS is \"{text}\", which is no list of tokens");
+            let message =
+                format!("JVS_FENCING_TOKENS is \"{text}\", which is not a list of tokens");
             Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
         })?;
         Ok(tickets)
@@ -235,7 +236,7 @@ impl<'a> Context<'a> {
         let Some(text) = self.env.text("JVS_KEEP_WHILE")? else { return Ok(None) };
         let pid = strict_decimal(&text).and_then(|pid| u32::try_from(pid).ok());
         let pid = pid.ok_or_else(|| {
-            let message = format!("JVS_KEEP_WHILE is \"{text}\", which is no process id");
+            let message = format!("JVS_KEEP_WHILE is \"{text}\", which is not a process id");
             Unusable::new(message, "unset it, or set it to the process that locks are kept for")
         })?;
         Ok(Some(pid))

@@ -117,7 +117,7 @@ fn look(path: &RepoPath, stat: &Stat, root: &Stat, report: &mut Report) {
     let problem = if stat.mode & needed != needed {
         Some("its owner cannot use it")
     } else if stat.mode & OTHERS_WRITE != 0 && stat.mode & STICKY == 0 {
-        Some("everybody may write it")
+        Some("everybody may write to it")
     } else {
         None
     };

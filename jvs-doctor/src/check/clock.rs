@@ -19,7 +19,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                 .add(
                     Check::ClockUnsynchronised,
                     HERE,
-                    "the kernel says that nothing steers this host's clock",
+                    "according to the kernel, nothing synchronises this host's clock",
                 )
                 .advice(advice);
         }
@@ -40,7 +40,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
         }
         let evidence: Vec<String> = judged.evidence.iter().map(ToString::to_string).collect();
         let message = format!(
-            "clocks differ by {} at least, and locks tolerate {}: {}",
+            "clocks differ by at least {}, and locks tolerate {}: {}",
             Span(judged.observed_skew_ms),
             Span(allowed),
             evidence.join("; ")

@@ -31,7 +31,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                     )
                     .of(worktree)
                     .advice(
-                        "nothing needs to be done: the register says who holds, and the next \
+                        "nothing needs to be done: the register names the holder, and the next \
                          renewal writes the record",
                     );
             }
@@ -45,7 +45,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                     .of(worktree)
                     .severity(Severity::Warning)
                     .advice(
-                        "nothing needs to be done: the register says who holds, and the next holder \
+                        "nothing needs to be done: the register names the holder, and the next one \
                          replaces it",
                     )
                     .maybe(quarantine());
@@ -65,7 +65,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                     .of(worktree)
                     .advice(
                         "nothing needs to be done while the lock is held: the next renewal or \
-                         holder writes it anew",
+                         holder rewrites it",
                     )
                     .maybe(quarantine());
             }

@@ -91,7 +91,10 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
                 report.add(Check::TmpDead, path, message).of(&worktree).remedy(remedy);
             }
             None => {
-                let message = format!("a takeover is under way or left it: {}", leftover.whose());
+                let message = format!(
+                    "left by a takeover that is under way or was interrupted: {}",
+                    leftover.whose()
+                );
                 report
                     .add(Check::TmpUnproven, &path, message)
                     .of(&worktree)

@@ -50,7 +50,7 @@ fn notes(survey: &Survey<'_, '_>, report: &mut Report) {
         let path = layout::worktree_record_tmp(&worktree, op);
         if survey.is_only_record(&worktree, op) {
             let record = layout::worktree_record(&worktree);
-            let message = format!("the record of worktree '{worktree}' lies under another name");
+            let message = format!("the record of worktree '{worktree}' has another name");
             let advice = format!("put it back: mv -n {path} {record}");
             report.add(Check::TmpUnproven, path, message).advice(advice);
             continue;

@@ -22,7 +22,7 @@ impl Driver<'_, '_> {
         let worktree = self.register.worktree();
         let io = |source| BirthError::Io { worktree: worktree.clone(), source };
         if from.is_at_an_end() || from.epoch.counter >= Epoch::END {
-            let found = format!("a counter of its entry {from} is at its end");
+            let found = format!("a counter of its entry {from} is exhausted");
             return Err(BirthError::Read(ReadError::Corrupt { worktree: worktree.clone(), found }));
         }
         self.journal().intend(kind, worktree, None, &next, self.reason).map_err(io)?;
@@ -71,7 +71,7 @@ impl Driver<'_, '_> {
             Answer::Applied => {}
             Answer::Refused(error) => {
                 settle(Phase::NotApplied);
-                return Err(self.io("cannot move the fence register", error));
+                return Err(self.io("cannot update the fence register", error));
             }
             Answer::Unknown(error) => {
                 if self.seams.store.stat(&self.register.entry(&next)).is_err() {

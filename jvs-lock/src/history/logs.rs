@@ -31,9 +31,9 @@ impl fmt::Display for Place {
 /// An event and where it stands.
 #[derive(Debug, Clone)]
 pub struct Logged {
-    /// Where.
+    /// The line that holds it.
     pub place: Place,
-    /// What.
+    /// The event itself.
     pub event: Event,
 }
 

@@ -16,19 +16,19 @@ const CRASH: &str = "a crash";
 pub enum Problem {
     /// A line is not as it was written.
     Line {
-        /// Where.
+        /// The line of the log.
         place: Place,
         /// What is wrong with it.
         flaw: Flaw,
     },
     /// An event names register states that cannot be read.
     NotAState {
-        /// Where.
+        /// The line of the log.
         place: Place,
     },
     /// An event's new state does not follow from its old one.
     BadLink {
-        /// Where.
+        /// The line of the log.
         place: Place,
         /// The new state.
         to: String,
@@ -51,7 +51,7 @@ pub enum Problem {
     },
     /// An event says it was done, but the history does not contain it.
     NotInHistory {
-        /// Where.
+        /// The line of the log.
         place: Place,
         /// The state it claims.
         to: String,
@@ -161,9 +161,9 @@ impl fmt::Display for Problem {
                      changed, removed or moved"
                 ),
                 Flaw::Unreadable => write!(f, "{place} is not an event"),
-                Flaw::TooLong => write!(f, "{place} is longer than any event"),
+                Flaw::TooLong => write!(f, "{place} is longer than an event can be"),
             },
-            Problem::NotAState { place } => write!(f, "{place} names a state that is none"),
+            Problem::NotAState { place } => write!(f, "{place} names an invalid state"),
             Problem::BadLink { place, to } => {
                 write!(f, "{place} leads to a state that does not follow from the one before: {to}")
             }
@@ -192,7 +192,7 @@ impl fmt::Display for Problem {
             ),
             Problem::Forged { worktree, state, instead, place } => write!(
                 f,
-                "somebody wrote to the register of worktree '{worktree}': it went on from {state}, \
+                "somebody wrote to the register of worktree '{worktree}': it continued from {state}, \
                  but {place} has {instead} in that place"
             ),
             Problem::Unlawful { worktree, from, to, why } => {
@@ -203,10 +203,9 @@ impl fmt::Display for Problem {
                 "the register of worktree '{worktree}' is at {state}, but {place} says that \
                  {reached} was reached: it was set back"
             ),
-            Problem::LostRenewals { lost, place, .. } => write!(
-                f,
-                "{place} tells of a renewal that a power cut took from the register: {lost}"
-            ),
+            Problem::LostRenewals { lost, place, .. } => {
+                write!(f, "{place} records a renewal that the register lost in a power cut: {lost}")
+            }
         }
     }
 }
@@ -234,13 +233,13 @@ pub enum Wrong {
 impl fmt::Display for Wrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Wrong::TokenFell => "the token falls",
-            Wrong::TokenLeapt => "the token leaps",
-            Wrong::CommitsFell => "the number of commits falls",
-            Wrong::CommitsLeapt => "the number of commits leaps",
+            Wrong::TokenFell => "the token decreases",
+            Wrong::TokenLeapt => "the token skips a number",
+            Wrong::CommitsFell => "the number of commits decreases",
+            Wrong::CommitsLeapt => "the number of commits skips a number",
             Wrong::HeadMoved => "the head moves without a commit",
-            Wrong::NotGranted => "it changes hands under the same token",
-            Wrong::NotRetired => "it goes on after it was retired",
+            Wrong::NotGranted => "the holder changes under the same token",
+            Wrong::NotRetired => "it continues after it was retired",
         })
     }
 }

@@ -101,7 +101,7 @@ pub struct Here<'h> {
     pub pid_namespace: Option<u64>,
     /// This process's time namespace.
     pub time_namespace: Option<u64>,
-    /// Now.
+    /// The present time.
     pub now: BootMs,
     /// Looks a process up.
     pub lookup: &'h dyn Fn(u32) -> Option<ProcessStat>,

@@ -25,7 +25,7 @@ use super::Waiter;
 pub struct Wait {
     /// The worktree.
     pub worktree: WorktreeName,
-    /// Who.
+    /// The session that waits.
     pub waiter: Waiter,
 }
 

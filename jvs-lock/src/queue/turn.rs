@@ -19,7 +19,7 @@ pub const SILENT_AFTER_MS: u64 = 3 * BEAT_MS;
 const STEP_MS: u64 = 250;
 /// Longest time between two looks of the first in line.
 const FIRST_LOOKS_EVERY_MS: u64 = 500;
-/// Shortest.
+/// The shortest pause, in milliseconds.
 const AT_ONCE_MS: u64 = 20;
 
 /// Where the question is asked from.

@@ -120,7 +120,7 @@ impl<'r> Locks<'r> {
         let queue = Queue::new(self.seams, worktree);
         let list = queue.list().map_err(|source| LockError::Io {
             worktree: worktree.clone(),
-            doing: "cannot read the line",
+            doing: "cannot read the queue",
             source,
         })?;
         let mark = Mark::of_session(session);
@@ -216,7 +216,7 @@ impl<'r> Locks<'r> {
                 Err(error) if is_transient(&error) => {}
                 Err(source) => {
                     let worktree = worktree.clone();
-                    let doing = "cannot stand in the line";
+                    let doing = "cannot join the queue";
                     return Err(LockError::Io { worktree, doing, source });
                 }
             }

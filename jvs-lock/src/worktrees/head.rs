@@ -22,5 +22,5 @@ pub(super) fn show(
     };
     // What is visible must not survive a power cut that its commit does not.
     register.sync().map_err(stuck("cannot sync the fence register"))?;
-    show(locks.seams, head).map_err(stuck("cannot make visible the last snapshot"))
+    show(locks.seams, head).map_err(stuck("cannot make the last snapshot visible"))
 }

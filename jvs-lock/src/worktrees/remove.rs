@@ -77,7 +77,7 @@ pub fn remove(
         // Its files stay, and so does it: perhaps somebody put one there meanwhile, and
         // nobody said that it may go.
         Err(error) => {
-            bring_back(locks, name, &last, "its files could not be taken away")
+            bring_back(locks, name, &last, "its files could not be moved away")
                 .map_err(unknown(name))?;
             let _ = note::discard(store, name, op);
             return Err(error);

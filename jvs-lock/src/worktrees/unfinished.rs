@@ -28,7 +28,7 @@ pub enum Doing {
     Making,
     /// It gets another name.
     Renaming {
-        /// Which.
+        /// The new name.
         to: WorktreeName,
     },
     /// It is being removed.
@@ -40,7 +40,7 @@ pub enum Doing {
 /// Something that was begun and not ended.
 #[derive(Debug, Clone)]
 pub struct Unfinished {
-    /// What.
+    /// The interrupted operation.
     pub doing: Doing,
     /// By which process, if that is known.
     pub maker: Option<Maker>,

@@ -112,22 +112,22 @@ pub static KEYS: &[Key] = &[
         "2000",
         (0, HOUR_MS),
         |c| &mut c.lock.max_clock_skew_ms,
-        "Largest believable difference between the wall clocks of any two hosts.",
+        "Largest tolerated difference between the wall clocks of any two hosts.",
     ),
     number(
         "lock.steal_grace_ms",
         "1000",
         (0, HOUR_MS),
         |c| &mut c.lock.steal_grace_ms,
-        "What a rival waits on top, once a lease is over.",
+        "How much longer others wait once a lease is over.",
     ),
     number(
         "lock.idle_release_ms",
         "1800000",
         (0, 365 * DAY_MS),
         |c| &mut c.lock.idle_release_ms,
-        "A session without a terminal that ran no command for so long lets go of what it locked \
-         without --for; 0: never.",
+        "Idle time after which a session without a terminal releases what it locked without \
+         --for; 0: never.",
     ),
     ttl(
         "ttl.local.interactive",
@@ -240,7 +240,7 @@ pub static KEYS: &[Key] = &[
     Key {
         name: "snapshot.engine",
         default: "auto",
-        doc: "What copies a payload; auto takes the fastest that the filesystem offers.",
+        doc: "How files are copied into a snapshot; auto is the fastest way that the filesystem offers.",
         allowed: Allowed::Word(&["auto", "juicefs", "reflink", "copy"]),
         slot: Slot::Engine,
     },
@@ -256,7 +256,7 @@ pub static KEYS: &[Key] = &[
         "10",
         (1, 1_000_000),
         |c| &mut c.retention.keep_last,
-        "Garbage collection keeps the newest so many snapshots of each worktree.",
+        "Garbage collection keeps this many of the newest snapshots per worktree.",
     ),
     Key {
         name: "retention.keep_within",

@@ -62,7 +62,7 @@ pub enum StagingName {
     /// A visible snapshot that is to be collected: whole, and put back if
     /// somebody needs it after all.
     Condemned {
-        /// Which.
+        /// The snapshot's id.
         id: SnapshotId,
         /// Tells two collectors apart.
         op: OpNonce,

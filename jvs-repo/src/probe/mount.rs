@@ -104,7 +104,7 @@ impl Filesystem {
                 Severity::Warning,
                 Setup::UntriedFilesystem,
                 format!(
-                    "locking was never tried at length on this kind of filesystem ({})",
+                    "locking has not been tested at length on this kind of filesystem ({})",
                     self.kind
                 ),
                 "run `jvs doctor --probe` on every host that will use the repository",
@@ -114,11 +114,8 @@ impl Filesystem {
             say(
                 Severity::Warning,
                 Setup::VolatileFilesystem,
-                format!(
-                    "{} keeps nothing over a reboot: files and snapshots are gone then",
-                    self.kind
-                ),
-                "put what must last on a disk",
+                format!("{} loses its files at a reboot, snapshots included", self.kind),
+                "keep what must survive a reboot on a disk",
             );
         }
         if let Some(juicefs) = &self.juicefs {
@@ -199,8 +196,8 @@ impl JuiceFs {
                     say(
                         Severity::Unsafe,
                         Setup::JuicefsReaddirCache,
-                        "this JuiceFS mount keeps directory listings (--readdir-cache), so it \
-                         would go on showing who held the lock a while ago"
+                        "this JuiceFS mount caches directory listings (--readdir-cache), so it \
+                         may show a holder who has long released the lock"
                             .to_owned(),
                         "mount it again without --readdir-cache",
                     );
@@ -222,7 +219,7 @@ impl JuiceFs {
                             Severity::Warning,
                             Setup::JuicefsCache,
                             format!(
-                                "this JuiceFS mount keeps what it knows for {kept} (--{option}): \
+                                "this JuiceFS mount caches metadata for {kept} (--{option}): \
                                  details of a holder on another host may be that old"
                             ),
                             "mount it again without that option",
@@ -233,7 +230,7 @@ impl JuiceFs {
                     say(
                         Severity::Warning,
                         Setup::JuicefsVersion,
-                        format!("locking was tried on JuiceFS 1.4.2; this mount is {version}"),
+                        format!("locking was tested with JuiceFS 1.4.2; this mount is {version}"),
                         "install JuiceFS 1.4.2 or later",
                     );
                 }

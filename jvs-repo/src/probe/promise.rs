@@ -152,7 +152,7 @@ fn rename_race(store: &dyn Store, dir: &RepoPath) -> Verdict {
                     Some(error) => Err(ProbeError::while_doing("rename a file")(error)),
                     None => Ok(vec![broken(
                         Promise::RenameRace,
-                        "a file that is there cannot be renamed: it is said not to exist, so a \
+                        "an existing file cannot be renamed: it is reported as missing, so a \
                          lock could not be taken any more",
                     )]),
                 };
@@ -208,7 +208,7 @@ fn exclusive_create(store: &dyn Store, dir: &RepoPath) -> Verdict {
         if winners > 1 || store.create_new(&path).is_ok() {
             return Ok(vec![broken(
                 Promise::ExclusiveCreate,
-                "a file that is there was created once more (O_EXCL is not obeyed), so two could \
+                "an existing file was created again (O_EXCL is not obeyed), so two could \
                  write what only one may",
             )]);
         }

@@ -52,7 +52,7 @@ pub struct Record {
     pub lock_id: OpNonce,
     /// The worktree.
     pub worktree_id: WorktreeName,
-    /// `host:user:pid:start_time`.
+    /// The holder id, `host:user:pid:start_time`.
     pub holder_id: String,
     /// Public nonce of the holder.
     pub holder_nonce: HolderNonce,

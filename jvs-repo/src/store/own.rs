@@ -117,7 +117,7 @@ enum Seen {
     Mine,
     /// Something else.
     Other,
-    /// Nothing.
+    /// There is no file.
     Nothing,
 }
 

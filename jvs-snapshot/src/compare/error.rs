@@ -15,9 +15,9 @@ pub enum CompareError {
     Walk(WalkError),
     /// A file could not be read.
     Io {
-        /// Which.
+        /// The file that could not be read.
         path: TreePath,
-        /// Why.
+        /// The system's answer.
         source: io::Error,
     },
 }

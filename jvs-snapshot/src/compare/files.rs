@@ -23,7 +23,7 @@ const BATCH: usize = 8 * 1024;
 /// When is a file believed to be unchanged without reading it?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Never.
+    /// Never: every file is read.
     Nothing,
     /// If it is the very inode that was captured and the kernel has not noted a
     /// change of it since.

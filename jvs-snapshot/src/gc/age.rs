@@ -37,17 +37,16 @@ impl fmt::Display for Doubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Doubt::Unsynchronised => {
-                f.write_str("the kernel says that nothing keeps this host's clock right")
+                f.write_str("according to the kernel, nothing synchronises this host's clock")
             }
             Doubt::Ahead { ms } => write!(
                 f,
-                "this host's clock is {} days beyond the last that happened in this repository",
+                "this host's clock is {} days ahead of the last event in this repository",
                 ms / DAY_MS
             ),
             Doubt::Behind { ms } => write!(
                 f,
-                "something happened in this repository {} days after the time that this host's \
-                 clock shows",
+                "the last event in this repository is {} days ahead of this host's clock",
                 ms / DAY_MS
             ),
         }

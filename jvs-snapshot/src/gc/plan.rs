@@ -25,7 +25,7 @@ use crate::staging_name::StagingName;
 /// On what terms snapshots are kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms {
-    /// Which.
+    /// The policy to apply.
     pub retention: Retention,
     /// Is this host's wall clock believed whatever speaks against it?
     pub trust_clock: bool,

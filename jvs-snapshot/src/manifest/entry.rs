@@ -20,7 +20,7 @@ pub enum EntryKind {
     Directory,
     /// A regular file.
     File {
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
         /// Of its content.
         hash: Digest,
@@ -58,7 +58,7 @@ impl EntryKind {
 /// Which device a device file stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Device {
-    /// Class.
+    /// Major device number.
     pub major: u32,
     /// Which one of its class.
     pub minor: u32,
@@ -69,7 +69,7 @@ pub struct Device {
 pub struct Xattr {
     /// Name with its namespace, `user.…`.
     pub name: Vec<u8>,
-    /// Value.
+    /// The attribute's value.
     pub value: Vec<u8>,
 }
 
@@ -82,9 +82,9 @@ pub struct Entry {
     pub kind: EntryKind,
     /// Permission bits, setuid, setgid and sticky included.
     pub mode: u32,
-    /// Owner.
+    /// Owning user.
     pub uid: u32,
-    /// Group.
+    /// Owning group.
     pub gid: u32,
     /// When the content was last modified.
     pub mtime: Timestamp,

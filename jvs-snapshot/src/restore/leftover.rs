@@ -104,7 +104,7 @@ fn written_to(error: io::Error) -> io::Result<Worth> {
 /// What is an interrupted swap worth? Of anything else, nothing is known.
 pub fn worth_of(at: &Snapshots<'_>, name: &StagingName) -> Worth {
     let StagingName::Swap { source, kept, .. } = name else {
-        return Worth::Unproven("it is no swap".into());
+        return Worth::Unproven("it is not a swap".into());
     };
     worth(at, &tree_of(&name.path()), None, kept.iter().copied().chain([*source]))
 }

@@ -93,7 +93,7 @@ fn offer(
     kept: Option<&Ready>,
 ) -> Result<RepoPath, SnapshotError> {
     let StagingName::Restore { worktree, term, source, op } = copied.name.clone() else {
-        return Err(SnapshotError::Invalid { problem: "it is no restore".into() });
+        return Err(SnapshotError::Invalid { problem: "it is not a restore".into() });
     };
     let kept = kept.map(Ready::id);
     let dir = StagingName::Swap { worktree, term, source, kept, op }.path();

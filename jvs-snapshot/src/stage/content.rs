@@ -41,8 +41,7 @@ impl Proof<'_> {
             many => Some(format!("{many} paths changed while they were captured")),
         };
         let doubt = self.doubt.as_ref();
-        let doubt =
-            doubt.map(|why| format!("what was written a moment before may be missing: {why}"));
+        let doubt = doubt.map(|why| format!("the latest writes may be missing: {why}"));
         match (changed, doubt) {
             (Some(changed), Some(doubt)) => Some(format!("{changed}; {doubt}")),
             // Nothing was seen to change, but nobody was kept from it either.

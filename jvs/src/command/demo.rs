@@ -85,7 +85,7 @@ struct Play<'p> {
 
 impl Play<'_> {
     fn all(&mut self) -> Result<(), Failure> {
-        self.tell("A repository; patience is set short, so that this takes seconds.")?;
+        self.tell("A repository, with short timeouts so that this takes seconds.")?;
         self.runs(Who::Alice, &["init", "repo"], None)?;
         self.runs(Who::Alice, &["config", "set", "lock.max_clock_skew_ms", "200"], None)?;
         self.runs(Who::Alice, &["config", "set", "lock.steal_grace_ms", "200"], None)?;
@@ -97,7 +97,9 @@ impl Play<'_> {
         )?;
         self.write("Alice was here\n")?;
         self.runs(Who::Alice, &["snapshot", "before the rebuild", "--tag", "v1"], None)?;
-        self.tell("Bob wants it too. Her lease is live, so he is told who and for how long.")?;
+        self.tell(
+            "Bob wants it too. Her lease is live, so he is told who holds it and for how long.",
+        )?;
         self.runs(Who::Bob, &["lock", "acquire"], None)?;
         self.runs(Who::Bob, &["lock", "why"], None)?;
         self.tell("Nobody hears of Alice again. Once her lease and the grace are over …")?;

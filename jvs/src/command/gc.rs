@@ -84,14 +84,12 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     let warning = |path: &String| {
         format!(
             "an interrupted restore left files that no snapshot has; they are in {path}: remove \
-             that when nothing is missed"
+             that directory once nothing in it is needed"
         )
     };
     let mut done = Done::new(data).with_text(text);
     if freed.told_late {
-        done = done.with_warning(
-            "the volume was full: the audit log was told of this only afterwards".to_owned(),
-        );
+        done = done.with_warning("the volume was full: this was logged only afterwards".to_owned());
     }
     for (path, why) in &freed.left {
         done = done.with_warning(format!("{path} could not be removed and is left there: {why}"));

@@ -77,9 +77,9 @@ fn refuse_a_home(context: &Context<'_>, args: &InitArgs) -> Result<(), Failure> 
 }
 
 fn text(paint: Paint, root: &str, payload: &str, filesystem: &str, adopted: bool) -> String {
-    let content = if adopted { " with what was in it" } else { "" };
+    let content = if adopted { " with its former content" } else { "" };
     format!(
-        "Made a repository in {}\n\
+        "Created a repository in {}\n\
          Worktree main is {payload}{content}\n\
          Locks can be trusted here: {filesystem} kept every promise that was tried\n\
          {} cd {payload} && jvs lock acquire\n",

@@ -82,7 +82,7 @@ pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!("a lease that is kept renewed lasts at least {SHORTEST_MS} ms");
-    Err(WrongUsage::new(message, "say `--lease 1s`, or have nothing renew it: --no-keeper").into())
+    Err(WrongUsage::new(message, "use `--lease 1s`, or do without a keeper: --no-keeper").into())
 }
 
 /// On a JuiceFS mount that acknowledges writes before they are uploaded, what this
@@ -103,7 +103,7 @@ fn warned_of_writeback(here: &Here, done: Done) -> Done {
 /// Some things are not done without saying why.
 pub(super) fn reasoned(reason: &str, refusal: &str) -> Result<(), Failure> {
     match reason.trim() {
-        "" => Err(WrongUsage::new(refusal, "say it with `--reason TEXT`").into()),
+        "" => Err(WrongUsage::new(refusal, "give one with `--reason TEXT`").into()),
         _ => Ok(()),
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn lockable(Here { repo, worktree }: &Here) -> Result<(), Failure> {
         Isolation::Exclusive => Ok(()),
         Isolation::Shared => {
             let message = format!("worktree '{worktree}' is shared: anyone may write to it");
-            let hint = "for one writer at a time make another one: jvs worktree create NAME";
+            let hint = "for one writer at a time, create another one: jvs worktree create NAME";
             Err(WrongUsage::new(message, hint).into())
         }
     }

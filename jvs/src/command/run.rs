@@ -132,7 +132,8 @@ fn check(guard: &GuardArgs, all: &[Here]) -> Result<(), Failure> {
     if all.len() > 1 {
         let each: Vec<String> =
             all.iter().map(|here| format!("jvs snapshot -w {}", here.worktree)).collect();
-        let message = "--snapshot is for one worktree: of several, some could fail after others";
+        let message =
+            "--snapshot is for one worktree: with several, some could fail after others succeeded";
         let hint =
             format!("take each of them under the lock: -- sh -c 'CMD && {}'", each.join(" && "));
         return Err(WrongUsage::new(message, hint).into());
@@ -281,7 +282,7 @@ impl Under<'_, '_> {
                 done = done.with_warning(format!("{which} was lost: {why}"));
             }
             if let Some(Some(problem)) = &outcome.released {
-                done = done.with_warning(format!("{which} was not given back: {problem}"));
+                done = done.with_warning(format!("{which} was not released: {problem}"));
             }
         }
         done

@@ -52,7 +52,7 @@ impl<'r> Held<'r> {
     pub(super) fn give_back(self) -> Option<String> {
         let Held::Entered(work) = self else { return None };
         let error = work.locks.leave(&work.holds, &work.stake).err()?;
-        Some(format!("the lock could not be given back, and will expire: {error}"))
+        Some(format!("the lock could not be released, and will expire: {error}"))
     }
 }
 

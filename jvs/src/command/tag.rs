@@ -42,7 +42,7 @@ fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
     match tags::take_away(&locks, name)? {
         Some(tag) => {
             let id = tag.snapshot_id;
-            let text = format!("Deleted tag {name}, which stood for {id}\n");
+            let text = format!("Deleted tag {name}, which pointed to {id}\n");
             Ok(Done::new(json!({ "deleted": name, "snapshot_id": id })).with_text(text))
         }
         None => Err(SnapshotError::NoSuchTag { tag: name.clone() }.into()),

@@ -106,7 +106,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let signals = Signals::catch(&caught).map_err(stuck("catch signals"))?;
     // While its starter waits for it, whose file it is.
     let ends_of = args.ends.as_deref().map(Ends::open).transpose();
-    let ends_of = ends_of.map_err(stuck("say until when the lease lasts"))?.zip(args.lease);
+    let ends_of = ends_of.map_err(stuck("open the file for the end of the lease"))?.zip(args.lease);
     let context = context.for_ever();
     let here: &'static Here = Box::leak(Box::new(context.here()?));
     let acting = Box::leak(Box::new(context.session(args.purpose)?));
@@ -129,7 +129,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let interval_ms = renew_interval_ms(lease_ms, &policy);
     lease.renews_every(interval_ms);
     let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(|error| stuck("make a bell")(error.into()))?;
+        .map_err(|error| stuck("make an event descriptor")(error.into()))?;
     let bell = Arc::new(bell);
     let holds = context.holds(&here.repo, &here.worktree, acting)?;
     // It may have been moved since the session first held it.
@@ -375,12 +375,12 @@ impl Heart {
         self.tree = None;
         let why = match left.is_empty() {
             true if is_certain => return Ok(true),
-            true => "its guardian was killed, and nobody can tell whether all that it started has \
+            true => "its guardian was killed, and it is not known whether all that it started has \
                      ended"
                 .to_owned(),
             false => format!("{} could not be ended", listed(&left)),
         };
-        self.leave_note(&format!("was not given back, because {why}"))?;
+        self.leave_note(&format!("was not released, because {why}"))?;
         Ok(false)
     }
 
@@ -433,7 +433,7 @@ impl Heart {
     /// It was given back behind the session's back: told by its next command.
     fn given_back(mut self, why: &str) -> Result<(), Failure> {
         self.last_word(Said::Released);
-        self.leave_note(&format!("was given back: {why}"))?;
+        self.leave_note(&format!("was released: {why}"))?;
         self.settle();
         Ok(())
     }
@@ -450,7 +450,7 @@ impl Heart {
             self.end_tree(limit);
         }
         if !self.attached {
-            self.leave_note(&format!("is not yours any more: {why}"))?;
+            self.leave_note(&format!("is no longer yours: {why}"))?;
         }
         Ok(())
     }

@@ -14,9 +14,9 @@ use crate::fail::Failure;
 /// How a session's id was found. The order is the order of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whence {
-    /// `--session`.
+    /// The option `--session`.
     Option,
-    /// `JVS_SESSION_ID`.
+    /// The variable `JVS_SESSION_ID`.
     Variable,
     /// The agent or CI system that this command was started by.
     Harness(&'static str),

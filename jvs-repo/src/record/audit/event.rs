@@ -47,7 +47,7 @@ impl fmt::Display for Kind {
 pub enum Phase {
     /// About to be tried: on disk before the CAS is issued.
     Intent,
-    /// Applied.
+    /// The change was applied.
     Done,
     /// Certainly not applied, and never will be.
     NotApplied,

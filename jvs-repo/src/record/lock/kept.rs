@@ -15,7 +15,7 @@ pub enum With {
     Terminal,
     /// A process that was named.
     Process {
-        /// Which.
+        /// Its process id.
         pid: u32,
     },
 }

@@ -72,11 +72,11 @@ impl Denied {
             (Some(owner), _) if owner == you => format!("chmod u+rwX {path}"),
             (Some(owner), Some(group)) if self.your_groups.contains(&group) => {
                 format!(
-                    "have user {owner} or root let your group in: {all_but_files} chmod g+rwX {{}} +"
+                    "have user {owner} or root give your group access: {all_but_files} chmod g+rwX {{}} +"
                 )
             }
             (Some(owner), _) => {
-                format!("have user {owner} or root let you in: setfacl -m u:{you}:rwX {path}")
+                format!("have user {owner} or root give you access: setfacl -m u:{you}:rwX {path}")
             }
             (None, _) => format!("see who may: ls -ld {path}"),
         }

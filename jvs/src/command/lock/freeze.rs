@@ -15,7 +15,7 @@ use crate::fail::Failure;
 use crate::render::Done;
 
 pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, Failure> {
-    reasoned(&args.reason, "a worktree is not frozen without a reason")?;
+    reasoned(&args.reason, "freezing a worktree needs a reason")?;
     let here = context.here()?;
     let Here { repo, worktree } = &here;
     let config = repo.config()?;

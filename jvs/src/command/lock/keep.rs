@@ -166,8 +166,8 @@ fn finish(
         let done = report::held(context, &lease, how);
         return Ok(match bounded {
             true => done.with_warning(
-                "the command that this one runs under keeps the lock and gives it back when it \
-                 ends: --for and --while change nothing here"
+                "the enclosing command keeps the lock and releases it when it ends: --for and \
+                 --while have no effect here"
                     .to_owned(),
             ),
             false => done,

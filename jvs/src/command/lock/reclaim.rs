@@ -12,7 +12,7 @@ use crate::fail::Failure;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>, args: &ReclaimArgs) -> Result<Done, Failure> {
-    reasoned(&args.reason, "a lock is not reclaimed without a reason")?;
+    reasoned(&args.reason, "reclaiming a lock needs a reason")?;
     let here = context.here()?;
     let Here { repo, worktree } = &here;
     let config = repo.config()?;

@@ -48,7 +48,7 @@ pub(super) fn run(context: &Context<'_>, args: &ReleaseArgs) -> Result<Done, Fai
                 // Somebody came in between: what was given back is told.
                 let given_back = turns.iter().take(done.len()).map(|turn| {
                     let worktree = &turn.here.worktree;
-                    format!("warning: worktree {worktree} was given back already\n")
+                    format!("warning: worktree {worktree} was already released\n")
                 });
                 return Err(failure.also_preceded_by(given_back.collect()));
             }
@@ -102,14 +102,14 @@ fn release(turn: &Turn<'_, '_>, force: bool) -> Result<Done, Failure> {
     let done = unseen.iter().fold(done, |done, stake| {
         let what = Reliance::of(stake, None);
         done.with_warning(format!(
-            "{what} of another PID namespace was not ended: from here nobody can tell whether it \
-             still runs"
+            "{what} of another PID namespace was not ended: it cannot be seen from here \
+             whether it still runs"
         ))
     });
     Ok(match released.is_untold_release() {
         true => done.with_warning(
-            "the volume is full: the audit log could not be told before, and has this only if \
-             there was room afterwards; the register says that it was so"
+            "the volume is full: this could not be logged beforehand, and is in the audit log only if \
+             there was room afterwards; the register shows it"
                 .to_owned(),
         ),
         false => done,

@@ -62,8 +62,8 @@ pub(super) fn held_as(
     };
     let longer = lease.asked_for_less().map(|asked| {
         format!(
-            "the lease lasts {lease_ms}, as was promised before, and not the {} that were asked \
-             for: to shorten it, release it first",
+            "the lease lasts {lease_ms}, as promised before, not {} as requested: to shorten it, \
+             release it first",
             Span(asked)
         )
     });

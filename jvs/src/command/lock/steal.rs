@@ -17,7 +17,7 @@ use crate::fail::Failure;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failure> {
-    reasoned(&args.reason, "a lock is not taken over without a reason")?;
+    reasoned(&args.reason, "stealing a lock needs a reason")?;
     let here = context.here()?;
     let Here { repo, worktree } = &here;
     let config = repo.config()?;

@@ -45,7 +45,7 @@ pub(super) fn out(context: &Context<'_>, view: &View, config: &Config, unneeded:
             by: format!("{user} on {host}, whose session it is"),
             cost: match runs {
                 true => "ends the command that runs under it".to_owned(),
-                false => "its session gives it back, and is not told".to_owned(),
+                false => "it is released, and its session is not told".to_owned(),
             },
         },
     ];
@@ -58,13 +58,13 @@ pub(super) fn out(context: &Context<'_>, view: &View, config: &Config, unneeded:
                 "root" => format!("root, on {host}"),
                 user => format!("{user} or root, on {host}"),
             },
-            cost: "its keeper gives it back; its session is told".to_owned(),
+            cost: "its keeper releases it; its session is told".to_owned(),
         });
     }
     ways.push(reclaim(view, config, user, unneeded && config.reclaim.holder_dead));
     ways.push(Way {
         command: format!("jvs lock freeze --force --for 1m --reason TEXT -w {worktree}"),
-        by: "whoever may write the repository".to_owned(),
+        by: "anybody who may write to the repository".to_owned(),
         cost: format!("{FENCED}; then: jvs lock unfreeze -w {worktree}"),
     });
     ways
@@ -105,7 +105,7 @@ fn reclaim(view: &View, config: &Config, user: &str, dead: bool) -> Way {
         false => {
             let key = "reclaim.emergency_override";
             let allow = allow(config.reclaim.emergency_override, key);
-            (allow, "--emergency ", "whoever may write the repository".to_owned())
+            (allow, "--emergency ", "anybody who may write to the repository".to_owned())
         }
     };
     Way {

@@ -78,15 +78,15 @@ fn facts(view: &View, alive: Option<Liveness>) -> Vec<Fact> {
         know("other tool", format!("held {}", foreign.described(view.at.wall)));
     }
     if let Some(unheard) = &view.unheard {
-        know("other tool", format!("what may be its lock cannot be read: {unheard}"));
+        know("other tool", format!("a file that may be its lock cannot be read: {unheard}"));
     }
     match (view.record(), &view.found) {
         (Some(record), _) => about_holder(view, record, alive, &mut know),
         (None, _) if view.state.hold.claim().is_none() => {}
         (None, Found::Unreadable(why) | Found::Refused(why)) => {
-            know("record", format!("cannot be read ({why}); the register alone tells the rest"));
+            know("record", format!("cannot be read ({why}); the rest is from the register alone"));
         }
-        (None, _) => know("record", "missing; the register alone tells the rest".to_owned()),
+        (None, _) => know("record", "missing; the rest is from the register alone".to_owned()),
     }
     know("token", format!("{}, raised by every change of holder", view.state.token));
     if let Some(judged) = &view.judgement {
@@ -174,7 +174,7 @@ fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static s
         know("watched", sure.to_owned());
     } else if judged.watch_ms > 0 {
         let left = Span(judged.watch_ms);
-        know("watched", format!("not for long enough; whoever takes it watches it for {left}"));
+        know("watched", format!("not for long enough; to take it, it is first watched for {left}"));
     }
     for evidence in &judged.evidence {
         know("doubt", evidence.to_string());

@@ -80,10 +80,7 @@ pub(super) fn tell_background(
 ) {
     let output = context.output();
     if !swept.is_empty() {
-        output.aside(&format!(
-            "ended what the command had left in the background: {}",
-            listed(swept)
-        ));
+        output.aside(&format!("ended background processes of the command: {}", listed(swept)));
     }
     if leave && !left.is_empty() {
         output.aside(&format!("left in the background, without the lock: {}", listed(left)));

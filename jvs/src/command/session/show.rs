@@ -126,15 +126,15 @@ fn details(survey: &Survey) -> String {
             let _ = writeln!(text, "  kept by process {pid}, which {alive}");
         }
         if hold.taken().is_some() {
-            let _ = writeln!(text, "  others had it since; say that you know:");
+            let _ = writeln!(text, "  others have held it since; acknowledge this with:");
             let _ = writeln!(text, "    jvs lock acquire {}", on_one_line(&hold.options()));
         }
         if let Err(why) = &hold.register {
-            let _ = writeln!(text, "  its register cannot be asked: {}", on_one_line(why));
+            let _ = writeln!(text, "  its register cannot be read: {}", on_one_line(why));
         }
     }
     if survey.holds.is_empty() {
-        text += "holds nothing, and remembers nothing\n";
+        text += "holds nothing, and has lost nothing\n";
     }
     for (repo, note) in &survey.notes {
         let root = survey.holds.iter().find(|hold| hold.repository_id == *repo);
@@ -152,9 +152,9 @@ fn title(hold: &Holding) -> String {
     let (place, token) = (hold.place(), hold.name.term.token);
     match hold.state() {
         "open" => format!("holds {place} (token {token})"),
-        "ending" => format!("is giving back {place} (token {token})"),
-        "released" => format!("gave back {place} (token {token})"),
+        "ending" => format!("is releasing {place} (token {token})"),
+        "released" => format!("released {place} (token {token})"),
         "lost" => format!("lost {place} (token {token})"),
-        _ => format!("had {place} (token {token}), and the register does not say so any more"),
+        _ => format!("had {place} (token {token}), which the register no longer shows"),
     }
 }

@@ -138,7 +138,7 @@ impl<'c> Looking<'c> {
         let root = holds.repository();
         let register = match &root {
             Some(root) => self.look(Path::new(root), nonce, which, &worktree),
-            None => Err("nobody wrote down where it is".to_owned()),
+            None => Err("its location was not recorded".to_owned()),
         };
         Ok(Some(Holding {
             holder,
@@ -178,7 +178,7 @@ impl<'c> Looking<'c> {
         let repo = Repo::open(root).map_err(|error| error.to_string())?;
         let stat = repo.store().stat(&RepoPath::root()).map_err(|error| error.to_string())?;
         if format!("{}-{}", repo.id(), stat.inode) != which {
-            return Err("another repository is there by now".to_owned());
+            return Err("another repository is there now".to_owned());
         }
         let policy = repo.config().map_err(|error| error.to_string())?.lock;
         let view = view::look(self.context.seams(repo.store()), &policy, worktree, Some(nonce));

@@ -28,8 +28,11 @@ pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Fail
     // It is made: no look at it may say otherwise.
     let path = shown(&repo.store().absolute(&layout::payload(&name)));
     let paint = context.paint();
-    let text =
-        format!("Made {} worktree {} at {path}\n", isolation.as_str(), paint.bold(name.as_str()));
+    let text = format!(
+        "Created {} worktree {} at {path}\n",
+        isolation.as_str(),
+        paint.bold(name.as_str())
+    );
     let data = json!({
         "name": name,
         "isolation": isolation.as_str(),

@@ -30,12 +30,12 @@ impl Home {
         Self { dir }
     }
 
-    /// `$HOME`.
+    /// The user's `$HOME`.
     pub fn home_dir(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    /// `$XDG_RUNTIME_DIR`.
+    /// The user's `$XDG_RUNTIME_DIR`.
     pub fn runtime_dir(&self) -> PathBuf {
         self.dir.path().join("run")
     }

@@ -12,11 +12,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// Ctrl-C.
+/// The byte that Ctrl-C sends.
 pub const CTRL_C: &str = "\x03";
-/// Ctrl-D.
+/// The byte that Ctrl-D sends.
 pub const CTRL_D: &str = "\x04";
-/// Ctrl-Z.
+/// The byte that Ctrl-Z sends.
 pub const CTRL_Z: &str = "\x1a";
 
 /// A terminal, and the program that leads its session. Dropped, the terminal

@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Value {
     /// A number: a token, a moment, a count.
     Number(u64),
-    /// Words.
+    /// Arbitrary text.
     Text(String),
     /// Several facts that belong together, or one after the other.
     List(Vec<Value>),

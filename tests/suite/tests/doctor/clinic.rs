@@ -242,7 +242,8 @@ pub(crate) fn without_machine(text: &str) -> String {
             continue;
         }
         // Only said where nothing steers the clock.
-        let line = line.replace("; the kernel says that nothing steers this host's clock", "");
+        let line =
+            line.replace("; according to the kernel, nothing synchronises this host's clock", "");
         let line = match line.split_once(" warnings, ").or(line.split_once(" warning, ")) {
             Some((before, after)) if line.contains("healthy: ") => {
                 let rest = after.split_once(" notice").map_or("", |(_, rest)| rest);
@@ -306,7 +307,7 @@ pub(crate) fn readable(text: &str) -> String {
         "expired ",
         "process ",
         ", for ",
-        "differ by ",
+        "differ by at least ",
         "renewed ",
         "written ",
     ]

@@ -29,7 +29,7 @@ fn a_crashed_agent_s_lock_does_not_outlive_it_by_a_day() {
     world.eventually_free();
     eventually("its keeper has ended", PATIENCE, || is_gone(keeper));
     let late = agent(&world, "lock status").run().ok();
-    let told = "worktree 'main' was given back: no command of this session has run for 400 ms";
+    let told = "worktree 'main' was released: no command of this session has run for 400 ms";
     assert!(late.stderr().contains(told), "{late}");
     assert_eq!(agent(&world, "lock status").run().ok().stderr(), "", "once");
     world.audit_holds();

@@ -149,7 +149,7 @@ fn a_lost_lock_is_told_in_the_repository_where_it_was_lost() {
     let elsewhere = world.jvs("ann", "lock status").cwd(other.root().join("main")).run().ok();
     assert_eq!(elsewhere.stderr(), "", "another repository");
     let told = world.ok("ann", "lock status");
-    assert!(told.stderr().contains("warning: worktree 'main' is not yours any more"), "{told}");
+    assert!(told.stderr().contains("warning: worktree 'main' is no longer yours"), "{told}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_lost_lock_is_told_to_the_session_s_next_command_once() {
     world.ok("admin", "lock reclaim --emergency --reason maintenance --no-keeper");
     eventually("the keeper has noticed", PATIENCE, || is_gone(keeper));
     let told = world.ok("ann", "lock status");
-    assert!(told.stderr().contains("warning: worktree 'main' is not yours any more"), "{told}");
+    assert!(told.stderr().contains("warning: worktree 'main' is no longer yours"), "{told}");
     assert_eq!(world.ok("ann", "lock status").stderr(), "", "once");
     assert_eq!(world.ok("admin", "lock status").stderr(), "", "and nobody else");
 }

@@ -77,7 +77,7 @@ fn what_a_user_may_not_do_is_told_with_whose_it_is_and_what_helps() {
     }
     let hint = is_denied(&world, "lock acquire --no-keeper")["hint"].clone();
     let (who, command) = hint.as_str().expect("text").split_once(": ").expect("a command");
-    assert_eq!(who, "have user 0 or root let your group in");
+    assert_eq!(who, "have user 0 or root give your group access");
     let helped = Command::new("sh").args(["-c", command]).status().expect("typed");
     assert!(helped.success());
     as_stranger(&world, "lock acquire --no-keeper").run().ok();
