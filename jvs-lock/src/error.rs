@@ -290,7 +290,7 @@ impl fmt::Display for LockError {
                     write!(
                         f,
                         " until {} (for {} more)",
-                        expires.rfc3339(),
+                        expires.shown(),
                         Span(view.remaining_ms())
                     )?;
                 }
@@ -390,8 +390,8 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         }
         _ => f.write_str(&holder.who())?,
     }
-    if let Some((record, ms)) = view.record().zip(holder.held_ms()) {
-        write!(f, " since {}, for {}", record.created_at, Span(ms))?;
+    if let Some((since, ms)) = holder.since().zip(holder.held_ms()) {
+        write!(f, " since {}, for {}", since.shown(), Span(ms))?;
     }
     match (view.word(), &view.judgement) {
         (Word::Expired, Some(judged)) => {

@@ -132,9 +132,14 @@ impl<'v> Holder<'v> {
         }
     }
 
+    /// Since when it has it, on its own wall clock.
+    pub fn since(&self) -> Option<WallMs> {
+        self.record?.created()
+    }
+
     /// For how long it has it.
     pub fn held_ms(&self) -> Option<u64> {
-        Some(self.view.at.wall.since(self.record?.created()?))
+        Some(self.view.at.wall.since(self.since()?))
     }
 
     /// What for, in its own words.
@@ -164,14 +169,14 @@ impl<'v> Holder<'v> {
         self.until_with(with_the_time)
     }
 
-    fn until_with(&self, at_most: impl Fn(Span, String) -> String) -> String {
+    fn until_with(&self, at_most: impl Fn(Span, WallMs) -> String) -> String {
         let remaining = Span(self.view.remaining_ms());
         let Some(record) = self.record else { return format!("its lease ends in {remaining}") };
         let Some(kept) = &record.kept else {
             return match record.renews {
                 Some(false) => {
                     let end = self.view.expires().unwrap_or(self.view.at.wall);
-                    at_most(Span(end.since(self.view.at.wall)), end.rfc3339())
+                    at_most(Span(end.since(self.view.at.wall)), end)
                 }
                 _ => format!("its lease ends in {remaining} unless it is renewed"),
             };
@@ -281,13 +286,13 @@ pub fn kept_until_when(kept: &Kept, now: WallMs) -> String {
     until_with(kept, now, with_the_time)
 }
 
-fn with_the_time(left: Span, end: String) -> String {
-    format!("at most {left} more (until {end})")
+fn with_the_time(left: Span, end: WallMs) -> String {
+    format!("at most {left} more (until {})", end.shown())
 }
 
-fn until_with(kept: &Kept, now: WallMs, at_most: impl Fn(Span, String) -> String) -> String {
+fn until_with(kept: &Kept, now: WallMs, at_most: impl Fn(Span, WallMs) -> String) -> String {
     let left_ms = kept.ends().map(|end| end.since(now));
-    let bound = left_ms.zip(kept.until.clone()).map(|(ms, end)| at_most(Span(ms), end));
+    let bound = left_ms.zip(kept.ends()).map(|(ms, end)| at_most(Span(ms), end));
     let with = kept.with.map(|with| match with {
         With::Command => "until its command ends".to_owned(),
         With::Terminal => "until its terminal closes".to_owned(),

@@ -64,10 +64,10 @@ impl Legacy {
     pub fn described(&self, now: WallMs) -> String {
         let ends = match self.ends {
             Some(ends) if ends < now => format!("it expired {} ago", Span(now.since(ends))),
-            Some(ends) => format!("it expires in {}, at {}", Span(ends.since(now)), ends.rfc3339()),
+            Some(ends) => format!("it expires in {}, at {}", Span(ends.since(now)), ends.shown()),
             None => "it never expires".to_owned(),
         };
-        let (since, held) = (self.since.rfc3339(), Span(now.since(self.since)));
+        let (since, held) = (self.since.shown(), Span(now.since(self.since)));
         let Legacy { owner, path, .. } = self;
         format!("by {owner} since {since}, for {held}, through another tool ({path}); {ends}")
     }

@@ -4,10 +4,13 @@
 //! and is never set: it times one's own lease. *Wall time* is shared between
 //! hosts but may be wrong: it is only ever believed with evidence.
 
+mod shown;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::shown::{Shown, show_times_at, shown_as_written};
 use crate::mutation::Rule;
 use crate::sabotage;
 
@@ -33,7 +36,7 @@ impl WallMs {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// RFC 3339 in UTC with milliseconds, as every output of JVS has it.
+    /// RFC 3339 in UTC with milliseconds, as files and programs have it.
     pub fn rfc3339(self) -> String {
         let nanos = i128::from(self.0) * 1_000_000;
         match time::OffsetDateTime::from_unix_timestamp_nanos(nanos) {

@@ -38,18 +38,24 @@ use crate::render::Output;
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if words.get(1).is_some_and(|word| word == keeper::COMMAND) {
+    let is_keeper = words.get(1).is_some_and(|word| word == keeper::COMMAND);
+    if is_keeper {
         // Before anything is opened: what its starter had open (the lock of a
         // script, a pipe that is read to its end) must not last as long as a keeper.
         jvs_kernel::descriptors::close_all_but(&[]);
     }
     // A file that may not grow is an answer to the write, not a death without a word.
     let _ = jvs_kernel::signals::answer_with_nothing(rustix::process::Signal::XFSZ);
-    run(words, Env::of_process())
+    let env = Env::of_process();
+    let output = Output::choose(args::asks_for_json(&words), env);
+    // What programs read is in UTC, and so is what a keeper says to whoever started it.
+    if !output.is_json() && !is_keeper {
+        jvs_repo::clock::show_times_at(local_time::offset_seconds);
+    }
+    run(words, env, output)
 }
 
-fn run(words: Vec<OsString>, env: Env<'_>) -> ExitCode {
-    let output = Output::choose(args::asks_for_json(&words), env);
+fn run(words: Vec<OsString>, env: Env<'_>, output: Output) -> ExitCode {
     match args::parse(words) {
         Words::Command(args) => {
             let name = args.command.name();

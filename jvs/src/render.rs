@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use crate::context::Env;
 use crate::fail::{Failure, Stuck, on_one_line};
-use crate::local_time;
 
 /// 128 + SIGPIPE.
 const READER_GONE: u8 = 141;
@@ -144,14 +143,10 @@ impl Output {
         }
         let paint = Paint { on: self.colour_err };
         for warning in &done.warnings {
-            complain(&format!(
-                "{} {}\n",
-                paint.yellow("warning:"),
-                local_time::in_text(&on_one_line(warning))
-            ));
+            complain(&format!("{} {}\n", paint.yellow("warning:"), on_one_line(warning)));
         }
         let text = done.styled.as_ref().filter(|_| self.colour_out).unwrap_or(&done.text);
-        print(local_time::in_text(text).as_bytes())
+        print(text.as_bytes())
     }
 
     /// A command that answers in many pieces: one document or text each.
@@ -179,7 +174,7 @@ impl Output {
         let paint = Paint { on: self.colour_err };
         let mut text = failure.preface().to_owned();
         let label = format!("error[{}]:", failure.code());
-        let message = local_time::in_text(&failure.message());
+        let message = failure.message();
         text += &format!("{} {message}\n", paint.red(&label));
         if let Some(hint) = failure.hint() {
             text += &format!("{} {hint}\n", paint.cyan("hint:"));
@@ -190,7 +185,7 @@ impl Output {
     /// A word on the side, for people only.
     pub(crate) fn aside(self, text: &str) {
         if !self.json {
-            complain(&format!("{}\n", local_time::in_text(&on_one_line(text))));
+            complain(&format!("{}\n", on_one_line(text)));
         }
     }
 

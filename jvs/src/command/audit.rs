@@ -5,7 +5,7 @@ mod verify;
 
 use jvs_lock::history::{Logged, read_logs};
 use jvs_lock::state::State;
-use jvs_repo::clock::WallMs;
+use jvs_repo::clock::{WallMs, shown_as_written};
 use jvs_repo::duration::Span;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -100,7 +100,7 @@ fn columns(logged: &Logged) -> [String; 5] {
         None => tokens,
     };
     [
-        event.at.clone(),
+        shown_as_written(&event.at),
         format!("{} {}", event.kind, json!(event.phase).as_str().unwrap_or_default()),
         event.worktree.as_ref().map(WorktreeName::to_string).unwrap_or_default(),
         event.session_id.clone(),

@@ -43,7 +43,7 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
         (false, true) => graph::draw(&shown, |descriptor| {
             let remark = told.remark(descriptor);
             let id = context.paint().yellow(&descriptor.snapshot_id.to_string());
-            format!("{id}  {}  {}", descriptor.created_at.rfc3339(), on_one_line(&remark))
+            format!("{id}  {}  {}", descriptor.created_at.shown(), on_one_line(&remark))
         }),
         (false, false) => told.table(context, &shown),
     };
@@ -75,7 +75,7 @@ impl Told {
             .map(|descriptor| {
                 [
                     descriptor.snapshot_id.to_string(),
-                    descriptor.created_at.rfc3339(),
+                    descriptor.created_at.shown().to_string(),
                     descriptor.content.files.to_string(),
                     size(descriptor.content.bytes),
                     self.remark(descriptor),

@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failur
     line("parent", &d.parent.map_or("none".to_owned(), |parent| parent.to_string()));
     line(
         "taken",
-        &format!("{} by session {} ({})", d.created_at.rfc3339(), d.session_id, d.holder_id),
+        &format!("{} by session {} ({})", d.created_at.shown(), d.session_id, d.holder_id),
     );
     line("under", &format!("token {}, commit {}", d.fencing_token, d.commit_seq));
     let content = format!("{}, {}", counted(d.content.files, "file"), size(d.content.bytes));

@@ -56,9 +56,9 @@ fn list(context: &Context<'_>) -> Result<Done, Failure> {
     for (name, tag) in tags::list(repo.store())?.tags {
         match tag {
             Ok(tag) => {
-                let (id, at) = (tag.snapshot_id, tag.created_at.rfc3339());
-                told.push(json!({ "tag": name, "snapshot_id": id, "created_at": at }));
-                rows.push([name.to_string(), id.to_string(), at]);
+                let (id, at) = (tag.snapshot_id, tag.created_at);
+                told.push(json!({ "tag": name, "snapshot_id": id, "created_at": at.rfc3339() }));
+                rows.push([name.to_string(), id.to_string(), at.shown().to_string()]);
             }
             // One bad tag does not hide the others.
             Err(error) => {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jvs_doctor::{Check, Finding, examine};
+use jvs_repo::clock::shown_as_written;
 use jvs_repo::id::OpNonce;
 use jvs_repo::json;
 use jvs_repo::layout;
@@ -18,7 +19,8 @@ use crate::fail::{Failure, Stuck, WrongUsage};
 
 /// The verdict in one sentence.
 pub(crate) fn sentence(verdict: &Verdict) -> String {
-    let Verdict { at, host, filesystem, .. } = verdict;
+    let Verdict { host, filesystem, .. } = verdict;
+    let at = shown_as_written(&verdict.at);
     let kept = if verdict.safe { "keeps" } else { "breaks" };
     let mut text = format!("{filesystem} {kept} the promises that locking needs ({host}, {at})");
     if let Some(second) = &verdict.second_mount {

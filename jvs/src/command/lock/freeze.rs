@@ -44,18 +44,20 @@ pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, F
         }
         other => other.map_err(or_missing)?,
     };
-    let until = frozen.hold.claim().map(|claim| claim.expires.rfc3339()).unwrap_or_default();
+    let now = context.clock().now().wall;
+    let until = frozen.hold.claim().map_or(now.plus(for_ms), |claim| claim.expires);
     let data = answer(
         worktree,
         "frozen",
         &frozen,
         json!({
-            "expires_at": until,
+            "expires_at": until.rfc3339(),
             "remaining_ms": for_ms,
             "reason": args.reason,
         }),
     );
-    let text = format!("Froze worktree {worktree} for {}, until {until}\n", Span(for_ms));
+    let (span, until) = (Span(for_ms), until.shown());
+    let text = format!("Froze worktree {worktree} for {span}, until {until}\n");
     Ok(Done::new(data).with_text(text))
 }
 

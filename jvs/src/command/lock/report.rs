@@ -35,7 +35,7 @@ pub(super) fn held_as(
         Some((ms, kept)) => {
             format!("Lease of {lease_ms}, kept renewed for {}{}", Span(ms), or_less(kept))
         }
-        None => format!("Lease of {lease_ms}, until {}", claim.expires.rfc3339()),
+        None => format!("Lease of {lease_ms}, until {}", claim.expires.shown()),
     };
     let by = lease.by().map(|by| format!(", by {}", by.reason)).unwrap_or_default();
     let text = format!(
@@ -153,7 +153,7 @@ pub(crate) fn line(view: &View) -> String {
 fn own_line(view: &View) -> String {
     let holder = || on_one_line(&view.holder().who());
     let left = Span(view.remaining_ms());
-    let until = || view.expires().map(|expires| expires.rfc3339()).unwrap_or_default();
+    let until = || view.expires().map(|it| it.shown().to_string()).unwrap_or_default();
     match view.word() {
         Word::Free => "free".to_owned(),
         Word::Retired => "removed".to_owned(),

@@ -19,7 +19,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         let news = (view.word(), view.state.token, view.state.head, view.mine, foreign);
         if last.as_ref() != Some(&news) {
             last = Some(news);
-            let at = view.at.wall.rfc3339();
+            let at = view.at.wall.shown();
             let text = format!("{at} {}: {}\n", view.worktree, report::line(&view));
             let done = Done::new(status::data(context, &here.repo, &view)).with_text(text);
             if !stream.item(&done)? {

@@ -7,6 +7,7 @@ use jvs_lock::liveness::{Here as Where, Liveness, Unknowable, liveness};
 use jvs_lock::record::{Found, Record};
 use jvs_lock::span::Span;
 use jvs_lock::view::{View, Word};
+use jvs_repo::clock::shown_as_written;
 use jvs_repo::proc;
 use serde_json::json;
 
@@ -113,7 +114,8 @@ fn about_holder(
     }
     know("kept", view.holder().until_when());
     let ago = record.created().map_or(0, |created| view.at.wall.since(created));
-    know("since", format!("{} ({} ago)", record.created_at, Span(ago)));
+    let since = shown_as_written(&record.created_at);
+    know("since", format!("{since} ({} ago)", Span(ago)));
     if let Some(keeper) = &record.keeper {
         let pid = keeper.pid;
         know(
@@ -156,7 +158,7 @@ fn keeper_is_dead(view: &View) -> bool {
 }
 
 fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static str, String)) {
-    let end = view.expires().map(|expires| expires.rfc3339()).unwrap_or_default();
+    let end = view.expires().map(|expires| expires.shown().to_string()).unwrap_or_default();
     let left = if judged.remaining_ms > 0 {
         format!("ends in {} ({end}) unless it is renewed", Span(judged.remaining_ms))
     } else {

@@ -33,7 +33,7 @@ pub(super) fn mark_prompt(context: &Context<'_>, command: &mut Command, worktree
 
 pub(super) fn begin(context: &Context<'_>, lease: &Lease<'_>) {
     let (worktree, token) = (lease.worktree(), lease.token());
-    let (lease_ms, until) = (lease.claim().lease_ms, lease.claim().expires.rfc3339());
+    let (lease_ms, until) = (lease.claim().lease_ms, lease.claim().expires.shown());
     context.output().aside(&format!(
         "Locked worktree {worktree} (fencing token {token}) until this shell ends; \
          lease of {}, kept renewed, now until {until}",

@@ -178,3 +178,31 @@ fn a_record_that_does_not_say_until_when_is_shown_all_the_same() {
     assert!(refused.stderr().contains("(session ann)"), "{refused}");
     assert!(refused.stderr().contains("its lease ends in"), "{refused}");
 }
+
+#[test]
+fn a_time_is_told_in_my_time_zone_and_what_only_looks_like_one_as_it_is() {
+    const LOOKS: &str = "2025-11-16T09:00:00.000Z";
+    let world = World::new();
+    let root = world.root().with_file_name(LOOKS);
+    world.home.jvs(["init"]).arg(&root).run().ok();
+    let jvs = |session, words: &str| {
+        let jvs = world.home.jvs(words.split(' ')).session(session).cwd(root.join("main"));
+        jvs.env("TZ", "IST-5:30")
+    };
+    let path = jvs("ann", "worktree path main").run().ok();
+    assert_eq!(path.stdout().trim_end(), root.join("main").to_str().expect("text"));
+    jvs("ann", &format!("lock acquire --for 1h --note {LOOKS}")).run().ok();
+    jvs("ann", &format!("snapshot {LOOKS}")).run().ok();
+
+    let refused = jvs("bob", "lock acquire").run().exits(2);
+    let (why, history) = (jvs("bob", "lock why").run().ok(), jvs("bob", "history").run().ok());
+    for told in [refused.stderr(), why.stdout(), history.stdout()] {
+        assert!(told.contains(LOOKS) && told.contains("+05:30"), "{told}");
+    }
+    let audit = jvs("bob", "audit").run().ok();
+    assert!(audit.stdout().contains("+05:30"), "{}", audit.stdout());
+    let told = jvs("bob", "lock acquire --json").run().exits(2).json()["error"].clone();
+    let message = told["message"].as_str().expect("text");
+    let since = told["details"]["since"].as_str().expect("a time");
+    assert!(message.contains(since) && since.ends_with('Z'), "programs read UTC: {told}");
+}
