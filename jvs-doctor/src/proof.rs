@@ -57,7 +57,7 @@ use jvs_lock::State;
 use jvs_lock::liveness::Liveness;
 use jvs_lock::queue::Waiter;
 use jvs_lock::record::{Meaning, Record};
-use jvs_repo::id::{FencingToken, OpNonce, SnapshotId, strict_decimal};
+use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
@@ -183,13 +183,9 @@ impl<T> Proof<T> {
 impl Proof<File> {
     /// A temporary file beside the locks, by the token in its name.
     pub(crate) fn of_lock_tmp(survey: &Survey<'_, '_>, name: &str) -> Option<Self> {
-        let (worktree, mark) = layout::lock_tmp_of(name)?;
-        // <counter>-<salt>-<token>-<lock id>
-        let mut parts = mark.rsplitn(3, '-');
-        let (_lock_id, token, epoch) = (parts.next()?, parts.next()?, parts.next()?);
-        let term = Term { epoch: epoch.parse().ok()?, token: FencingToken(strict_decimal(token)?) };
+        let (worktree, term) = layout::lock_tmp_term(name)?;
         let because = fenced(survey.state(&worktree)?, term)?;
-        Some(Proof { thing: File(layout::lock_tmp(&worktree, mark)), because })
+        Some(Proof { thing: File(layout::locks().child(name).ok()?), because })
     }
 
     /// A temporary file that can only ever be renamed to a name that is taken, which
@@ -252,10 +248,9 @@ impl Proof<File> {
 impl Proof<Birth> {
     /// A register's private directory of birth, while there is a register.
     pub(crate) fn of_birth(survey: &Survey<'_, '_>, name: &str) -> Option<Self> {
-        let (worktree, mark) = layout::lock_tmp_of(name)?;
-        let op: OpNonce = mark.strip_prefix("birth-")?.parse().ok()?;
+        let (worktree, op) = layout::register_birth_of(name)?;
         let read = survey.state(&worktree).filter(|read| read.op != op)?;
-        let thing = Birth(layout::lock_tmp(&worktree, mark));
+        let thing = Birth(layout::register_birth(&worktree, op));
         Some(Proof { thing, because: Because::Born { read: **read } })
     }
 }

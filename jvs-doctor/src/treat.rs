@@ -19,7 +19,7 @@ use jvs_repo::audit::{Kind as Event, Phase};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use serde_json::json;
+use jvs_repo::record::audit::Repaired;
 
 use crate::check::{Check, Depth};
 use crate::examine::{Examination, examine};
@@ -171,11 +171,12 @@ fn apply(
         Remedy::Migrate(_) => Event::Migrate,
         _ => Event::Repair,
     };
-    let details = json!({ "check": finding.check.as_str(), "path": finding.path });
+    let repaired =
+        Repaired { check: finding.check.as_str().to_owned(), path: finding.path.clone() };
     let note = |phase| {
         let tense = if phase == Phase::Done { Tense::Did } else { Tense::Does };
         let sentence = format!("doctor {}", remedy.sentence(tense));
-        let details = Some(details.clone());
+        let details = Some(repaired.clone().into());
         locks.note(kind, phase, op, finding.worktree.as_ref(), Some(&sentence), details)
     };
     let unwritable = note(Phase::Intent).err();

@@ -44,7 +44,7 @@ fn bear(seams: Seams<'_>, worktree: &WorktreeName, state: &State) -> Result<(), 
     sabotage!(Rule::BornByRename => crate::sabotage::make_in_place(seams, worktree, state));
     let io = |source| BirthError::Io { worktree: worktree.clone(), source };
     let place = layout::register(worktree);
-    let private = layout::lock_tmp(worktree, &format!("birth-{}", state.op));
+    let private = layout::register_birth(worktree, state.op);
     let entry = private.child(&state.to_string()).map_err(io)?;
     let build = || {
         seams.store.ensure_dir(&private)?;

@@ -10,7 +10,7 @@ mod life;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jvs_repo::audit::{Kind, Phase, room};
+use jvs_repo::audit::{Details, Kind, Phase, room};
 use jvs_repo::clock::Reading;
 use jvs_repo::id::OpNonce;
 use jvs_repo::sabotage;
@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
     /// Move the register there.
     Try(Kind, State),
     /// The same, telling the audit log from whom it is taken and why.
-    TryOver(Kind, State, serde_json::Value),
+    TryOver(Kind, State, Details),
     /// The state shows the operation's result: an earlier attempt was applied.
     Applied,
 }
@@ -169,11 +169,7 @@ impl<'r> Driver<'_, 'r> {
     /// Writes down what is about to be tried, and answers it. A release is tried also if
     /// there is no room for that: whoever could make room may wait for it. It is then
     /// told afterwards, and if there is no room even then by the register alone.
-    fn announced(
-        &self,
-        attempt: Attempt,
-        details: Option<serde_json::Value>,
-    ) -> Result<Attempt, LockError> {
+    fn announced(&self, attempt: Attempt, details: Option<Details>) -> Result<Attempt, LockError> {
         let Attempt { kind, from, to, .. } = attempt;
         if kind == Kind::Renew {
             return Ok(attempt);

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use jvs_repo::audit::{self, Event, Kind, Log, Phase, room};
+use jvs_repo::audit::{self, Details, Event, Kind, Log, Phase, room};
 use jvs_repo::clock::Clock;
 use jvs_repo::id::OpNonce;
 use jvs_repo::name::WorktreeName;
@@ -69,9 +69,10 @@ impl<'r> Journal<'r> {
         from: Option<&State>,
         to: &State,
         reason: Option<&str>,
-        details: Option<serde_json::Value>,
+        details: Option<Details>,
     ) -> io::Result<()> {
         self.flush()?;
+        let details = details.map(Into::into);
         let event = self.event(kind, Phase::Intent, worktree, from, to, reason);
         self.write_down(&Event { details, ..event })
     }
@@ -132,7 +133,7 @@ impl<'r> Journal<'r> {
         op: OpNonce,
         worktree: Option<&WorktreeName>,
         reason: Option<&str>,
-        details: Option<serde_json::Value>,
+        details: Option<Details>,
     ) -> io::Result<()> {
         let event = Event {
             kind,
@@ -145,7 +146,7 @@ impl<'r> Journal<'r> {
             from: None,
             to: None,
             reason: reason.map(str::to_owned),
-            details,
+            details: details.map(Into::into),
         };
         self.flush()?;
         self.write_down(&event)

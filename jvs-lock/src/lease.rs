@@ -12,9 +12,10 @@ use jvs_repo::clock::{BootMs, Reading};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::record::audit::Transferred;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::belief::Belief;
 use crate::decide::{self, Bound, Own, Refusal};
@@ -48,12 +49,11 @@ pub enum How {
 
 /// Names one hold, so that the next process of the session can go on with it
 /// and with no other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     /// The worktree.
     pub worktree: WorktreeName,
     /// Which hold of it.
-    #[serde(flatten)]
     pub term: Term,
 }
 
@@ -416,16 +416,14 @@ impl<'r> Lease<'r> {
     fn issue_transfer(&self, to: &Waiter, lease_ms: u64, reason: &str) -> Result<State, LockError> {
         let op = self.locks.fresh_op();
         let (bound, done) = (self.bound, "was handed over");
-        let details = serde_json::json!({
-            "old_holder": self.locks.session.holder_id(),
-            "new_holder_nonce": to.holder,
-        });
+        let details =
+            Transferred { old_holder: self.locks.session.holder_id(), new_holder_nonce: to.holder };
         let applied = self.locks.driver(&self.register, Some(reason)).run_durably(
             done,
             |state, now, tried| match decide::transfer(state, bound, to.holder, !tried.is_empty()) {
                 Ok(Own::Try) => {
                     let next = state.granted(to.holder, lease_ms, now.wall, op);
-                    Ok(Verdict::TryOver(Kind::Transfer, next, details.clone()))
+                    Ok(Verdict::TryOver(Kind::Transfer, next, details.clone().into()))
                 }
                 Ok(Own::Done) => Ok(Verdict::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),

@@ -11,10 +11,11 @@ use jvs_repo::clock::WallMs;
 use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::record::audit::{self, OtherTool};
 use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::error::LockError;
 use crate::hearsay::{Heard, READ_MAX, hear};
@@ -38,6 +39,17 @@ pub enum Format {
     Lokt,
 }
 
+impl Format {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Format::OwnerSinceTtl => "owner_since_ttl",
+            Format::OwnerSinceTtlMetadata => "owner_since_ttl_metadata",
+            Format::Lokt => "lokt",
+        }
+    }
+}
+
 /// A lock of another tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Legacy {
@@ -51,6 +63,14 @@ pub struct Legacy {
     pub since: WallMs,
     /// When it ends; `None` if never.
     pub ends: Option<WallMs>,
+}
+
+/// As an event tells it.
+impl From<&Legacy> for OtherTool {
+    fn from(legacy: &Legacy) -> Self {
+        let Legacy { format, path, owner, since, ends } = legacy.clone();
+        OtherTool { format: format.as_str().to_owned(), path, owner, since, ends }
+    }
 }
 
 impl Legacy {
@@ -81,6 +101,8 @@ impl Legacy {
 
 /// Makes sense of a file; `None` if it is no lock of another tool.
 pub fn parse(bytes: &[u8], path: &RepoPath) -> Option<Legacy> {
+    // Not with the strict reader of our own files: what that refuses (a field twice, a long
+    // string) another tool may write, and a lock that is not recognised is not respected.
     let value: Value = serde_json::from_slice(bytes).ok()?;
     let owner = value.get("owner")?.as_str()?;
     if owner.is_empty() || owner.len() > OWNER_MAX || value.get("fencing_token").is_some() {
@@ -205,9 +227,9 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
             let mut journal =
                 locks.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             let reason = Some("a lock of another tool became one of ours");
-            let details = json!({ "legacy": legacy, "live": live });
+            let details = audit::Migrated { legacy: OtherTool::from(&legacy), live };
             let op = locks.fresh_op();
-            journal.note(Kind::Migrate, phase, op, Some(worktree), reason, Some(details))
+            journal.note(Kind::Migrate, phase, op, Some(worktree), reason, Some(details.into()))
         };
         note(Phase::Intent).map_err(io("cannot write the audit log"))?;
         if let (true, Some(left)) = (live, left) {
@@ -228,7 +250,7 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
                 continue;
             }
             // One that its tool took anew since is not the one that was judged.
-            let aside = layout::lock_tmp(worktree, &format!("legacy-{}", locks.fresh_op()));
+            let aside = layout::legacy_lock_aside(worktree, locks.fresh_op());
             let is_meant = |bytes: &[u8]| parse(bytes, &path).as_ref() == Some(&legacy);
             store
                 .remove_meant(&path, &aside, READ_MAX, &is_meant)

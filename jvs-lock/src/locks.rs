@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jvs_repo::audit::{Kind, Log, Phase};
+use jvs_repo::audit::{Details, Kind, Log, Phase};
 use jvs_repo::clock::{BootClock, BootMs, Reading};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
@@ -303,7 +303,7 @@ impl<'r> Locks<'r> {
         op: OpNonce,
         worktree: Option<&WorktreeName>,
         reason: Option<&str>,
-        details: Option<serde_json::Value>,
+        details: Option<Details>,
     ) -> io::Result<()> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.note(kind, phase, op, worktree, reason, details)

@@ -10,9 +10,9 @@ use jvs_repo::clock::Reading;
 use jvs_repo::config::{LockPolicy, ReclaimRules};
 use jvs_repo::metadata::Environment;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::record::audit::{Details, OtherTool, Reclaimed};
 use jvs_repo::sabotage;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::error::LockError;
 use crate::hold;
@@ -74,6 +74,17 @@ pub enum Priority {
     High,
     Medium,
     Low,
+}
+
+impl Priority {
+    /// The word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Priority::High => "high",
+            Priority::Medium => "medium",
+            Priority::Low => "low",
+        }
+    }
 }
 
 /// What was decided.
@@ -181,18 +192,19 @@ pub(crate) fn is_same_session_elsewhere(record: &Record, me: &Session) -> bool {
 }
 
 /// What the audit log keeps of it.
-pub(crate) fn details(decision: Decision, view: &View, me: &Session) -> serde_json::Value {
+pub(crate) fn details(decision: Decision, view: &View, me: &Session) -> Details {
     let old = view.record();
-    json!({
-        "reason": decision.reason,
-        "priority": decision.priority,
-        "old_holder": old.map(|record| &record.holder_id),
-        "old_session": old.map(|record| &record.session_id),
-        "old_holder_nonce": view.state.holder(),
-        "other_tool": view.foreign,
-        "new_holder": me.holder_id(),
-        "new_session": me.id().as_str(),
-    })
+    let reclaimed = Reclaimed {
+        reason: decision.reason.to_string(),
+        priority: decision.priority.as_str().to_owned(),
+        old_holder: old.map(|record| record.holder_id.clone()),
+        old_session: old.map(|record| record.session_id.clone()),
+        old_holder_nonce: view.state.holder(),
+        other_tool: view.foreign.as_ref().map(OtherTool::from),
+        new_holder: me.holder_id(),
+        new_session: me.id().as_str().to_owned(),
+    };
+    Box::new(reclaimed).into()
 }
 
 impl<'r> Locks<'r> {

@@ -251,8 +251,7 @@ pub(crate) struct OwnRecord {
 
 /// A name beside the locks that only whoever writes or removes this record uses.
 fn name_of_its_own(record: &Record) -> RepoPath {
-    let mark = format!("{}-{}-{}", record.epoch, record.fencing_token, record.lock_id);
-    layout::lock_tmp(&record.worktree_id, &mark)
+    layout::lock_tmp_under(&record.worktree_id, record.term(), record.lock_id)
 }
 
 impl OwnRecord {

@@ -268,7 +268,7 @@ impl<'r> Register<'r> {
     /// Makes a mount that serves a cached listing look again, by changing the
     /// directory under a dot-name, which no READ counts.
     pub fn shake(&self, op: OpNonce) -> io::Result<()> {
-        let probe = self.dir.child(&format!(".probe-{op}")).expect("plain");
+        let probe = layout::probe_scratch(&self.dir, op);
         drop(self.store.create_own(&probe)?);
         self.store.remove(&probe)
     }

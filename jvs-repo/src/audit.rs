@@ -25,7 +25,7 @@ pub use append::{Alone, EventTooLong, Log, Spoilt, Turn};
 pub use newest::newest;
 pub use read::{Flaw, Line, read_log};
 
-pub use crate::record::audit::{Event, Kind, LINE_MAX, Phase};
+pub use crate::record::audit::{Details, Event, Kind, LINE_MAX, Phase};
 
 /// Who writes a log: a session on a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,8 +75,7 @@ pub fn writers(store: &dyn Store) -> io::Result<(Vec<WriterId>, Vec<std::ffi::Os
     let mut known = Vec::new();
     let mut foreign = Vec::new();
     for entry in store.list(&layout::audit())? {
-        let name = entry.name.to_str().and_then(|n| n.strip_suffix(".jsonl"));
-        match name.and_then(|n| n.parse().ok()) {
+        match entry.name.to_str().and_then(layout::writer_of_log) {
             Some(writer) => known.push(writer),
             None => foreign.push(entry.name),
         }

@@ -1,9 +1,15 @@
 //! Where everything is: the only file that spells the control directory's name.
 
+mod lock_tmp;
 pub mod staging;
 
 use std::ffi::OsStr;
 
+pub use self::lock_tmp::{
+    legacy_lock_aside, lock_tmp, lock_tmp_of, lock_tmp_term, lock_tmp_under, register_birth,
+    register_birth_of,
+};
+use crate::audit::WriterId;
 use crate::id::{Epoch, HolderNonce, OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
@@ -23,6 +29,11 @@ fn control(name: &str) -> RepoPath {
 /// The control directory.
 pub fn control_dir() -> RepoPath {
     RepoPath::root().plain_child(CONTROL_DIR)
+}
+
+/// Is a file of that name in [`control_dir`] one that is being written?
+pub fn is_control_tmp(file: &str) -> bool {
+    file.contains(".tmp-")
 }
 
 /// Format and identity of the repository.
@@ -155,6 +166,11 @@ pub fn legacy_lock(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.json"))
 }
 
+/// May a file of that name in [`locks`] be a lock of another tool?
+pub fn is_legacy_lock(file: &str) -> bool {
+    file.ends_with(".json")
+}
+
 /// The register: a directory with exactly one entry, whose name is the truth.
 pub fn register(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.fence"))
@@ -191,17 +207,6 @@ pub fn worktree_of_queue(file: &str) -> Option<WorktreeName> {
     file.strip_suffix(".queue")?.parse().ok()
 }
 
-/// Whose temporary file of that name in [`locks`] is, and its mark. No mark has a dot:
-/// what has one is the lock, the register or the queue of a worktree whose own name has
-/// `.tmp-` in it.
-pub fn lock_tmp_of(file: &str) -> Option<(WorktreeName, &str)> {
-    let (name, mark) = file.rsplit_once(".tmp-")?;
-    if mark.contains('.') {
-        return None;
-    }
-    Some((name.parse().ok()?, mark))
-}
-
 /// Whose buried register a directory of that name in [`locks`] is.
 pub fn worktree_of_buried(file: &str) -> Option<(WorktreeName, Epoch)> {
     let (name, epoch) = file.rsplit_once(".fence-")?;
@@ -216,12 +221,6 @@ pub fn worktree_of_register(file: &str) -> Option<WorktreeName> {
 /// Tickets of those who wait.
 pub fn queue(name: &WorktreeName) -> RepoPath {
     locks().plain_child(&format!("{name}.queue"))
-}
-
-/// A temporary file or directory beside the locks. `mark` carries the writer's
-/// token and nonce, so that doctor can prove it dead.
-pub fn lock_tmp(name: &WorktreeName, mark: &str) -> RepoPath {
-    locks().plain_child(&format!("{name}.tmp-{mark}"))
 }
 
 /// Directory of snapshots.
@@ -266,14 +265,22 @@ pub fn id_of_tombstone_tmp(file: &str) -> Option<SnapshotId> {
     op.parse::<OpNonce>().ok().and_then(|_| id.parse().ok())
 }
 
+/// The directory of a snapshot that has its files.
+pub const PAYLOAD: &str = "payload";
+/// The file of a snapshot that says what is in its payload.
+pub const MANIFEST: &str = "manifest";
+/// Two files that an engine makes where a snapshot is built, to see whether one shares
+/// the blocks of the other. Neither outlives the attempt.
+pub const REFLINK_PROBE: [&str; 2] = ["probe-reflink-from", "probe-reflink-to"];
+
 /// The full tree of the snapshot in `dir`.
 pub fn snapshot_payload(dir: &RepoPath) -> RepoPath {
-    dir.plain_child("payload")
+    dir.plain_child(PAYLOAD)
 }
 
 /// What the snapshot in `dir` consists of.
 pub fn manifest(dir: &RepoPath) -> RepoPath {
-    dir.plain_child("manifest")
+    dir.plain_child(MANIFEST)
 }
 
 /// What is known about the snapshot in `dir`.
@@ -338,8 +345,13 @@ pub fn audit() -> RepoPath {
 }
 
 /// One writer's audit log.
-pub fn audit_log(writer: &crate::audit::WriterId) -> RepoPath {
+pub fn audit_log(writer: &WriterId) -> RepoPath {
     audit().plain_child(&format!("{writer}.jsonl"))
+}
+
+/// Whose log a file of that name in [`audit`] is.
+pub fn writer_of_log(file: &str) -> Option<WriterId> {
+    file.strip_suffix(".jsonl")?.parse().ok()
 }
 
 /// Work in progress; each name says whose it is.
@@ -458,24 +470,6 @@ pub fn skeleton() -> [RepoPath; 6] {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_a_worktree_with_tmp_in_its_name_has_is_not_temporary() {
-        let name: WorktreeName = "main.tmp-0-0000-1-x".parse().expect("a name");
-        let epoch: Epoch = "3-00ff".parse().expect("an epoch");
-        let own = [
-            lock_record(&name),
-            register(&name),
-            buried_register(&name, epoch),
-            takeover(&name),
-            queue(&name),
-        ];
-        for path in own {
-            assert_eq!(lock_tmp_of(path.split().1), None, "{path}");
-        }
-        let tmp = lock_tmp(&name, "3-00ff-9-id");
-        assert_eq!(lock_tmp_of(tmp.split().1), Some((name, "3-00ff-9-id")));
-    }
-
     /// Every path that this module makes, for the worktree `feature`, the tag `v1`
     /// and ids that are all alike.
     fn all() -> Vec<RepoPath> {
@@ -505,6 +499,9 @@ mod tests {
             takeover(&name),
             queue(&name),
             lock_tmp(&name, "mark"),
+            lock_tmp_under(&name, term, op),
+            register_birth(&name, op),
+            legacy_lock_aside(&name, op),
             snapshots(),
             dir.clone(),
             tombstone(id),

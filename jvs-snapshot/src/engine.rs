@@ -28,9 +28,6 @@ use crate::plan::{Facts, Groups, Plan};
 use crate::progress::{Phases, Progress};
 use crate::walk::Tree;
 
-/// The directory of a snapshot that has its files.
-pub const PAYLOAD: &str = "payload";
-
 /// An engine by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EngineName {

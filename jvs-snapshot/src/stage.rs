@@ -21,11 +21,12 @@ use std::path::{Path, PathBuf};
 
 use jvs_repo::clock::{BootId, Clock};
 use jvs_repo::config::{Consistency, Engine as Policy};
+use jvs_repo::layout::{MANIFEST, PAYLOAD};
 
 pub use crate::capture_error::CaptureError;
 use crate::chosen::Chosen;
 use crate::descriptor::Content;
-use crate::engine::{self, Built, Engine, EngineName, PAYLOAD, Work};
+use crate::engine::{self, Built, Engine, EngineName, Work};
 use crate::fidelity;
 use crate::ground::Ground;
 use crate::hash::Digest;
@@ -42,9 +43,6 @@ use crate::written_out::{Doubt, WriteOut};
 
 use content::Proof;
 use describe::write;
-
-/// The file of a snapshot that says what is in its payload.
-pub const MANIFEST: &str = "manifest";
 
 /// Captures in a row before a tree that is written to is given up.
 const ATTEMPTS: u32 = 2;

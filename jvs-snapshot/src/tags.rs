@@ -129,8 +129,7 @@ pub fn take_away(locks: &Locks<'_>, name: &TagName) -> Result<Option<Tag>, Snaps
 }
 
 fn note(locks: &Locks<'_>, kind: Kind, phase: Phase, op: OpNonce, tag: &Tag) -> io::Result<()> {
-    let told = Told::from(tag.clone());
-    locks.note(kind, phase, op, None, None, Some(serde_json::to_value(told)?))
+    locks.note(kind, phase, op, None, None, Some(Told::from(tag.clone()).into()))
 }
 
 /// The tags that were made and not deleted, by what `events` tell.
@@ -143,8 +142,7 @@ pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> 
             (Kind::Untag, _) => false,
             _ => continue,
         };
-        let told = event.details.clone().and_then(|told| serde_json::from_value::<Told>(told).ok());
-        match told {
+        match event.details_as::<Told>() {
             Some(told) if makes => made.push(told),
             Some(told) => drop(deleted.insert(told)),
             None => {}

@@ -73,7 +73,7 @@ fn is_foreign(dir: &RepoPath, name: &str) -> bool {
             || layout::worktree_of_buried(name).is_some()
             || layout::lock_tmp_of(name).is_some()
             || layout::worktree_of_takeover(name).is_some()
-            || name.strip_suffix(".json").is_some();
+            || layout::is_legacy_lock(name);
         !known
     } else if *dir == layout::snapshots() {
         layout::id_of_snapshot(name).is_none()
@@ -84,8 +84,7 @@ fn is_foreign(dir: &RepoPath, name: &str) -> bool {
     } else if *dir == layout::worktree_records() {
         layout::worktree_of_record(name).is_none() && !layout::is_worktree_record_tmp(name)
     } else if *dir == layout::audit() {
-        let writer = name.strip_suffix(".jsonl");
-        writer.is_none_or(|w| w.parse::<jvs_repo::audit::WriterId>().is_err())
+        layout::writer_of_log(name).is_none()
     } else {
         false
     }

@@ -4,6 +4,7 @@
 use jvs_repo::audit::{Kind, Phase};
 use jvs_repo::layout;
 use jvs_repo::probe::{self, Setup, Subject};
+use jvs_repo::record::audit::Collected;
 
 use crate::check::{Check, Severity};
 use crate::finding::Report;
@@ -66,7 +67,8 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
         .map(|logged| &logged.event)
         .filter(|event| event.kind == Kind::Gc && event.phase == Phase::Done)
         .filter(|event| event.at_ms().is_some_and(|at| survey.began.wall.since(at) < DAY_MS))
-        .filter_map(|event| event.details.as_ref()?.get("snapshots")?.as_array().map(Vec::len))
+        .filter_map(|event| event.details_as::<Collected>())
+        .map(|collected| collected.snapshots.len())
         .sum();
     if collected > 0 {
         let message = format!(

@@ -9,6 +9,7 @@ use jvs_repo::audit::{Event, Kind};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::record::audit::Collected;
 use jvs_repo::sabotage;
 use jvs_snapshot::descriptor::Descriptor;
 
@@ -153,13 +154,11 @@ fn broken(
 
 /// Where a log says that a collection was to remove it.
 fn collection_of<'s>(survey: &'s Survey<'_, '_>, id: SnapshotId) -> Option<&'s Place> {
-    let id = id.to_string();
     let names = |event: &Event| {
-        let ids = event.details.as_ref()?.get("snapshots")?.as_array()?;
-        ids.iter().any(|named| named.as_str() == Some(&id)).then_some(())
+        event.details_as::<Collected>().is_some_and(|told| told.snapshots.contains(&id))
     };
     let mut collections = survey.logs.events.iter().filter(|logged| logged.event.kind == Kind::Gc);
-    collections.find(|logged| names(&logged.event).is_some()).map(|logged| &logged.place)
+    collections.find(|logged| names(&logged.event)).map(|logged| &logged.place)
 }
 
 /// What is described and has the draft that becomes its READY: that is written anew only

@@ -112,7 +112,7 @@ fn control_dir(survey: &Survey<'_, '_>, report: &mut Report) {
             }
         };
         let name = path.split().1;
-        if name.contains(".tmp-") || layout::is_probe_scratch(name) {
+        if layout::is_control_tmp(name) || layout::is_probe_scratch(name) {
             tell(survey, path, None, report);
         } else {
             report

@@ -114,8 +114,7 @@ impl Hand<'_, '_, '_, '_> {
     ) -> Result<Option<RepoPath>, RepairError> {
         let read = Read::register(self.patient, worktree)
             .map_err(|_fault| RepairError::RegisterUnreadable)?;
-        let mark = format!("{}-{}-{}", read.epoch, read.token, self.op);
-        let aside = layout::lock_tmp(worktree, &mark);
+        let aside = layout::lock_tmp_under(worktree, read.term(), self.op);
         match self.store().rename_new(path, &aside) {
             Err(error) if is_absent(&error) => Ok(None),
             moved => Ok(moved.map(|()| Some(aside))?),

@@ -3,10 +3,15 @@
 //! Invariants: `{"sum":"…",` and the event's own JSON; the sum is over the rest of the
 //! line and the sum before, so that no line can be changed, removed or put in between.
 
+mod details;
 mod event;
 
 use std::io;
 
+pub use self::details::{
+    Collected, Details, HalfRestored, Migrated, OtherTool, Reclaimed, Repaired, Restored, SetAside,
+    SettingAside, Transferred,
+};
 pub use self::event::{Event, Kind, Phase};
 use crate::audit::{EventTooLong, WriterId};
 use crate::id::{hex, strict_hex};

@@ -20,7 +20,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(super) use files::Sides;
 use learned::Learned;
 
-use super::{Built, PAYLOAD, Work};
+use jvs_repo::layout::PAYLOAD;
+
+use super::{Built, Work};
 use crate::capture_error::CaptureError;
 use crate::fidelity::{self, Open, dress};
 use crate::hash::Digest;

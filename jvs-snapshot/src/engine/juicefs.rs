@@ -21,9 +21,10 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
+use jvs_repo::layout::PAYLOAD;
 use rustix::io::Errno;
 
-use super::{Built, Engine, EngineName, PAYLOAD, Work};
+use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::chosen::{Chosen, Lies};
 use crate::manifest::TreePath;

@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
+use jvs_repo::layout;
+
 use super::build::{self, Content, Told};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
@@ -16,8 +18,7 @@ pub(super) struct Reflink;
 /// is told by its number; `FICLONE` between two answers `EXDEV`. Fails as a whole if what
 /// was tried stays there: it would be published with the rest.
 pub(super) fn probe(staging: &OwnedFd, source: &OwnedFd) -> Result<io::Result<()>, CaptureError> {
-    const FROM: &[u8] = b"probe-reflink-from";
-    const TO: &[u8] = b"probe-reflink-to";
+    let [from_name, to_name] = layout::REFLINK_PROBE.map(str::as_bytes);
     let (here, there) = match (tree::stat_open(staging), tree::stat_open(source)) {
         (Ok(here), Ok(there)) => (here, there),
         (Err(error), _) | (_, Err(error)) => return Ok(Err(error)),
@@ -27,14 +28,14 @@ pub(super) fn probe(staging: &OwnedFd, source: &OwnedFd) -> Result<io::Result<()
         return Ok(Err(rustix::io::Errno::XDEV.into()));
     }
     let attempt = || {
-        let from = tree::create_file(staging, FROM)?;
+        let from = tree::create_file(staging, from_name)?;
         // A whole block: btrfs keeps less inside its tree and answers differently.
         tree::write_at(&from, &[1; 4096], 0)?;
-        let to = tree::create_file(staging, TO)?;
+        let to = tree::create_file(staging, to_name)?;
         tree::clone_content(&from, &to)
     };
     let answer = attempt();
-    for name in [FROM, TO] {
+    for name in [from_name, to_name] {
         match tree::unlink(staging, name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(CaptureError::whole("remove what was tried in")(error));

@@ -66,9 +66,7 @@ impl Registers {
         }
         let mut graves: BTreeMap<WorktreeName, Vec<Epoch>> = BTreeMap::new();
         for file in &names {
-            let Some((name, _)) = file.rsplit_once(".fence-") else { continue };
-            let Ok(name) = name.parse::<WorktreeName>() else { continue };
-            let Some(epoch) = layout::buried_epoch(&name, file) else { continue };
+            let Some((name, epoch)) = layout::worktree_of_buried(file) else { continue };
             graves.entry(name).or_default().push(epoch);
         }
         let mut buried = BTreeMap::new();

@@ -6,9 +6,9 @@ use jvs_lock::Locks;
 use jvs_repo::audit::{Kind, Phase, room};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
+use jvs_repo::record::audit::Collected;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
-use serde_json::json;
 
 use crate::aside::{doom, finish, move_dir};
 use crate::descriptor::{self, Descriptor};
@@ -100,9 +100,10 @@ pub fn run(
     }
     for batch in plan.collect.chunks(IDS_AN_EVENT) {
         let op = OpNonce::random(at.seams.entropy);
-        let ids: Vec<SnapshotId> = batch.iter().map(|unneeded| unneeded.snapshot_id).collect();
+        let snapshots = batch.iter().map(|unneeded| unneeded.snapshot_id).collect();
+        let collected = Collected { snapshots };
         let note =
-            |phase| locks.note(Kind::Gc, phase, op, None, None, Some(json!({"snapshots": ids})));
+            |phase| locks.note(Kind::Gc, phase, op, None, None, Some(collected.clone().into()));
         match note(Phase::Intent) {
             // It is said afterwards.
             Err(error) if needs_no_room(&error) => freed.told_late = true,

@@ -5,6 +5,7 @@ use std::fmt;
 use jvs_lock::LockError;
 use jvs_lock::worktrees::WorktreeError;
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::record::audit::HalfRestored;
 use jvs_repo::store::RepoPath;
 use serde_json::{Value, json};
 
@@ -45,14 +46,14 @@ pub struct Half {
 
 impl Half {
     /// For the audit log and for scripts.
-    pub(crate) fn told(&self) -> Value {
-        json!({
-            "swapped": some(self.swapped.iter()),
-            "steps": self.steps,
-            "certain": self.certain,
-            "old_files": self.old.as_str(),
-            "cause": self.cause.code().as_str(),
-        })
+    pub(crate) fn told(&self) -> HalfRestored {
+        HalfRestored {
+            swapped: some(self.swapped.iter()),
+            steps: self.steps,
+            certain: self.certain,
+            old_files: self.old.to_string(),
+            cause: self.cause.code().to_string(),
+        }
     }
 }
 
@@ -146,7 +147,7 @@ impl Coded for RestoreError {
             RestoreError::Copy(error) => error.details(),
             RestoreError::Worktree(error) => error.details(),
             RestoreError::Half(half) => {
-                let mut told = half.told();
+                let mut told = json!(half.told());
                 if let (Value::Object(all), Some(Value::Object(more))) =
                     (&mut told, half.cause.details())
                 {

@@ -9,12 +9,12 @@
 use std::io;
 
 use jvs_lock::Locks;
-use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::audit::{Details, Kind, Phase};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::quarantine;
+use jvs_repo::record::audit::{SetAside, SettingAside};
 use jvs_repo::store::RepoPath;
-use serde_json::json;
 
 use crate::aside::move_dir;
 use crate::chosen::Chosen;
@@ -119,10 +119,11 @@ pub(crate) fn settle(
 ) -> Result<Option<RepoPath>, SnapshotError> {
     let StagingName::Swap { worktree, source, kept, .. } = name else { return Ok(None) };
     let op = OpNonce::random(at.seams.entropy);
-    let note =
-        |phase, details| locks.note(Kind::Gc, phase, op, Some(worktree), None, Some(details));
+    let note = |phase, details: Details| {
+        locks.note(Kind::Gc, phase, op, Some(worktree), None, Some(details))
+    };
     let written = || SnapshotError::io("write the audit log");
-    note(Phase::Intent, json!({ "sets_aside": name.to_string() })).map_err(written())?;
+    note(Phase::Intent, SettingAside { sets_aside: name.to_string() }.into()).map_err(written())?;
     let dir = match quarantine::set_aside(at.seams.store, op, &name.path()) {
         Ok(dir) => dir,
         // Another collection was faster.
@@ -149,7 +150,7 @@ pub(crate) fn settle(
             Some(if at.seams.store.stat(&files).is_ok() { files } else { dir })
         }
     };
-    let where_to = set_aside.as_ref().map(RepoPath::as_str);
-    note(Phase::Done, json!({ "set_aside": where_to })).map_err(written())?;
+    let where_to = set_aside.as_ref().map(RepoPath::to_string);
+    note(Phase::Done, SetAside { set_aside: where_to }.into()).map_err(written())?;
     Ok(set_aside)
 }

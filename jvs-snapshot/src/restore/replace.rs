@@ -7,8 +7,8 @@ use jvs_repo::audit::{Kind, Phase as Told};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::quarantine;
+use jvs_repo::record::audit::Restored;
 use jvs_repo::store::RepoPath;
-use serde_json::{Value, json};
 
 use super::leftover::{Worth, discard};
 use super::swap::{Stopped, Swap, Swapped};
@@ -38,25 +38,24 @@ pub fn replace(
     let Wish { source, kept, chosen, reason } = *wish;
     let worktree = lease.worktree().clone();
     let op = OpNonce::random(at.seams.entropy);
-    let details = json!({
-        "snapshot_id": source.id(),
-        "kept": kept.map(Ready::id),
-        "paths": chosen.map_or_else(Vec::new, |chosen| some(chosen.paths())),
-    });
-    let note = |phase, more: Value| {
-        let mut details = details.clone();
-        if let (Value::Object(all), Value::Object(more)) = (&mut details, more) {
-            all.extend(more);
-        }
-        locks.note(Kind::Restore, phase, op, Some(&worktree), Some(reason), Some(details))
+    let told = Restored {
+        snapshot_id: source.id(),
+        kept: kept.map(Ready::id),
+        paths: chosen.map_or_else(Vec::new, |chosen| some(chosen.paths())),
+        half: None,
+        left: None,
     };
-    let offered = note(Told::Intent, Value::Null)
+    let note = |phase, told: Restored| {
+        let details = Some(Box::new(told).into());
+        locks.note(Kind::Restore, phase, op, Some(&worktree), Some(reason), details)
+    };
+    let offered = note(Told::Intent, told.clone())
         .map_err(SnapshotError::io("write the audit log"))
         .and_then(|()| offer(at, &copied, kept));
     let dir = match offered {
         Ok(dir) => dir,
         Err(error) => {
-            let _ = note(Told::NotApplied, Value::Null);
+            let _ = note(Told::NotApplied, told);
             let _ = doom(at.seams, at.trees, &copied.dir());
             return Err(error.into());
         }
@@ -66,7 +65,7 @@ pub fn replace(
     let swapped = match swap.run(lease, chosen) {
         Ok(swapped) => swapped,
         Err(stopped) if stopped.certain && stopped.swapped.is_empty() => {
-            let _ = note(Told::NotApplied, Value::Null);
+            let _ = note(Told::NotApplied, told);
             let _ = doom(at.seams, at.trees, &dir);
             return Err(stopped.error);
         }
@@ -74,14 +73,14 @@ pub fn replace(
             let phase = if stopped.certain { Told::Done } else { Told::Unknown };
             let half = half(at, op, &dir, *stopped);
             // What was done although it was not to be is told like what was.
-            let _ = note(phase, half.told());
+            let _ = note(phase, Restored { half: Some(half.told()), ..told });
             return Err(RestoreError::Half(Box::new(half)));
         }
     };
-    let _ = note(Told::Done, Value::Null);
+    let _ = note(Told::Done, told.clone());
     let left = left(at, op, &dir, &swapped, wish);
     if let Some(left) = &left {
-        let _ = note(Told::Done, json!({ "left": left.path.as_str() }));
+        let _ = note(Told::Done, Restored { left: Some(left.path.to_string()), ..told });
     }
     Ok(InPlace { degraded: copied.degraded, left })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::WallMs;
@@ -82,12 +83,17 @@ pub struct Event {
     /// Why, in the words of whoever did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Anything else worth keeping.
+    /// What else the operation says: [`super::Details`], or what a later version has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<serde_json::Value>,
 }
 
 impl Event {
+    /// Its details, if they have the shape `T`.
+    pub fn details_as<T: DeserializeOwned>(&self) -> Option<T> {
+        T::deserialize(self.details.as_ref()?).ok()
+    }
+
     /// The time of the event, if it can be read.
     pub fn at_ms(&self) -> Option<WallMs> {
         WallMs::parse_rfc3339(&self.at)

@@ -3,7 +3,9 @@
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::{Content, Maker, PAYLOAD};
+use jvs_repo::layout::PAYLOAD;
+
+use super::{Content, Maker};
 use crate::capture_error::CaptureError;
 use crate::fidelity::{LossKind, Named, Open, dress, is_full, note};
 use crate::tree::{self, Kind};

@@ -25,9 +25,11 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jvs_repo::layout::PAYLOAD;
+
 use super::super::build::{Maker, Sides};
 use super::super::copy::Copy;
-use super::super::{Built, PAYLOAD, Work};
+use super::super::{Built, Work};
 use crate::capture_error::CaptureError;
 use crate::fidelity::{Named, differences, same_substance};
 use crate::hash;

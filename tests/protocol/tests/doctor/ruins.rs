@@ -88,7 +88,7 @@ pub(crate) const RUINS: &[(&str, Ruin)] = &[
         let state = w.state();
         let mark = format!("{}-{}-{OP}", state.epoch, state.token.0 - 1);
         w.write(&layout::lock_tmp(&main(), &mark), b"");
-        let birth = layout::lock_tmp(&main(), &format!("birth-{OP}"));
+        let birth = layout::register_birth(&main(), OP);
         w.store().make_dir(&birth).expect("made");
         w.write(&birth.child(&state.to_string()).expect("plain"), b"");
         w.write(&layout::worktree_record_tmp(&main(), OP), b"");

@@ -314,7 +314,7 @@ faults! {
         let state = c.state(&main());
         let mark = format!("{}-{}-{OP}", state.epoch, state.token.0 - 1);
         c.write(&layout::lock_tmp(&main(), &mark), "");
-        let birth = layout::lock_tmp(&main(), &format!("birth-{OP}"));
+        let birth = layout::register_birth(&main(), OP);
         c.make_dir(&birth);
         std::fs::write(c.below(&birth, &state.to_string()), "").expect("written");
         c.write(&layout::worktree_record_tmp(&main(), OP), "");

@@ -68,13 +68,17 @@ pub(crate) fn is_shipped(source: &Source) -> bool {
 
 /// Fails for every use of `words` in shipped code outside the listed modules,
 /// and for every listed module that uses none of them any more.
-fn only_in(allowed: &[(&str, &str)], words: &[&str], rule: &str) {
+pub(crate) fn only_in(allowed: &[(&str, &str)], words: &[&str], rule: &str) {
     let uses = |source: &Source| words.iter().flat_map(|word| source.words(word)).collect();
     only_where(allowed, uses, rule);
 }
 
 /// As [`only_in`], for what `uses` finds in a file.
-fn only_where(allowed: &[(&str, &str)], uses: impl Fn(&Source) -> Vec<usize>, rule: &str) {
+pub(crate) fn only_where(
+    allowed: &[(&str, &str)],
+    uses: impl Fn(&Source) -> Vec<usize>,
+    rule: &str,
+) {
     let mut wrong = Vec::new();
     let mut used = Vec::new();
     for source in sources().iter().filter(|source| is_shipped(source)) {

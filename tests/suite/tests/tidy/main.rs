@@ -8,6 +8,7 @@ mod contributing;
 mod dependencies;
 mod documents;
 mod glossary;
+mod on_disk;
 mod packages;
 mod source;
 mod switches;
