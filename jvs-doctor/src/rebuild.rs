@@ -14,6 +14,7 @@ use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
+use jvs_repo::term::Term;
 use jvs_snapshot::staging_name::StagingName;
 
 use crate::mutation::Rule;
@@ -87,7 +88,7 @@ struct Memory {
 impl Memory {
     /// What nobody gets to by counting was made up, and is not gone on from: there
     /// would be nothing after it.
-    fn token(&mut self, epoch: Epoch, token: FencingToken) {
+    fn term(&mut self, Term { epoch, token }: Term) {
         if epoch.counter >= Epoch::END || token >= FencingToken::END {
             return;
         }
@@ -96,7 +97,7 @@ impl Memory {
     }
 
     fn state(&mut self, survey: &Survey<'_, '_>, state: &State) {
-        self.token(state.epoch, state.token);
+        self.term(state.term());
         let whole = |id: SnapshotId| survey.descriptor(id).is_some();
         if state.generation < Generation::END && state.head.is_none_or(whole) {
             let key = (state.epoch.counter, state.generation.0);
@@ -121,7 +122,7 @@ impl Memory {
         let aside =
             quarantined(survey, worktree).map_err(|error| unanswered(&error.to_string()))?;
         for state in aside {
-            memory.token(state.epoch, state.token);
+            memory.term(state.term());
         }
         if memory.heads.is_empty() {
             memory.base(survey, worktree);
@@ -149,7 +150,7 @@ impl Memory {
         let described = survey.snapshots.values().filter_map(|snap| snap.described());
         let collected = survey.tombstones.values().filter_map(|read| read.as_ref().ok());
         for descriptor in described.chain(collected).filter(|d| d.worktree_id == *worktree) {
-            self.token(descriptor.epoch, descriptor.fencing_token);
+            self.term(descriptor.bound().term);
             let ready = survey.snapshots.get(&descriptor.snapshot_id).is_some_and(|s| s.ready);
             let counted = descriptor.commit_seq < Generation::END;
             if ready && counted && descriptor.epoch.counter > over {
@@ -164,13 +165,13 @@ impl Memory {
         for name in survey.staging.iter().filter_map(Staged::parsed) {
             match name {
                 StagingName::Snapshot(bound) if bound.worktree == *worktree => {
-                    self.token(bound.term.epoch, bound.term.token);
+                    self.term(bound.term);
                 }
                 StagingName::Restore { worktree: of, term, .. }
                 | StagingName::Swap { worktree: of, term, .. }
                     if of == worktree =>
                 {
-                    self.token(term.epoch, term.token);
+                    self.term(*term);
                 }
                 _ => {}
             }
@@ -181,7 +182,7 @@ impl Memory {
     fn record(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<(), String> {
         match jvs_lock::record::read(survey.store(), worktree) {
             Ok(jvs_lock::record::Found::Record(record)) => {
-                self.token(record.epoch, record.fencing_token);
+                self.term(record.term());
             }
             Ok(jvs_lock::record::Found::Refused(why)) => return Err(unanswered(&why)),
             Err(error) if !is_absent(&error) && !is_symlink(&error) => {
@@ -204,7 +205,7 @@ impl Memory {
             let parse = |text: &Option<String>| text.as_deref()?.parse::<State>().ok();
             let (from, to) = (parse(&event.from), parse(&event.to));
             for state in [from, to].into_iter().flatten() {
-                self.token(state.epoch, state.token);
+                self.term(state.term());
             }
             // What was the state before another, and what was said to be done.
             let reached = to.filter(|_| event.phase == Phase::Done);
@@ -358,7 +359,7 @@ pub(crate) fn plan_chosen(
         None => 0,
     };
     let mut memory = Memory::of(survey, worktree).ok()?;
-    memory.token(state.epoch, state.token);
+    memory.term(state.term());
     Some(memory.next(worktree, Ruin::States(vec![*state]), head, commits))
 }
 
@@ -370,7 +371,7 @@ fn of_several(
     states: &[State],
 ) -> Result<Rebuild, String> {
     for state in states {
-        memory.token(state.epoch, state.token);
+        memory.term(state.term());
     }
     let visible = |state: &State| state.head.is_none_or(|head| survey.was_ready(head));
     let rank = |state: &State| (state.epoch.counter, state.generation, visible(state));

@@ -296,7 +296,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             if state.hold.claim().is_none() && !there(&name) && !there(&theirs) {
                 continue;
             }
-            let view = match view::examine(seams, &self.policy, worktree, **state, None, None) {
+            let view = match view::complete(seams, &self.policy, worktree, **state, None, None) {
                 Ok(view) => view,
                 // A symlink, which is another check's.
                 Err(_) => continue,

@@ -31,14 +31,14 @@ impl Bound {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// Another session holds it and it is not stealable.
-    Conflict(Judgement),
+    Conflict,
     /// An operator froze it.
-    Frozen(Judgement),
+    Frozen,
     /// It looks over, but the clocks disagree too far to believe that.
-    Skew(Judgement),
+    Skew,
     /// It looks over by another host's clock, and was not watched for long enough
     /// to believe that.
-    Unproven(Judgement),
+    Unproven,
     /// This session does not hold it.
     NotHeld,
     /// This session held it and another took it over.
@@ -104,11 +104,11 @@ pub fn may_take_over(
         (_, Some(judged)) => judged,
     };
     match (judged.standing, &state.hold) {
-        (Standing::Stealable, _) if is_skewed(judged, policy) => Err(Refusal::Skew(judged.clone())),
-        (Standing::Stealable, _) if judged.watch_ms > 0 => Err(Refusal::Unproven(judged.clone())),
+        (Standing::Stealable, _) if is_skewed(judged, policy) => Err(Refusal::Skew),
+        (Standing::Stealable, _) if judged.watch_ms > 0 => Err(Refusal::Unproven),
         (Standing::Stealable, _) => Ok(()),
-        (_, Hold::Frozen(_)) => Err(Refusal::Frozen(judged.clone())),
-        _ => Err(Refusal::Conflict(judged.clone())),
+        (_, Hold::Frozen(_)) => Err(Refusal::Frozen),
+        _ => Err(Refusal::Conflict),
     }
 }
 

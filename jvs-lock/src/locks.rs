@@ -236,7 +236,7 @@ impl<'r> Locks<'r> {
                         Ok(Verdict::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
                     }
                     Ok(Acquire::Done) => Ok(Verdict::Applied),
-                    Err(refusal @ (Refusal::Conflict(_) | Refusal::Unproven(_))) => {
+                    Err(refusal @ (Refusal::Conflict | Refusal::Unproven)) => {
                         let view =
                             seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
                         match over(view) {
@@ -508,10 +508,10 @@ impl<'r> Locks<'r> {
             }
             Refusal::Retired => return LockError::Retired { worktree },
             Refusal::HeadMoved { current } => return LockError::HeadMoved { worktree, current },
-            Refusal::Conflict(_)
-            | Refusal::Frozen(_)
-            | Refusal::Skew(_)
-            | Refusal::Unproven(_)
+            Refusal::Conflict
+            | Refusal::Frozen
+            | Refusal::Skew
+            | Refusal::Unproven
             | Refusal::NotHeld => {}
         }
         let view = match seen.map_or_else(|| self.look_at(&worktree, state), Ok) {
@@ -519,10 +519,10 @@ impl<'r> Locks<'r> {
             Err(error) => return error,
         };
         match refusal {
-            Refusal::Conflict(_) => LockError::Conflict(view),
-            Refusal::Frozen(_) => LockError::Frozen(view),
-            Refusal::Unproven(_) => LockError::Unproven(view),
-            Refusal::Skew(_) => {
+            Refusal::Conflict => LockError::Conflict(view),
+            Refusal::Frozen => LockError::Frozen(view),
+            Refusal::Unproven => LockError::Unproven(view),
+            Refusal::Skew => {
                 LockError::ClockSkew { view, max_clock_skew_ms: self.policy.max_clock_skew_ms }
             }
             _ => LockError::NotHeld { view },

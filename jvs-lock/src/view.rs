@@ -150,12 +150,12 @@ pub fn look(
 ) -> Result<View, LockError> {
     let register = Register::new(seams.store, seams.clock, worktree.clone());
     let state = register.read()?;
-    examine(seams, policy, worktree, state, me, None)
+    complete(seams, policy, worktree, state, me, None)
 }
 
 /// Completes a READ to a view: what the record and other tools tell, and what is
 /// made of the claim, if there is one.
-pub fn examine(
+pub fn complete(
     seams: Seams<'_>,
     policy: &LockPolicy,
     worktree: &WorktreeName,

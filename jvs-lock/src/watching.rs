@@ -129,7 +129,7 @@ impl<'r> Locks<'r> {
         let anothers = state.hold.claim().is_some() && state.holder() != me;
         let watch = anothers.then(|| self.saw(register.worktree(), state, before));
         let (worktree, watch) = (register.worktree(), watch.as_ref());
-        let view = view::examine(self.seams, &self.policy, worktree, *state, me, watch)?;
+        let view = view::complete(self.seams, &self.policy, worktree, *state, me, watch)?;
         Ok(view.seen_by(Onlooker::of(&self.session)))
     }
 
@@ -140,7 +140,7 @@ impl<'r> Locks<'r> {
         state: &State,
     ) -> Result<View, LockError> {
         let me = Some(self.session.nonce());
-        let view = view::examine(self.seams, &self.policy, worktree, *state, me, None)?;
+        let view = view::complete(self.seams, &self.policy, worktree, *state, me, None)?;
         Ok(view.seen_by(Onlooker::of(&self.session)))
     }
 

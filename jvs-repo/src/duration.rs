@@ -5,41 +5,41 @@ use std::str::FromStr;
 
 use crate::id::{strict_decimal, text_serde};
 
-/// A length of time, in milliseconds, bounded by [`Span::MAX`].
+/// A length of time, in milliseconds, bounded by [`Period::MAX`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Span(u64);
+pub struct Period(u64);
 
 /// Largest first: the only order in which they may be written.
 const UNITS: [(&str, u64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-impl Span {
+impl Period {
     /// The longest that makes sense to anyone: ten years.
-    pub const MAX: Span = Span::days(3650);
+    pub const MAX: Period = Period::days(3650);
 
-    /// So many milliseconds. More than [`Span::MAX`] is [`Span::MAX`].
+    /// So many milliseconds. More than [`Period::MAX`] is [`Period::MAX`].
     pub const fn from_ms(ms: u64) -> Self {
-        if ms > Span::MAX.0 { Span::MAX } else { Span(ms) }
+        if ms > Period::MAX.0 { Period::MAX } else { Period(ms) }
     }
 
     /// So many seconds.
     pub const fn seconds(seconds: u32) -> Self {
-        Span(seconds as u64 * 1_000)
+        Period(seconds as u64 * 1_000)
     }
 
     /// So many minutes.
     pub const fn minutes(minutes: u32) -> Self {
-        Span(minutes as u64 * 60_000)
+        Period(minutes as u64 * 60_000)
     }
 
     /// So many hours.
     pub const fn hours(hours: u16) -> Self {
-        Span(hours as u64 * 3_600_000)
+        Period(hours as u64 * 3_600_000)
     }
 
     /// So many days.
     pub const fn days(days: u16) -> Self {
-        Span(days as u64 * 86_400_000)
+        Period(days as u64 * 86_400_000)
     }
 
     /// In milliseconds.
@@ -48,7 +48,7 @@ impl Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
         let mut text = String::new();
@@ -65,25 +65,25 @@ impl fmt::Display for Span {
 
 /// Text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotASpan {
+pub struct NotAPeriod {
     problem: &'static str,
 }
 
-impl fmt::Display for NotASpan {
+impl fmt::Display for NotAPeriod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}; write a duration like 500ms, 30s, 10m, 1h30m or 7d", self.problem)
     }
 }
 
-impl std::error::Error for NotASpan {}
+impl std::error::Error for NotAPeriod {}
 
-impl FromStr for Span {
-    type Err = NotASpan;
+impl FromStr for Period {
+    type Err = NotAPeriod;
 
     /// Whole numbers with units, largest unit first, each at most once, nothing
     /// between them: so a slip of the finger is refused instead of guessed at.
-    fn from_str(text: &str) -> Result<Self, NotASpan> {
-        let refuse = |problem| Err(NotASpan { problem });
+    fn from_str(text: &str) -> Result<Self, NotAPeriod> {
+        let refuse = |problem| Err(NotAPeriod { problem });
         if text.is_empty() {
             return refuse("nothing was given");
         }
@@ -108,15 +108,15 @@ impl FromStr for Span {
             total = number
                 .checked_mul(units[place].1)
                 .and_then(|ms| total.checked_add(ms))
-                .filter(|ms| *ms <= Span::MAX.0)
-                .ok_or(NotASpan { problem: "ten years (3650d) is the most" })?;
+                .filter(|ms| *ms <= Period::MAX.0)
+                .ok_or(NotAPeriod { problem: "ten years (3650d) is the most" })?;
             units = &units[place + 1..];
             rest = &rest[digits + letters..];
         }
-        Ok(Span(total))
+        Ok(Period(total))
     }
 }
-text_serde!(Span);
+text_serde!(Period);
 
 #[cfg(test)]
 mod tests {
@@ -137,7 +137,7 @@ mod tests {
             ("1d2h3m4s5ms", 93_784_005, "1d2h3m4s5ms"),
             ("3650d", 315_360_000_000, "3650d"),
         ] {
-            let span: Span = text.parse().expect(text);
+            let span: Period = text.parse().expect(text);
             assert_eq!(span.as_ms(), ms, "{text}");
             assert_eq!(span.to_string(), printed);
             assert_eq!(printed.parse(), Ok(span));
@@ -175,7 +175,7 @@ mod tests {
             "1h30",
             "\u{661}s",
         ] {
-            let error = text.parse::<Span>().expect_err(text);
+            let error = text.parse::<Period>().expect_err(text);
             assert!(error.to_string().contains("1h30m"), "says how to write one: {error}");
         }
     }

@@ -22,7 +22,7 @@ use crate::code::{Code, Coded, code_of_io};
 use crate::entropy::Entropy;
 use crate::id::OpNonce;
 use crate::layout;
-use crate::store::{Kind, RepoPath, Store};
+use crate::store::{RepoPath, Store, remove_tree};
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -127,20 +127,6 @@ impl Drop for Scratch<'_> {
         // Only when a test failed on the way: that is the error to report.
         let _ = remove_tree(self.store, &self.path);
     }
-}
-
-fn remove_tree(store: &dyn Store, dir: &RepoPath) -> io::Result<()> {
-    for entry in store.list(dir)? {
-        let Some(name) = entry.name.to_str() else { continue };
-        let path = dir.child(name)?;
-        match store.stat(&path) {
-            Ok(stat) if stat.kind == Kind::Directory => remove_tree(store, &path)?,
-            Ok(_) => store.unlink(&path)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    store.remove_dir(dir)
 }
 
 /// The probe could not be carried out, so nothing is known.

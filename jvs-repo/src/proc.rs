@@ -9,7 +9,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
@@ -181,9 +181,8 @@ pub fn command_words(pid: u32) -> Option<String> {
 }
 
 /// The mounts that this process sees, in the kernel's own format.
-pub fn mountinfo() -> Option<String> {
-    let bytes = fs::read("/proc/self/mountinfo").ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+pub fn mountinfo() -> io::Result<Vec<u8>> {
+    fs::read("/proc/self/mountinfo")
 }
 
 /// A path in the kernel's list of mounts, which writes space, tab, newline and

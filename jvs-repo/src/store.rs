@@ -7,6 +7,7 @@
 
 mod own;
 mod posix;
+mod remove_tree;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -16,6 +17,7 @@ use std::os::fd::OwnedFd;
 pub use own::Removal;
 pub(crate) use posix::NoFlaggedRename;
 pub use posix::{Denied, Listing, PosixStore, Space};
+pub use remove_tree::remove_tree;
 
 /// A path below the repository's root: relative, normal, UTF-8. Made by the
 /// layout module only, so no other code spells where things are.

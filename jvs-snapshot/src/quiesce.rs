@@ -10,7 +10,7 @@
 //! On JuiceFS the clone itself can be the second look: `engine/juicefs/inspect.rs`
 //! says when. The first look is kept either way.
 //!
-//! Memory: the first look is kept, about a hundred bytes a name; the second is
+//! Freshness: the first look is kept, about a hundred bytes a name; the second is
 //! compared directory by directory and kept nowhere.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::hash::Digest;
 use crate::manifest::{Timestamp, TreePath};
 use crate::tree::{self, Kind, Names, Stat};
-use crate::walk::{Memory, Tree, Visitor, WalkError, walk};
+use crate::walk::{Freshness, Tree, Visitor, WalkError, walk};
 
 /// How a name changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,7 +141,7 @@ pub(crate) fn compare(
     before: &Tree,
 ) -> Result<Changes, WalkError> {
     let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
-    let after = Memory::IsNotAsked.stat(&fd, b".").map_err(WalkError::at_root)?;
+    let after = Freshness::Fresh.stat(&fd, b".").map_err(WalkError::at_root)?;
     let comparison = Comparison { before, changes: Mutex::default() };
     if !same(&before.root, &after) {
         comparison.note(TreePath::root(), ChangeKind::Changed);
@@ -169,7 +169,7 @@ impl Visitor for Comparison<'_> {
 
     /// What another host wrote a moment ago is not in this kernel's memory.
     fn look(&self, dir: &OwnedFd, name: &[u8]) -> std::io::Result<Stat> {
-        Memory::IsNotAsked.stat(dir, name)
+        Freshness::Fresh.stat(dir, name)
     }
 
     fn names(&self, path: &TreePath, dir: &OwnedFd) -> std::io::Result<Names> {

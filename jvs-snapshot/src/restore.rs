@@ -58,8 +58,9 @@ pub struct Copied {
 }
 
 impl Copied {
-    /// For whoever made an equal tree by other means.
-    pub fn by_hand(name: StagingName) -> Self {
+    /// Takes the caller's word that the tree of that name equals its snapshot's. For
+    /// payload trees that no engine can copy, as simulated ones.
+    pub fn assume_equal(name: StagingName) -> Self {
         Copied { name, degraded: Vec::new() }
     }
 

@@ -37,7 +37,7 @@ use crate::plan::{Groups, Moment, Plan};
 use crate::progress::{Phase, Phases, Progress};
 use crate::quiesce::{self, ChangeKind, Changes, settled};
 use crate::tree::{self, Kind, Stat, Stream};
-use crate::walk::{Memory, Tree};
+use crate::walk::{Freshness, Tree};
 use crate::workers;
 use crate::written_out::{Doubt, WriteOut};
 
@@ -292,16 +292,17 @@ impl Capture<'_> {
     }
 
     fn first_look(&self, attempt: u32, write_out: &WriteOut<'_>) -> Result<Tree, CaptureError> {
-        let look =
-            |memory| Tree::read_with(self.threads, self.source, self.options.only.as_ref(), memory);
+        let look = |freshness| {
+            Tree::read_with(self.threads, self.source, self.options.only.as_ref(), freshness)
+        };
         if attempt == 1 {
             write_out.begin();
-            return Ok(look(Memory::WillDo)?);
+            return Ok(look(Freshness::Cached)?);
         }
-        write_out.begin_again(|| look(Memory::WillDo))?;
+        write_out.begin_again(|| look(Freshness::Cached))?;
         // What another host wrote a moment ago made the first attempt fail; the second
         // must not begin with the same memories.
-        Ok(look(Memory::IsNotAsked)?)
+        Ok(look(Freshness::Fresh)?)
     }
 
     /// What changed since the first look, unless the copy proves that nothing did.

@@ -634,16 +634,6 @@ pub fn path_of_open(dir: impl AsFd) -> io::Result<std::path::PathBuf> {
     Ok(std::ffi::OsString::from_vec(path).into())
 }
 
-/// The kernel's list of mounts.
-pub fn mount_table() -> io::Result<Vec<u8>> {
-    use std::io::Read as _;
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = fs::open("/proc/self/mountinfo", flags, Mode::empty())?;
-    let mut table = Vec::new();
-    Stream::new(file).take(16 << 20).read_to_end(&mut table)?;
-    Ok(table)
-}
-
 /// Opens a filesystem's control file, to talk to whoever serves it.
 pub fn open_control(mount_point: &Path, name: &str) -> io::Result<OwnedFd> {
     let dir = open_root(mount_point)?;

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use in_memory::{Branch, Item, Memory, Tree};
+pub(crate) use in_memory::{Branch, Freshness, Item, Tree};
 
 use crate::manifest::{MAX_DEPTH, TreePath};
 use crate::tree::{self, Names, Stat};

@@ -6,10 +6,11 @@ use std::ffi::OsStr;
 
 use jvs_lock::{State, history};
 use jvs_repo::audit::Phase;
-use jvs_repo::id::{Epoch, FencingToken, Seq};
+use jvs_repo::id::Seq;
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
 
 use crate::check::{Check, Depth};
@@ -141,20 +142,17 @@ fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
         // was committed meanwhile is no fault.
         let Ok(state) = survey.read_again(worktree) else { continue };
         // Two epochs of one number are those of two worktrees of that name, one of
-        // which is gone: nothing follows from one for the other.
-        let comparable = |epoch: Epoch| epoch == state.epoch || epoch.counter > state.epoch.counter;
-        let key = (state.epoch.counter, state.generation);
+        // which is gone: they are in no order, and nothing follows from one for the other.
         let ahead = newest
             .get(worktree)
-            .filter(|d| comparable(d.epoch) && (d.epoch.counter, d.commit_seq) > key);
+            .filter(|d| (d.epoch, d.commit_seq) > (state.epoch, state.generation));
         let behind_log = reached.get(worktree).filter(|(_, to)| {
-            comparable(to.epoch)
-                && (to.epoch.counter, to.seq) > (state.epoch.counter, state.seq)
+            (to.epoch, to.seq) > (state.epoch, state.seq)
                 // Nobody waits for a renewal to be durable: a power cut may take it.
                 && !history::is_renewal(&state, to)
         });
         let token = newest_token(survey, worktree)
-            .filter(|seen| seen.epoch == state.epoch && seen.token > state.token);
+            .filter(|seen| seen.term.epoch == state.epoch && seen.term > state.term());
         let message = match (ahead, behind_log) {
             (Some(d), _) => format!(
                 "the register has {} commits in epoch {}, but {} is commit {} of epoch {}: it was \
@@ -170,7 +168,7 @@ fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
                 Some(seen) => format!(
                     "the register is at token {} of epoch {}, but according to {} token {} was \
                      granted before: it was set back",
-                    state.token, state.epoch.counter, seen.path, seen.token
+                    state.token, state.epoch.counter, seen.path, seen.term.token
                 ),
                 None => continue,
             },
@@ -185,10 +183,9 @@ fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-/// A token that something beside the logs remembers.
+/// A term that something beside the logs remembers.
 struct Remembered {
-    epoch: Epoch,
-    token: FencingToken,
+    term: Term,
     path: RepoPath,
 }
 
@@ -197,17 +194,13 @@ fn newest_token(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Option<Reme
     let visible = survey.snapshots.values().filter(|snap| snap.ready);
     let described = visible.filter_map(|snap| snap.described());
     let of_snapshots = described.filter(|d| d.worktree_id == *worktree).map(|d| Remembered {
-        epoch: d.epoch,
-        token: d.fencing_token,
+        term: d.bound().term,
         path: layout::descriptor(&layout::snapshot(d.snapshot_id)),
     });
     let record = survey.views.get(worktree).and_then(|view| view.found.record());
-    let of_record = record.map(|record| Remembered {
-        epoch: record.epoch,
-        token: record.fencing_token,
-        path: layout::lock_record(worktree),
-    });
-    of_snapshots.chain(of_record).max_by_key(|seen| (seen.epoch.counter, seen.token))
+    let of_record = record
+        .map(|record| Remembered { term: record.term(), path: layout::lock_record(worktree) });
+    of_snapshots.chain(of_record).max_by_key(|seen| (seen.term.epoch.counter, seen.term.token))
 }
 
 /// The newest visible snapshot of each worktree.

@@ -69,7 +69,7 @@ fn anothers_lock_is_stolen_only_when_it_is_stealable_and_clocks_agree() {
     let other = held_by(OTHER);
     for standing in [Standing::Live, Standing::Expired] {
         let judgement = judged(standing, Method::WallClock, 0);
-        assert_eq!(try_acquire(&other, Some(judgement.clone())), Err(Refusal::Conflict(judgement)));
+        assert_eq!(try_acquire(&other, Some(judgement.clone())), Err(Refusal::Conflict));
     }
     for (method, skew, stolen) in [
         (Method::WallClock, 2_000, true),
@@ -78,8 +78,7 @@ fn anothers_lock_is_stolen_only_when_it_is_stealable_and_clocks_agree() {
         (Method::Observed, 3_600_000, true),
     ] {
         let judgement = judged(Standing::Stealable, method, skew);
-        let expected =
-            if stolen { Ok(Acquire::Steal) } else { Err(Refusal::Skew(judgement.clone())) };
+        let expected = if stolen { Ok(Acquire::Steal) } else { Err(Refusal::Skew) };
         assert_eq!(try_acquire(&other, Some(judgement)), expected, "{method:?} {skew}");
     }
 }
@@ -88,7 +87,7 @@ fn anothers_lock_is_stolen_only_when_it_is_stealable_and_clocks_agree() {
 fn a_freeze_keeps_everybody_out_until_it_is_over() {
     let frozen = free().frozen(ME, 60_000, WallMs(0), EARLIER);
     let live = judged(Standing::Live, Method::SameBoot, 0);
-    assert_eq!(try_acquire(&frozen, Some(live.clone())), Err(Refusal::Frozen(live)));
+    assert_eq!(try_acquire(&frozen, Some(live.clone())), Err(Refusal::Frozen));
     let over = judged(Standing::Stealable, Method::SameBoot, 0);
     assert_eq!(try_acquire(&frozen, Some(over)), Ok(Acquire::Grant));
 }
@@ -156,11 +155,8 @@ fn a_freeze_is_known_by_its_operation_and_lifted_by_its_token() {
     };
     assert_eq!(freeze(&frozen, OP, None, false), Ok(Own::Done));
     let live = judged(Standing::Live, Method::SameBoot, 0);
-    assert_eq!(freeze(&frozen, EARLIER, Some(&live), false), Err(Refusal::Frozen(live.clone())));
-    assert_eq!(
-        freeze(&held_by(OTHER), OP, Some(&live), false),
-        Err(Refusal::Conflict(live.clone()))
-    );
+    assert_eq!(freeze(&frozen, EARLIER, Some(&live), false), Err(Refusal::Frozen));
+    assert_eq!(freeze(&held_by(OTHER), OP, Some(&live), false), Err(Refusal::Conflict));
     assert_eq!(freeze(&held_by(OTHER), OP, Some(&live), true), Ok(Own::Try));
     let meant = frozen.term();
     assert_eq!(unfreeze(&frozen, meant, false), Ok(Own::Try));
@@ -175,9 +171,7 @@ fn everybody_who_takes_over_asks_one_question() {
     let skewed = judged(Standing::Stealable, Method::WallClock, 3_600_000);
     let unproven =
         Judgement { watch_ms: 11_000, ..judged(Standing::Stealable, Method::WallClock, 0) };
-    for (judged, refusal) in
-        [(&skewed, Refusal::Skew(skewed.clone())), (&unproven, Refusal::Unproven(unproven.clone()))]
-    {
+    for (judged, refusal) in [(&skewed, Refusal::Skew), (&unproven, Refusal::Unproven)] {
         let judgement = Some(judged);
         assert_eq!(acquire(&other, ME, OP, judgement, &policy), Err(refusal.clone()));
         assert_eq!(freeze(&other, OP, judgement, false, &policy), Err(refusal.clone()));
@@ -186,9 +180,9 @@ fn everybody_who_takes_over_asks_one_question() {
     let frozen = free().frozen(OTHER, 60_000, WallMs(0), EARLIER);
     let meant = frozen.term();
     let lift = |judged: &Judgement| lift(&frozen, meant, false, Some(judged), &policy);
-    assert_eq!(lift(&skewed), Err(Refusal::Skew(skewed.clone())));
+    assert_eq!(lift(&skewed), Err(Refusal::Skew));
     let live = judged(Standing::Live, Method::SameBoot, 0);
-    assert_eq!(lift(&live), Err(Refusal::Frozen(live.clone())), "frozen again meanwhile");
+    assert_eq!(lift(&live), Err(Refusal::Frozen), "frozen again meanwhile");
     assert_eq!(lift(&judged(Standing::Stealable, Method::SameBoot, 0)), Ok(Own::Try));
     let again = frozen.released(OP).frozen(OTHER, 60_000, WallMs(0), OP);
     let over = judged(Standing::Stealable, Method::SameBoot, 0);
@@ -214,7 +208,7 @@ fn a_worktree_with_a_live_holder_is_not_retired() {
     };
     assert_eq!(retire(&free(), None, ME, OP), Ok(Own::Try));
     assert_eq!(retire(&held_by(ME), None, ME, OP), Ok(Own::Try));
-    assert_eq!(retire(&held_by(OTHER), Some(&live), ME, OP), Err(Refusal::Conflict(live)));
+    assert_eq!(retire(&held_by(OTHER), Some(&live), ME, OP), Err(Refusal::Conflict));
     let over = judged(Standing::Stealable, Method::SameBoot, 0);
     assert_eq!(retire(&held_by(OTHER), Some(&over), ME, OP), Ok(Own::Try));
     assert_eq!(retire(&free().retired(OP), None, ME, OP), Ok(Own::Done));

@@ -63,8 +63,8 @@ impl Reader<'_> {
             Allowed::Number { .. } => {
                 item.as_integer().and_then(|n| u64::try_from(n).ok()).map(Value::Number)
             }
-            Allowed::Span { .. } => {
-                item.as_str().and_then(|text| text.parse().ok()).map(Value::Span)
+            Allowed::Period { .. } => {
+                item.as_str().and_then(|text| text.parse().ok()).map(Value::Period)
             }
             Allowed::Flag => item.as_bool().map(Value::Flag),
             Allowed::Word(_) => item.as_str().map(|word| Value::Word(word.to_owned())),

@@ -61,7 +61,7 @@ fn put(table: &mut dyn TableLike, key: &str, value: &Value) {
             TomlValue::from(i64::try_from(*number).expect("every allowed number is far smaller"))
         }
         Value::Flag(flag) => TomlValue::from(*flag),
-        Value::Span(span) => TomlValue::from(span.to_string()),
+        Value::Period(period) => TomlValue::from(period.to_string()),
         Value::Word(word) => TomlValue::from(word.as_str()),
     };
     match table.get_mut(key) {

@@ -7,7 +7,7 @@ use std::fmt;
 use strsim::levenshtein;
 
 use super::{Config, ConfigError, Consistency, Engine};
-use crate::duration::Span;
+use crate::duration::Period;
 use crate::id::strict_decimal;
 use crate::metadata::{Environment, Purpose};
 use crate::sharing::Sharing;
@@ -31,7 +31,7 @@ pub struct Key {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Allowed {
     Number { min: u64, max: u64 },
-    Span { min: Span, max: Span },
+    Period { min: Period, max: Period },
     Flag,
     Word(&'static [&'static str]),
 }
@@ -41,7 +41,7 @@ pub enum Allowed {
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Value {
     Number(u64),
-    Span(Span),
+    Period(Period),
     Flag(bool),
     Word(String),
 }
@@ -50,7 +50,7 @@ pub enum Value {
 #[derive(Debug, Clone, Copy)]
 enum Slot {
     Number(fn(&mut Config) -> &mut u64),
-    Span(fn(&mut Config) -> &mut Span),
+    Period(fn(&mut Config) -> &mut Period),
     Ttl(Environment, Purpose),
     Flag(fn(&mut Config) -> &mut bool),
     Engine,
@@ -87,7 +87,7 @@ const fn ttl(
     purpose: Purpose,
     doc: &'static str,
 ) -> Key {
-    let allowed = Allowed::Span { min: Span::seconds(1), max: Span::days(365) };
+    let allowed = Allowed::Period { min: Period::seconds(1), max: Period::days(365) };
     Key { name, default, doc, allowed, slot: Slot::Ttl(environment, purpose) }
 }
 
@@ -262,8 +262,8 @@ pub static KEYS: &[Key] = &[
         name: "retention.keep_within",
         default: "30d",
         doc: "Garbage collection keeps every snapshot younger than this.",
-        allowed: Allowed::Span { min: Span::seconds(0), max: Span::MAX },
-        slot: Slot::Span(|c| &mut c.retention.keep_within),
+        allowed: Allowed::Period { min: Period::seconds(0), max: Period::MAX },
+        slot: Slot::Period(|c| &mut c.retention.keep_within),
     },
     Key {
         name: "repo.shared",
@@ -304,8 +304,8 @@ impl Key {
         let mut config = *config;
         match self.slot {
             Slot::Number(slot) => Value::Number(*slot(&mut config)),
-            Slot::Span(slot) => Value::Span(*slot(&mut config)),
-            Slot::Ttl(environment, purpose) => Value::Span(config.ttl.get(environment, purpose)),
+            Slot::Period(slot) => Value::Period(*slot(&mut config)),
+            Slot::Ttl(environment, purpose) => Value::Period(config.ttl.get(environment, purpose)),
             Slot::Flag(slot) => Value::Flag(*slot(&mut config)),
             Slot::Engine => Value::Word(config.snapshot.engine.to_string()),
             Slot::Consistency => Value::Word(config.snapshot.consistency.to_string()),
@@ -322,8 +322,8 @@ impl Key {
         }
         match (self.slot, value) {
             (Slot::Number(slot), Value::Number(number)) => *slot(config) = *number,
-            (Slot::Span(slot), Value::Span(span)) => *slot(config) = *span,
-            (Slot::Ttl(environment, purpose), Value::Span(span)) => {
+            (Slot::Period(slot), Value::Period(span)) => *slot(config) = *span,
+            (Slot::Ttl(environment, purpose), Value::Period(span)) => {
                 *config.ttl.slot(environment, purpose) = *span;
             }
             (Slot::Flag(slot), Value::Flag(flag)) => *slot(config) = *flag,
@@ -348,7 +348,7 @@ impl Key {
     pub(super) fn value_of(&self, text: &str) -> Option<Value> {
         let value = match self.allowed {
             Allowed::Number { .. } => Value::Number(strict_decimal(text)?),
-            Allowed::Span { .. } => Value::Span(text.parse().ok()?),
+            Allowed::Period { .. } => Value::Period(text.parse().ok()?),
             Allowed::Flag => Value::Flag(text.parse().ok()?),
             Allowed::Word(_) => Value::Word(text.to_owned()),
         };
@@ -360,7 +360,7 @@ impl Allowed {
     fn holds(&self, value: &Value) -> bool {
         match (self, value) {
             (Allowed::Number { min, max }, Value::Number(number)) => (min..=max).contains(&number),
-            (Allowed::Span { min, max }, Value::Span(span)) => (min..=max).contains(&span),
+            (Allowed::Period { min, max }, Value::Period(span)) => (min..=max).contains(&span),
             (Allowed::Flag, Value::Flag(_)) => true,
             (Allowed::Word(words), Value::Word(word)) => words.contains(&word.as_str()),
             _ => false,
@@ -372,7 +372,7 @@ impl fmt::Display for Allowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Allowed::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
-            Allowed::Span { min, max } => {
+            Allowed::Period { min, max } => {
                 write!(f, "a duration from \"{min}\" to \"{max}\", such as \"1h30m\"")
             }
             Allowed::Flag => f.write_str("true or false"),
@@ -385,7 +385,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Number(number) => number.fmt(f),
-            Value::Span(span) => span.fmt(f),
+            Value::Period(span) => span.fmt(f),
             Value::Flag(flag) => flag.fmt(f),
             Value::Word(word) => f.write_str(word),
         }
@@ -412,7 +412,7 @@ mod tests {
             let mut config = Config::default();
             let other = match key.value(&config) {
                 Value::Number(number) => Value::Number(number + 1),
-                Value::Span(span) => Value::Span(Span::from_ms(span.as_ms() + 1)),
+                Value::Period(span) => Value::Period(Period::from_ms(span.as_ms() + 1)),
                 Value::Flag(flag) => Value::Flag(!flag),
                 Value::Word(_) if key.name == "snapshot.engine" => Value::Word("copy".into()),
                 Value::Word(_) if key.name == "repo.shared" => Value::Word("group".into()),

@@ -1,21 +1,21 @@
 //! How long a lock is kept or lasts when nobody says: a table by where it is
 //! held and what for.
 
-use crate::duration::Span;
+use crate::duration::Period;
 use crate::metadata::{Environment, Purpose};
 
 /// One duration for each environment and purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TtlTable([[Span; 3]; 4]);
+pub struct TtlTable([[Period; 3]; 4]);
 
 impl TtlTable {
     /// The duration for a lock held there, for that.
-    pub fn get(&self, environment: Environment, purpose: Purpose) -> Span {
+    pub fn get(&self, environment: Environment, purpose: Purpose) -> Period {
         self.0[environment as usize][purpose as usize]
     }
 
     /// The place of that duration in the table.
-    pub fn slot(&mut self, environment: Environment, purpose: Purpose) -> &mut Span {
+    pub fn slot(&mut self, environment: Environment, purpose: Purpose) -> &mut Period {
         &mut self.0[environment as usize][purpose as usize]
     }
 }
@@ -23,12 +23,12 @@ impl TtlTable {
 impl Default for TtlTable {
     fn default() -> Self {
         // An emergency is short wherever it happens: spec/decisions/emergency-ttl.md.
-        let emergency = Span::minutes(5);
+        let emergency = Period::minutes(5);
         TtlTable([
-            [Span::hours(1), Span::minutes(30), emergency],
-            [Span::hours(1), Span::hours(24), emergency],
-            [Span::hours(2), Span::hours(4), emergency],
-            [Span::minutes(30), Span::hours(1), emergency],
+            [Period::hours(1), Period::minutes(30), emergency],
+            [Period::hours(1), Period::hours(24), emergency],
+            [Period::hours(2), Period::hours(4), emergency],
+            [Period::minutes(30), Period::hours(1), emergency],
         ])
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::{Finding, Setup, Severity, Subject};
-use crate::duration::Span;
+use crate::duration::Period;
 use crate::json::{self, Limits};
 use crate::proc;
 use crate::store::{PosixStore, RepoPath, Store};
@@ -20,7 +20,7 @@ const JUICEFS: &str = "fuse.juicefs";
 /// The version that was tried.
 const JUICEFS_TRIED: [u64; 3] = [1, 4, 2];
 /// JuiceFS keeps names and attributes for this long unless told otherwise.
-const CACHE_DEFAULT: Span = Span::seconds(1);
+const CACHE_DEFAULT: Period = Period::seconds(1);
 /// Where a JuiceFS mount shows its own configuration, at its root.
 const JUICEFS_CONFIG: [&str; 2] = [".jfs.config", ".config"];
 
@@ -57,7 +57,7 @@ pub enum JuiceFs {
         readdir_cache: bool,
         /// How long attributes, names, names of directories and the absence of
         /// names are kept.
-        caches: [(&'static str, Span); 4],
+        caches: [(&'static str, Period); 4],
     },
 }
 
@@ -65,7 +65,8 @@ impl Filesystem {
     /// The filesystem that `path` is on.
     pub fn at(path: &Path) -> io::Result<Self> {
         let path = path.canonicalize()?;
-        let Some((mount_point, kind)) = mount_of(&proc::mountinfo().unwrap_or_default(), &path)
+        let Some((mount_point, kind)) =
+            mount_of(&String::from_utf8_lossy(&proc::mountinfo().unwrap_or_default()), &path)
         else {
             return Ok(Self::unknown());
         };
@@ -251,7 +252,7 @@ impl JuiceFs {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let limits = Limits { size: 1 << 20, depth: 32, string: 1 << 16 };
         let config: MountConfig = json::parse_within(bytes, limits).ok()?;
-        let span = |nanoseconds: u64| Span::from_ms(nanoseconds.div_ceil(1_000_000));
+        let span = |nanoseconds: u64| Period::from_ms(nanoseconds.div_ceil(1_000_000));
         Some(JuiceFs::Mounted {
             version: config.version,
             writeback: config.chunk.is_some_and(|chunk| chunk.writeback),

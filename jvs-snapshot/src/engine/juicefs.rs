@@ -22,6 +22,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use jvs_repo::layout::PAYLOAD;
+use jvs_repo::proc;
 use rustix::io::Errno;
 
 use super::{Built, Engine, EngineName, Work};
@@ -49,7 +50,7 @@ impl Mount {
         if source.filesystem != staging.filesystem {
             return Err("worktree and repository are on two filesystems".to_owned());
         }
-        let table = tree::mount_table().map_err(|error| error.to_string())?;
+        let table = proc::mountinfo().map_err(|error| error.to_string())?;
         find(&table, source.filesystem)
             .map(|point| Mount { point })
             .ok_or_else(|| "this is not a JuiceFS mount".to_owned())
@@ -63,7 +64,7 @@ pub(crate) fn mount_of(root: &OwnedFd) -> Option<Option<PathBuf>> {
         return None;
     }
     let filesystem = tree::stat_open(root).ok()?.filesystem;
-    let table = tree::mount_table().ok()?;
+    let table = proc::mountinfo().ok()?;
     is_juicefs(&table, filesystem).then(|| find(&table, filesystem))
 }
 
@@ -97,7 +98,7 @@ fn find(table: &[u8], filesystem: u64) -> Option<PathBuf> {
         let (root, point) = (fields.next()?, fields.next()?);
         let kind = fields.skip_while(|&field| field != b"-").nth(1)?;
         let found = device == number.as_bytes() && root == b"/" && kind == b"fuse.juicefs";
-        found.then(|| jvs_repo::proc::mount_field(point))
+        found.then(|| proc::mount_field(point))
     })
 }
 

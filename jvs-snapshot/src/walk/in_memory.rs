@@ -100,24 +100,26 @@ pub(crate) struct Tree {
 struct Collector<'c> {
     chosen: Option<&'c Chosen>,
     branches: Mutex<Vec<Collected>>,
-    memory: Memory,
+    freshness: Freshness,
     /// How often, in all, to look again for what is listed and not there.
     patience: AtomicU32,
 }
 
-/// Whether what the kernel remembers of a file will do. Of a remote file it may
-/// be seconds old.
+/// How old an answer about a file may be: what the kernel remembers of a remote file
+/// may be seconds old.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Memory {
-    WillDo,
-    IsNotAsked,
+pub(crate) enum Freshness {
+    /// As the kernel remembers it.
+    Cached,
+    /// Asked of the filesystem again.
+    Fresh,
 }
 
-impl Memory {
+impl Freshness {
     pub(crate) fn stat(self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
         match self {
-            Self::WillDo => tree::stat(dir, name),
-            Self::IsNotAsked => tree::stat_afresh(dir, name),
+            Self::Cached => tree::stat(dir, name),
+            Self::Fresh => tree::stat_afresh(dir, name),
         }
     }
 }
@@ -141,8 +143,8 @@ impl Visitor for Collector<'_> {
     /// old one is not there any more: it is forgotten after a second.
     fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
         loop {
-            let answer = self.memory.stat(dir, name);
-            let stale = self.memory == Memory::IsNotAsked
+            let answer = self.freshness.stat(dir, name);
+            let stale = self.freshness == Freshness::Fresh
                 && answer.as_ref().is_err_and(vanished)
                 && self
                     .patience
@@ -217,20 +219,20 @@ impl Tree {
         root: impl AsFd,
         chosen: Option<&Chosen>,
     ) -> Result<Self, WalkError> {
-        Self::read_with(threads, root, chosen, Memory::WillDo)
+        Self::read_with(threads, root, chosen, Freshness::Cached)
     }
 
     pub(crate) fn read_with(
         threads: usize,
         root: impl AsFd,
         chosen: Option<&Chosen>,
-        memory: Memory,
+        freshness: Freshness,
     ) -> Result<Self, WalkError> {
         let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
-        let stat = memory.stat(&fd, b".").map_err(WalkError::at_root)?;
+        let stat = freshness.stat(&fd, b".").map_err(WalkError::at_root)?;
         let branches = Mutex::new(vec![Collected::default()]);
         let collector =
-            Collector { chosen, branches, memory, patience: AtomicU32::new(LOOKS_AGAIN) };
+            Collector { chosen, branches, freshness, patience: AtomicU32::new(LOOKS_AGAIN) };
         walk(threads, fd, 0, &collector)?;
         let collected = collector.branches.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (branches, nodes) = numbered(collected, stat);

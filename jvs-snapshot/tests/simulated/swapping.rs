@@ -101,7 +101,7 @@ fn restore(
     let at = Snapshots::new(seams, &trees);
     let (source, kept) = (Catalog::new(store).open(two.new)?, Catalog::new(store).open(two.old)?);
     let wish = Wish { source: &source, kept: Some(&kept), chosen, reason: "a test" };
-    replace(&at, &trees, locks, lease, Copied::by_hand(name), &wish)
+    replace(&at, &trees, locks, lease, Copied::assume_equal(name), &wish)
 }
 
 fn restore_in(world: &World, lease: &mut Lease<'_>, two: Two) -> Result<InPlace, RestoreError> {

@@ -1,6 +1,6 @@
 //! `jvs audit`.
 
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 
 /// Show the history of all locks, from the audit logs of all writers
 ///
@@ -9,7 +9,7 @@ use jvs_repo::duration::Span;
 pub(crate) struct AuditArgs {
     /// Only events within this time
     #[arg(long, value_name = "DUR")]
-    pub(crate) since: Option<Span>,
+    pub(crate) since: Option<Period>,
 
     /// Keep printing new events until interrupted
     #[arg(long, conflicts_with = "verify")]

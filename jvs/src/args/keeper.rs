@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use jvs_lock::session::Purpose;
-use jvs_repo::id::{Epoch, FencingToken, strict_decimal};
+use jvs_repo::id::strict_decimal;
 use jvs_repo::proc;
+use jvs_repo::term::Term;
 use rustix::process::Pid;
 
 /// What happens to a child whose lease is lost.
@@ -65,17 +66,11 @@ impl FromStr for Follow {
     }
 }
 
-fn token(text: &str) -> Result<FencingToken, &'static str> {
-    strict_decimal(text).map(FencingToken).ok_or("expected a number")
-}
-
 /// Keep a lease renewed
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeeperArgs {
     #[arg(long)]
-    pub(crate) epoch: Epoch,
-    #[arg(long, value_parser = token)]
-    pub(crate) token: FencingToken,
+    pub(crate) term: Term,
     #[arg(long)]
     pub(crate) purpose: Option<Purpose>,
     #[arg(long)]

@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use jvs_lock::Locks;
 use jvs_lock::session::Purpose;
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LockCommand {
@@ -51,7 +51,7 @@ pub(crate) struct LeaseArgs {
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms; without a
     /// keeper by environment and purpose]
     #[arg(long, value_name = "DUR")]
-    pub(crate) lease: Option<Span>,
+    pub(crate) lease: Option<Period>,
 
     /// What the lock is for: interactive, automated or emergency
     #[arg(long, value_name = "P")]
@@ -68,7 +68,7 @@ pub(crate) struct KeepArgs {
     /// Keep the lease renewed for this long [default: by environment and purpose, see `jvs config
     /// list`]
     #[arg(long = "for", value_name = "DUR")]
-    pub(crate) for_: Option<Span>,
+    pub(crate) for_: Option<Period>,
 
     /// Keep the lease renewed only while this process runs [default: $JVS_KEEP_WHILE, else this
     /// terminal session]
@@ -91,7 +91,7 @@ pub(crate) struct WaitArgs {
         require_equals = true,
         default_missing_value = "10m"
     )]
-    pub(crate) wait: Option<Span>,
+    pub(crate) wait: Option<Period>,
 }
 
 /// Watch, before it is taken, what looks abandoned by the clock of another host.
@@ -194,7 +194,7 @@ pub(crate) struct TransferArgs {
 pub(crate) struct FreezeArgs {
     /// How long the freeze lasts; it ends by itself
     #[arg(long = "for", value_name = "DUR")]
-    pub(crate) for_: Span,
+    pub(crate) for_: Period,
 
     /// The reason, for the audit log and for others who find the worktree frozen
     #[arg(long, value_name = "TEXT", value_parser = super::words::note)]

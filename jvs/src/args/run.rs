@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use jvs_lock::session::Purpose;
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 
 use super::OnLoss;
 use super::lock::{WaitArgs, WatchArgs};
@@ -23,7 +23,7 @@ pub(crate) struct GuardArgs {
 
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms]
     #[arg(long, value_name = "DUR")]
-    pub(crate) lease: Option<Span>,
+    pub(crate) lease: Option<Period>,
 
     /// What to do with the command if the lease is lost
     #[arg(long, value_name = "WHAT", default_value_t, value_enum)]

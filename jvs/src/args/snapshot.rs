@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use jvs_repo::config::{Consistency, Engine};
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 
 /// List the snapshots of a worktree, newest first
 #[derive(Debug, clap::Args)]
@@ -62,7 +62,7 @@ pub(crate) struct GcArgs {
 
     /// Keep snapshots younger than this [default: retention.keep_within]
     #[arg(long, value_name = "DUR")]
-    pub(crate) keep_within: Option<Span>,
+    pub(crate) keep_within: Option<Period>,
 
     /// Only show what would be removed
     #[arg(long)]

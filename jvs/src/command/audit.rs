@@ -6,7 +6,7 @@ mod verify;
 use jvs_lock::history::{Logged, read_logs};
 use jvs_lock::state::State;
 use jvs_repo::clock::{WallMs, shown_as_written};
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn new(context: &Context<'_>, since: Option<Span>) -> Result<Self, Failure> {
+    fn new(context: &Context<'_>, since: Option<Period>) -> Result<Self, Failure> {
         let now = context.clock().now().wall;
         Ok(Filter {
             since: since.map(|span| WallMs(now.0.saturating_sub(span.as_ms()))),

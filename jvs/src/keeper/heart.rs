@@ -112,7 +112,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Heart, Failure> {
     let acting = Box::leak(Box::new(context.session(args.purpose)?));
     let policy = here.repo.config()?.lock;
     let locks = context.locks(here.repo.store(), policy, acting)?;
-    let term = Term { epoch: args.epoch, token: args.token };
+    let term = args.term;
     let ticket = Ticket { worktree: here.worktree.clone(), term };
     let mut lease = locks.resume(&here.worktree, Some(&ticket))?;
     // One that is attached belongs to its command: nobody else may stand it down.

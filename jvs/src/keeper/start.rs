@@ -214,9 +214,7 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
     // One word each: what begins with a dash is still a value.
     command.arg(format!("--session={}", session.id().as_str()));
     command.args(["--purpose", session.identity().purpose.as_str()]);
-    command
-        .arg(format!("--epoch={}", ticket.term.epoch))
-        .arg(format!("--token={}", ticket.term.token));
+    command.arg(format!("--term={}", ticket.term));
     match order.attached {
         Some(Attached { on_loss, guest, life, ends: (ends, which) }) => {
             command.stdin(Stdio::piped()).arg("--attached");

@@ -7,7 +7,7 @@ use jvs_lock::session::SessionId;
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{HolderNonce, OpNonce};
 use jvs_repo::layout;
-use jvs_repo::store::{Kind, PosixStore, RepoPath, Store};
+use jvs_repo::store::{PosixStore, RepoPath, Store, remove_tree};
 
 use super::secret;
 
@@ -19,9 +19,6 @@ const NOTES: &str = "notes";
 const ID_READ_MAX: usize = 256;
 /// Longest note that is shown.
 const NOTE_READ_MAX: usize = 4096;
-/// How often a directory is emptied in which something appears again.
-const REMOVALS: u32 = 20;
-
 /// The private directories of this user.
 pub(crate) struct Files {
     /// Secrets, notes, who keeps what, signs of life.
@@ -174,30 +171,5 @@ impl Aside<'_> {
             }
         }
         private.remove(&self.moved)
-    }
-}
-
-/// Removes a directory and what is in it. Nothing here is followed anywhere. Commands that
-/// are just coming or going may take something away first, or put something there.
-fn remove_tree(private: &PosixStore, dir: &RepoPath) -> io::Result<()> {
-    let gone = |answer: io::Result<()>| match answer {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    };
-    let mut tries = 0;
-    loop {
-        for name in names(private, dir)? {
-            let entry = dir.child(&name)?;
-            match private.stat(&entry).map(|stat| stat.kind) {
-                Ok(Kind::Directory) => remove_tree(private, &entry)?,
-                Ok(Kind::File | Kind::Symlink | Kind::Other) => gone(private.unlink(&entry))?,
-                Err(error) => gone(Err(error))?,
-            }
-        }
-        tries += 1;
-        match private.remove_dir(dir) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty && tries < REMOVALS => {}
-            other => return gone(other),
-        }
     }
 }

@@ -116,7 +116,7 @@ fn below(dir: &Path, depth: usize) -> Vec<PathBuf> {
 
 /// Where this process's own cgroup is mounted.
 fn own_dir() -> Option<PathBuf> {
-    dir_among(&proc::mountinfo()?, &proc::cgroup()?)
+    dir_among(&String::from_utf8_lossy(&proc::mountinfo().ok()?), &proc::cgroup()?)
 }
 
 /// `36 32 0:31 ROOT POINT OPTIONS … - cgroup2 …`: what lies at ROOT in the hierarchy

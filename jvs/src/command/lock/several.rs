@@ -2,7 +2,7 @@
 
 use jvs_lock::hold::Entered;
 use jvs_repo::clock::{Clock as _, SystemClock};
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 
 use super::turn::Turn;
 use crate::fail::Failure;
@@ -17,8 +17,8 @@ use crate::fail::Failure;
 /// be had.
 pub(crate) fn enter_all<'r>(
     turns: &[Turn<'_, 'r>],
-    wait: Option<Span>,
-    mut enter: impl FnMut(&Turn<'_, 'r>, Option<Span>) -> Result<Entered<'r>, Failure>,
+    wait: Option<Period>,
+    mut enter: impl FnMut(&Turn<'_, 'r>, Option<Period>) -> Result<Entered<'r>, Failure>,
 ) -> Result<Vec<Entered<'r>>, Failure> {
     let mut order: Vec<usize> = (0..turns.len()).collect();
     if turns.len() > 1 {
@@ -29,7 +29,7 @@ pub(crate) fn enter_all<'r>(
     let mut entered: Vec<(usize, Entered<'r>)> = Vec::new();
     for at in order {
         let waited_ms = SystemClock.now().boot.since(started);
-        let left = wait.map(|all| Span::from_ms(all.as_ms().saturating_sub(waited_ms)));
+        let left = wait.map(|all| Period::from_ms(all.as_ms().saturating_sub(waited_ms)));
         match enter(&turns[at], left) {
             Ok(one) => entered.push((at, one)),
             Err(failure) => {

@@ -5,7 +5,7 @@ use jvs_lock::hold::refusal::Refused;
 use jvs_lock::hold::{Ask, Entered, HoldRefusal, Holds, OwnTies, Who};
 use jvs_lock::{Lease, LockError, Locks, Want, retry};
 use jvs_repo::clock::{Clock, SystemClock};
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 
@@ -44,7 +44,7 @@ impl<'r> Turn<'_, 'r> {
         &self,
         ask: &Ask,
         want: Want<'_>,
-        wait: Option<Span>,
+        wait: Option<Period>,
     ) -> Result<Entered<'r>, Failure> {
         match wait {
             None => self.at_once(ask, want),
@@ -85,7 +85,7 @@ impl<'r> Turn<'_, 'r> {
         &self,
         ask: &Ask,
         want: Want<'_>,
-        at_most: Span,
+        at_most: Period,
         signals: &Signals,
     ) -> Result<Entered<'r>, Failure> {
         let Turn { context, here: Here { repo, worktree }, locks, holds } = self;
@@ -152,7 +152,7 @@ pub(super) fn wait_in_line<'r>(
     locks: &Locks<'r>,
     holds: &Holds<'_>,
     want: Want<'_>,
-    at_most: Span,
+    at_most: Period,
 ) -> Result<Lease<'r>, Failure> {
     let signals = Signals::catch_unless_ignored(&ENDING)
         .map_err(|error| Stuck::new("catch signals", error))?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use jvs_doctor::{Check, Depth, Patient, Surroundings, examine};
 use jvs_lock::Seams;
 use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
 use jvs_repo::probe::{Filesystem, JuiceFs};
@@ -47,7 +47,7 @@ struct World {
 }
 
 fn juicefs(version: &str, writeback: bool, readdir_cache: bool, cache_s: u32) -> Filesystem {
-    let kept = Span::seconds(cache_s);
+    let kept = Period::seconds(cache_s);
     Filesystem {
         kind: "fuse.juicefs".into(),
         mount_point: PathBuf::from("/mnt/jfs"),
@@ -56,10 +56,10 @@ fn juicefs(version: &str, writeback: bool, readdir_cache: bool, cache_s: u32) ->
             writeback,
             readdir_cache,
             caches: [
-                ("attr-cache", Span::seconds(1)),
+                ("attr-cache", Period::seconds(1)),
                 ("entry-cache", kept),
-                ("dir-entry-cache", Span::seconds(1)),
-                ("negative-entry-cache", Span::seconds(0)),
+                ("dir-entry-cache", Period::seconds(1)),
+                ("negative-entry-cache", Period::seconds(0)),
             ],
         }),
     }

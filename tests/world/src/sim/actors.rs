@@ -3,7 +3,7 @@
 use jvs_kit::sim::{Ctx, Explorer, Value, View};
 use jvs_lock::Want;
 use jvs_repo::config::Retention;
-use jvs_repo::duration::Span;
+use jvs_repo::duration::Period;
 use jvs_repo::layout;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::gc;
@@ -40,7 +40,7 @@ pub fn publish(ctx: &Ctx, id: &str) -> Option<()> {
 
 /// The policy that keeps so many snapshots of a lineage, and all that are so young.
 pub fn keep(last: u64, within_ms: u64) -> Retention {
-    Retention { keep_last: last, keep_within: Span::from_ms(within_ms) }
+    Retention { keep_last: last, keep_within: Period::from_ms(within_ms) }
 }
 
 /// Collects under this policy. What it may not do shows in the end.
