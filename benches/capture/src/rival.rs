@@ -115,7 +115,7 @@ pub(crate) fn bare_clone(mount: &Path, source: &Path, parent: &Path, name: &str)
     let mut message = 1006_u32.to_be_bytes().to_vec();
     message.extend_from_slice(&u32::try_from(body.len()).expect("short").to_be_bytes());
     message.extend_from_slice(&body);
-    let mut control = std::fs::OpenOptions::new();
+    let mut control = fs_err::OpenOptions::new();
     let control = control.read(true).write(true).open(mount.join(".control"));
     let mut control = control.expect("the control file");
     control.write_all(&message).expect("asked");

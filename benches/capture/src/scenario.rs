@@ -299,7 +299,7 @@ fn before_on_juicefs() {
         let large = volume.host(0).join("large");
         let leave_pages = || fs_err::write(&large, vec![7; 64 << 20]).expect("a large file");
         builds.compare("the mount's counter not zero", leave_pages);
-        let open = std::fs::File::create(volume.host(0).join("open")).expect("a file");
+        let open = fs_err::File::create(volume.host(0).join("open")).expect("a file");
         builds.compare("the same, and somebody has a file open", leave_pages);
         drop(open);
     }
@@ -318,7 +318,7 @@ fn large() {
     fs_err::write(&file, &content).expect("the file");
     settle(place);
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let open = std::fs::File::open(&file).expect("open");
+    let open = fs_err::File::open(&file).expect("open");
     let mut table = Table::new("one file of 1 GiB: hashing");
     if let Some(b3sum) = find("b3sum") {
         table.row("b3sum", move |_| run(&b3sum, &[text(&file)], Path::new("/")));

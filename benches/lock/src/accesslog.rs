@@ -1,11 +1,11 @@
 //! What a JuiceFS client was asked, as it says itself in its `.accesslog`.
-#![expect(clippy::disallowed_methods, reason = "reads the client's own log, with a deadline")]
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::mpsc;
 use std::time::Duration;
+
+use fs_err::File;
 
 /// The inode of the log itself, which is nobody's operation.
 const LOG_INODE: &str = "(9223372032559808513,";

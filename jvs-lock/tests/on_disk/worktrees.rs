@@ -30,9 +30,9 @@ fn a_worktree_is_made_with_its_register_its_directory_and_its_record() {
 fn a_directory_with_files_is_not_taken_over() {
     let world = World::new();
     let at = world.dir.path().join("worktrees/side");
-    std::fs::create_dir(world.dir.path().join("worktrees")).expect("made");
-    std::fs::create_dir(&at).expect("made");
-    std::fs::create_dir(at.join("mine")).expect("made");
+    fs_err::create_dir(world.dir.path().join("worktrees")).expect("made");
+    fs_err::create_dir(&at).expect("made");
+    fs_err::create_dir(at.join("mine")).expect("made");
     let ann = world.session("ann");
     let error = worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect_err("files");
     assert_eq!(error.code(), Code::Exists);
@@ -44,7 +44,7 @@ fn a_renamed_worktree_keeps_its_files_its_head_and_its_token() {
     let world = World::new();
     let ann = world.session("ann");
     worktrees::create(&ann, &name("old"), Isolation::Exclusive).expect("made");
-    std::fs::create_dir(world.dir.path().join("worktrees/old/kept")).expect("made");
+    fs_err::create_dir(world.dir.path().join("worktrees/old/kept")).expect("made");
     let mut lease = ann.acquire(&name("old"), LEASE).expect("free");
     let head = SnapshotId { created_ms: 1, random: 1 };
     lease.fence().expect("live").commit(None, head, &|| Ok(false)).expect("committed");
@@ -159,7 +159,7 @@ fn files_are_removed_only_by_force_and_held_worktrees_not_at_all() {
     let (ann, bob) = (world.session("ann"), world.session("bob"));
     let side = name("side");
     worktrees::create(&ann, &side, Isolation::Exclusive).expect("made");
-    std::fs::create_dir(world.dir.path().join("worktrees/side/work")).expect("made");
+    fs_err::create_dir(world.dir.path().join("worktrees/side/work")).expect("made");
     let error = worktrees::remove(&ann, &side, false).expect_err("files");
     assert_eq!(error.code(), Code::Exists);
     let lease = bob.acquire(&side, LEASE).expect("free");

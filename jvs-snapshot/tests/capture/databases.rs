@@ -73,7 +73,7 @@ impl Database {
     /// One transaction more; its number.
     fn commit(&mut self) -> u32 {
         let n = self.committed;
-        std::fs::write(self.control.path().join(n.to_string()), "").expect("a word");
+        fs_err::write(self.control.path().join(n.to_string()), "").expect("a word");
         self.wait_for(&format!("{n}.done"));
         self.committed += 1;
         n
@@ -140,7 +140,7 @@ fn no_snapshot_is_torn(world: &World, journal: &str) {
 fn worlds(root: &Path) -> Vec<(World, &'static str)> {
     let at = |journal: &'static str| {
         let place: PathBuf = root.join(journal);
-        std::fs::create_dir(&place).expect("a directory");
+        fs_err::create_dir(&place).expect("a directory");
         (World::at(&place, &place), journal)
     };
     vec![at("wal"), at("delete")]

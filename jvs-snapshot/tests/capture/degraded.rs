@@ -29,15 +29,16 @@ fn names(names: &[&str]) -> Vec<String> {
 
 /// Files of root's, readable by everybody, in a directory of somebody's.
 fn prepare(place: &Path) {
-    use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+    use fs_err::os::unix::fs::{chown, symlink};
+    use std::os::unix::fs::PermissionsExt as _;
     let given = place.join("given");
-    std::fs::create_dir_all(given.join("dir")).expect("directories");
+    fs_err::create_dir_all(given.join("dir")).expect("directories");
     for name in ["foreign", "setuid", "mine"] {
-        std::fs::write(given.join(name), name).expect("a file");
+        fs_err::write(given.join(name), name).expect("a file");
     }
     let setuid = std::fs::Permissions::from_mode(0o4755);
-    std::fs::set_permissions(given.join("setuid"), setuid).expect("a mode");
-    std::fs::hard_link(given.join("foreign"), given.join("dir/foreign-too")).expect("a link");
+    fs_err::set_permissions(given.join("setuid"), setuid).expect("a mode");
+    fs_err::hard_link(given.join("foreign"), given.join("dir/foreign-too")).expect("a link");
     symlink("nowhere", given.join("link")).expect("a symlink");
     let mode = Mode::from_raw_mode(0o666);
     let null = makedev(1, 3);
@@ -59,7 +60,7 @@ fn owners_and_devices_that_an_ordinary_user_cannot_make_are_named() {
         }
         for engine in [Engine::Copy, Engine::Auto] {
             let at = place.join(engine.as_str());
-            std::fs::create_dir(&at).expect("a directory");
+            fs_err::create_dir(&at).expect("a directory");
             let mut world = World::at(&at, &at);
             world.source = given.clone();
             world.options.engine = engine;

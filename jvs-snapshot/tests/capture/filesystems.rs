@@ -17,7 +17,7 @@ fn three_captures(world: &World, engine: &str) {
     );
     world.write("a/deep/file", "changed");
     world.make_dir("a/deep/new");
-    std::fs::remove_file(world.path("a-b/plain-too")).expect("one name less");
+    fs_err::remove_file(world.path("a-b/plain-too")).expect("one name less");
     let third = world.capture("3", Some(("2", &second)));
     assert!(third.reused > 0 && third.reused < third.content.files);
     assert_ne!(third.content.payload_root_hash, second.content.payload_root_hash);
@@ -30,7 +30,7 @@ fn on_loop(kind: Kind, engine: &str) {
     world.write("plain", "");
     world.make_dir("a");
     attributes(&world);
-    std::fs::remove_dir(world.path("a")).expect("removed");
+    fs_err::remove_dir(world.path("a")).expect("removed");
     three_captures(&world, engine);
 }
 
@@ -57,7 +57,7 @@ fn on_juicefs(metadata: Metadata, options: &[&str]) {
         world.write("plain", "");
         world.make_dir("a");
         assert!(attributes(&world), "asked for");
-        std::fs::remove_dir(world.path("a")).expect("removed");
+        fs_err::remove_dir(world.path("a")).expect("removed");
     }
     three_captures(&world, "juicefs");
 }

@@ -42,16 +42,16 @@ fn changes_that_keep_size_and_time_are_seen() {
     let first = world.capture("1", None);
     let time = world.path("rewritten").metadata().and_then(|m| m.modified()).expect("a time");
     world.write("rewritten", "54321");
-    let file = std::fs::File::options().write(true).open(world.path("rewritten")).expect("open");
+    let file = fs_err::File::options().write(true).open(world.path("rewritten")).expect("open");
     file.set_modified(time).expect("the time of before");
     world.write("new", "abcde");
-    std::fs::rename(world.path("new"), world.path("replaced")).expect("renamed over");
+    fs_err::rename(world.path("new"), world.path("replaced")).expect("renamed over");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(world.path("chmod"), mode).expect("a mode");
+    fs_err::set_permissions(world.path("chmod"), mode).expect("a mode");
     let second = world.capture("2", Some(("1", &first)));
     assert_eq!(reads(&world, &second), 3);
     assert_ne!(second.content.payload_root_hash, first.content.payload_root_hash);
-    let old = std::fs::read(world.payload("1").join("rewritten")).expect("the old copy");
+    let old = fs_err::read(world.payload("1").join("rewritten")).expect("the old copy");
     assert_eq!(old, b"12345", "the parent keeps what it had");
 }
 
@@ -92,15 +92,15 @@ fn a_parent_that_was_tampered_with_does_not_spread() {
         world.write(name, "as it is in the worktree");
     }
     let first = world.capture("1", None);
-    std::fs::write(world.payload("1").join("touched"), "forged").expect("forged");
-    std::fs::remove_file(world.payload("1").join("gone")).expect("removed");
+    fs_err::write(world.payload("1").join("touched"), "forged").expect("forged");
+    fs_err::remove_file(world.payload("1").join("gone")).expect("removed");
     world.capture("2", Some(("1", &first)));
 
     let manifest = world.snapshot("2").join("manifest");
-    let mut bytes = std::fs::read(&manifest).expect("the manifest");
+    let mut bytes = fs_err::read(&manifest).expect("the manifest");
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
-    std::fs::write(&manifest, &bytes).expect("forged");
+    fs_err::write(&manifest, &bytes).expect("forged");
     let captured = world
         .try_capture("3", Some(("2", &first)), &jvs_snapshot::progress::Silent)
         .expect("a bad parent makes a capture slower, not impossible");
@@ -114,9 +114,9 @@ fn removed_added_and_moved_paths_come_out_right() {
     let world = World::new();
     zoo(&world);
     let first = world.capture("1", None);
-    std::fs::rename(world.path("a/deep"), world.path("moved")).expect("moved");
-    std::fs::remove_file(world.path("empty")).expect("removed");
-    std::fs::remove_file(world.path("a/plain-again")).expect("one name less");
+    fs_err::rename(world.path("a/deep"), world.path("moved")).expect("moved");
+    fs_err::remove_file(world.path("empty")).expect("removed");
+    fs_err::remove_file(world.path("a/plain-again")).expect("one name less");
     world.write("a/new", "new");
     world.make_dir("empty");
     world.capture("2", Some(("1", &first)));

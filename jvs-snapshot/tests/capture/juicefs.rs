@@ -2,12 +2,13 @@
 //! original would have seen, also what another host did, and be the only one if
 //! nobody did anything.
 
-use std::os::unix::fs::{FileExt as _, PermissionsExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use fs_err::os::unix::fs::symlink;
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::config::Engine;
@@ -70,7 +71,7 @@ fn a_quiet_tree_needs_no_second_look(metadata: Metadata) {
         world.try_capture("with-specials", None, &silent).expect("captured");
         assert_eq!(silent.count(Phase::Prove), 1);
         for special in ["fifo", "a/socket", "null"] {
-            std::fs::remove_file(world.path(special)).expect("removed");
+            fs_err::remove_file(world.path(special)).expect("removed");
         }
     }
     let watcher = Watcher::new(|_, _| {});
@@ -100,36 +101,36 @@ type Meddle = fn(&Path, usize);
 /// what it can of size and times.
 const MEDDLING: [(&str, &str, Meddle); 8] = [
     ("rewrite the first", "-0000 changed", |root, n| {
-        std::fs::write(root.join(name(0)), format!("{n:05}")).expect("as long as before");
+        fs_err::write(root.join(name(0)), format!("{n:05}")).expect("as long as before");
     }),
     ("rewrite one of a later batch and set its time back", "-0150 changed", |root, n| {
-        let file = std::fs::File::options().write(true).open(root.join(name(150))).expect("open");
+        let file = fs_err::File::options().write(true).open(root.join(name(150))).expect("open");
         let time = file.metadata().and_then(|m| m.modified()).expect("a time");
-        file.write_all_at(format!("{n:05}").as_bytes(), 0).expect("as long as before");
+        file.file().write_all_at(format!("{n:05}").as_bytes(), 0).expect("as long as before");
         file.sync_all().expect("flushed");
         file.set_modified(time).expect("the time of before");
     }),
     ("create", "appeared", |root, n| {
-        std::fs::write(root.join(format!("dir/new-{n}")), "x").expect("made");
+        fs_err::write(root.join(format!("dir/new-{n}")), "x").expect("made");
     }),
     ("delete", "vanished", |root, n| {
-        std::fs::remove_file(root.join(name(100 + n as u32))).expect("removed");
+        fs_err::remove_file(root.join(name(100 + n as u32))).expect("removed");
     }),
     ("rename over", "-0200 changed", |root, n| {
         let (new, old) = (root.join(name(210 + n as u32)), root.join(name(200)));
-        std::fs::rename(new, old).expect("renamed");
+        fs_err::rename(new, old).expect("renamed");
     }),
     ("change a mode", "-0239 changed", |root, n| {
         let mode = std::fs::Permissions::from_mode(0o600 + n as u32);
-        std::fs::set_permissions(root.join(name(239)), mode).expect("a mode");
+        fs_err::set_permissions(root.join(name(239)), mode).expect("a mode");
     }),
     ("replace a symlink", "link changed", |root, n| {
-        std::fs::remove_file(root.join("link")).expect("removed");
+        fs_err::remove_file(root.join("link")).expect("removed");
         symlink(format!("dir/fil{n}"), root.join("link")).expect("a symlink as long as before");
     }),
     ("close the root", "changed", |root, n| {
         let mode = std::fs::Permissions::from_mode(0o700 + n as u32);
-        std::fs::set_permissions(root, mode).expect("a mode");
+        fs_err::set_permissions(root, mode).expect("a mode");
     }),
 ];
 
@@ -175,9 +176,9 @@ fn what_another_host_does_before_the_clone_is_seen_on_redis() {
 fn a_writer_during_the_clone_is_found_and_named(metadata: Metadata) {
     let Some((world, volume)) = two_hosts(metadata) else { return };
     let there = volume.host(1).join("source").join(name(133));
-    let file = std::fs::File::options().write(true).open(there).expect("open elsewhere");
+    let file = fs_err::File::options().write(true).open(there).expect("open elsewhere");
     let write = |n: u32| {
-        file.write_all_at(format!("{:05}", n % 100_000).as_bytes(), 0).expect("written");
+        file.file().write_all_at(format!("{:05}", n % 100_000).as_bytes(), 0).expect("written");
         file.sync_all().expect("flushed");
     };
     let over = AtomicBool::new(false);
@@ -226,14 +227,14 @@ fn a_retry_begins_without_memories() {
     let there = volume.host(1).join("source");
     let first = world.capture("first", None);
     let watcher = Watcher::new(|phase, n| match (phase, n) {
-        (Phase::Clone, 0) => std::fs::write(there.join(name(238)), "54321").expect("elsewhere"),
-        (Phase::Walk, 1) => std::fs::write(there.join(name(239)), "54321").expect("elsewhere"),
+        (Phase::Clone, 0) => fs_err::write(there.join(name(238)), "54321").expect("elsewhere"),
+        (Phase::Walk, 1) => fs_err::write(there.join(name(239)), "54321").expect("elsewhere"),
         _ => {}
     });
     let captured = world.try_capture("1", Some(("first", &first)), &watcher).expect("quiet now");
     assert_eq!(captured.content.quiescence.attempts, 2);
     for n in [238, 239] {
-        let copy = std::fs::read_to_string(world.payload("1").join(name(n))).expect("a copy");
+        let copy = fs_err::read_to_string(world.payload("1").join(name(n))).expect("a copy");
         assert_eq!(copy, "54321");
     }
 }
@@ -244,8 +245,8 @@ fn what_only_the_clone_has_is_a_change_and_named() {
     let Some((world, volume)) = two_hosts(Metadata::Redis) else { return };
     let there = volume.host(1).join("source");
     let watcher = Watcher::new(|phase, _| match phase {
-        Phase::Clone => std::fs::write(there.join("dir/passing"), "x").expect("made"),
-        Phase::Fidelity => std::fs::remove_file(there.join("dir/passing")).expect("removed"),
+        Phase::Clone => fs_err::write(there.join("dir/passing"), "x").expect("made"),
+        Phase::Fidelity => fs_err::remove_file(there.join("dir/passing")).expect("removed"),
         _ => {}
     });
     let error = world.try_capture("1", None, &watcher).expect_err("twice");
@@ -262,10 +263,10 @@ fn a_mount_with_unflushed_writes_is_looked_at_again() {
         let world = World::at(volume.host(0), volume.host(0));
         world.write("open", "12345");
         world.write("other", "12345");
-        let file = std::fs::File::options().write(true).open(world.path("open")).expect("open");
+        let file = fs_err::File::options().write(true).open(world.path("open")).expect("open");
         let watcher = Watcher::new(|phase, n| {
             if (phase, n) == (Phase::Walk, 0) {
-                file.write_all_at(b"54321", 0).expect("written, not flushed");
+                file.file().write_all_at(b"54321", 0).expect("written, not flushed");
             }
         });
         let captured = world.try_capture("1", None, &watcher).expect("captured");
@@ -280,7 +281,7 @@ fn a_mount_with_unflushed_writes_is_looked_at_again() {
 
 /// How many files were opened at a mount so far.
 fn opened(volume: &Volume) -> u64 {
-    let stats = std::fs::read_to_string(volume.host(0).join(".stats")).expect("counters");
+    let stats = fs_err::read_to_string(volume.host(0).join(".stats")).expect("counters");
     let count = |line: &str| line.strip_prefix("juicefs_fuse_ops_total_open ")?.parse().ok();
     stats.lines().find_map(count).expect("opens are counted")
 }
@@ -294,9 +295,9 @@ fn a_mount_where_nobody_else_has_a_file_open_is_not_asked_about_each() {
         let Some(volume) = Volume::mounted(metadata, 1) else { return };
         let mut world = World::at(volume.host(0), volume.host(0));
         let bystanders = volume.host(0).join("bystanders");
-        std::fs::create_dir(&bystanders).expect("a directory");
+        fs_err::create_dir(&bystanders).expect("a directory");
         // Kept open by somebody of ours, as a keeper keeps its log.
-        let log = std::fs::File::create(bystanders.join("log")).expect("a file");
+        let log = fs_err::File::create(bystanders.join("log")).expect("a file");
         world.options.bystanders = vec![bystanders];
         for n in 0..FILES {
             world.write(format!("file-{n}"), "12345");
@@ -304,10 +305,10 @@ fn a_mount_where_nobody_else_has_a_file_open_is_not_asked_about_each() {
         let mut parent = ("0".to_owned(), world.capture("0", None));
         for (name, writer) in [("quiet", None), ("written to", Some("file-7"))] {
             let writer = writer.map(|name| {
-                std::fs::File::options().write(true).open(world.path(name)).expect("open")
+                fs_err::File::options().write(true).open(world.path(name)).expect("open")
             });
             // The mount keeps some of its pages for later.
-            std::fs::write(volume.host(0).join("large"), vec![7; 64 << 20]).expect("a large file");
+            fs_err::write(volume.host(0).join("large"), vec![7; 64 << 20]).expect("a large file");
             let before = opened(&volume);
             let captured = world.try_capture(name, Some((&parent.0, &parent.1)), &Silent);
             let captured = captured.expect("nobody writes");
@@ -329,7 +330,7 @@ fn a_writer_on_another_host_is_seen_when_files_are_copied() {
         let there = volume.host(1).join("source").join(name(n));
         let watcher = Watcher::new(|phase, before| {
             if (phase, before) == (Phase::Prove, 0) {
-                std::fs::write(&there, "54321").expect("as long as before, elsewhere");
+                fs_err::write(&there, "54321").expect("as long as before, elsewhere");
             }
         });
         let parent = Some(("first", &first));
@@ -357,7 +358,7 @@ fn an_attribute_that_changed_alone_is_seen() {
         let mut world = World::at(&mount, &mount);
         world.options.engine = engine;
         for name in ["changed", "new", "removed", "same", "dir/inside"] {
-            std::fs::create_dir_all(world.path("dir")).expect("a directory");
+            fs_err::create_dir_all(world.path("dir")).expect("a directory");
             world.write(name, "x");
         }
         let set = |name: &str, value: &str| {

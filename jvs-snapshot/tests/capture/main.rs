@@ -1,5 +1,4 @@
 //! Captures of real trees on real filesystems.
-#![expect(clippy::disallowed_methods, reason = "makes and breaks the trees that are captured")]
 
 mod databases;
 mod degraded;

@@ -31,16 +31,16 @@ fn a_sparse_file_stays_sparse() {
     use std::os::unix::fs::{FileExt as _, MetadataExt as _};
     let world = World::new();
     let size = 1 << 30;
-    let file = std::fs::File::create(world.path("sparse")).expect("a file");
+    let file = fs_err::File::create(world.path("sparse")).expect("a file");
     file.set_len(size).expect("a hole");
-    file.write_all_at(b"in the middle", size / 2).expect("written");
+    file.file().write_all_at(b"in the middle", size / 2).expect("written");
     drop(file);
     let captured = world.try_capture("1", None, &jvs_snapshot::progress::Silent).expect("captured");
     let copy = world.payload("1").join("sparse").metadata().expect("the copy");
     assert_eq!((copy.size(), captured.content.bytes), (size, size));
     assert!(copy.blocks() * 512 < 1 << 20, "{} blocks", copy.blocks());
     let hash = jvs_snapshot::hash::of_file(
-        std::fs::File::open(world.path("sparse")).expect("open"),
+        fs_err::File::open(world.path("sparse")).expect("open"),
         size,
         2,
     );
@@ -57,9 +57,9 @@ fn two_hundred_levels_are_kept() {
     let mut at = world.source.clone();
     for level in 0..200 {
         at.push(format!("{level}"));
-        std::fs::create_dir(&at).expect("a directory");
+        fs_err::create_dir(&at).expect("a directory");
     }
-    std::fs::write(at.join("bottom"), "here").expect("a file");
+    fs_err::write(at.join("bottom"), "here").expect("a file");
     world.capture("1", None);
     assert_eq!(world.entries("1").len(), 202);
 }

@@ -28,7 +28,7 @@ impl Deaf {
         let volume = Volume::mounted(metadata, 1)?;
         let place = tempfile::tempdir().expect("a directory");
         let plain = place.path().join("plain");
-        std::fs::write(&plain, "").expect("a file");
+        fs_err::write(&plain, "").expect("a file");
         let control = volume.host(0).join(".control");
         let covered = Covered::read_only(&control, &plain);
         let world = World::at(volume.host(0), volume.host(0));
@@ -38,9 +38,9 @@ impl Deaf {
     /// Uses this script as the program. It is called with `clone --preserve FROM TO`.
     fn program(&mut self, script: &str) {
         let path = self.place.path().join("juicefs");
-        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        fs_err::write(&path, format!("#!/bin/sh\n{script}\n")).expect("a script");
         let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(&path, mode).expect("a mode");
+        fs_err::set_permissions(&path, mode).expect("a mode");
         self.world.options.juicefs_program = Some(path);
     }
 }
@@ -105,12 +105,12 @@ struct UntilItRuns(PathBuf);
 
 impl Progress for UntilItRuns {
     fn keep_going(&self) -> bool {
-        !std::fs::read_to_string(&self.0).is_ok_and(|pids| pids.ends_with('\n'))
+        !fs_err::read_to_string(&self.0).is_ok_and(|pids| pids.ends_with('\n'))
     }
 }
 
 fn runs(pid: &str) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let status = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     !matches!(status.rsplit(") ").next().and_then(|rest| rest.chars().next()), None | Some('Z'))
 }
 
@@ -125,7 +125,7 @@ fn a_program_that_hangs_is_ended_with_all_that_it_started() {
     ));
     let error = deaf.world.try_capture("1", None, &UntilItRuns(pids.clone())).expect_err("told");
     assert!(matches!(error, CaptureError::Stopped), "{error}");
-    let pids = std::fs::read_to_string(pids).expect("it ran");
+    let pids = fs_err::read_to_string(pids).expect("it ran");
     for pid in pids.split_whitespace() {
         eventually("it is gone", DEADLINE, || !runs(pid));
     }

@@ -34,22 +34,22 @@ type Meddle = fn(PathBuf, u32);
 /// What a writer may do, and a part of what must be said about it.
 const MEDDLING: [(&str, &str, Meddle); 6] = [
     ("grow", "plain changed", |root, n| {
-        std::fs::write(root.join("plain"), "longer".repeat(n as usize + 9)).expect("grown");
+        fs_err::write(root.join("plain"), "longer".repeat(n as usize + 9)).expect("grown");
     }),
     ("shrink", "a/deep/file changed", |root, _| {
-        std::fs::write(root.join("a/deep/file"), "short").expect("shrunk");
+        fs_err::write(root.join("a/deep/file"), "short").expect("shrunk");
     }),
     ("same size", "a.txt changed", |root, n| {
-        std::fs::write(root.join("a.txt"), format!("{n}")).expect("rewritten");
+        fs_err::write(root.join("a.txt"), format!("{n}")).expect("rewritten");
     }),
     ("vanish", "a-b/file vanished", |root, _| {
-        let _ = std::fs::remove_file(root.join("a-b/file"));
+        let _ = fs_err::remove_file(root.join("a-b/file"));
     }),
     ("appear", "appeared", |root, n| {
-        std::fs::write(root.join(format!("a/new-{n}")), "x").expect("made");
+        fs_err::write(root.join(format!("a/new-{n}")), "x").expect("made");
     }),
     ("become a fifo", "empty changed", |root, _| {
-        let _ = std::fs::remove_file(root.join("empty"));
+        let _ = fs_err::remove_file(root.join("empty"));
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, root.join("empty"), fifo, mode, 0).expect("a fifo");

@@ -81,24 +81,24 @@ fn as_an_ordinary_user(place: &std::path::Path) {
     world.make_dir("closed");
     let nothing = std::fs::Permissions::from_mode(0o000);
     for name in ["secret", "closed"] {
-        std::fs::set_permissions(world.path(name), nothing.clone()).expect("a mode");
+        fs_err::set_permissions(world.path(name), nothing.clone()).expect("a mode");
     }
     let error = world.try_capture("1", None, &Silent).expect_err("a closed directory");
     assert_eq!(error.code(), Code::PartialSnapshot);
     assert!(error.to_string().contains("closed (Permission denied"), "{error}");
     let readable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(world.path("closed"), readable.clone()).expect("a mode");
+    fs_err::set_permissions(world.path("closed"), readable.clone()).expect("a mode");
     let error = world.try_capture("2", None, &Silent).expect_err("a secret file");
     assert!(error.to_string().contains("secret (Permission denied"), "{error}");
-    std::fs::set_permissions(world.path("secret"), readable).expect("a mode");
+    fs_err::set_permissions(world.path("secret"), readable).expect("a mode");
     // A directory that its owner may not write to is filled and then closed.
     world.write("closed/inside", "x");
     let closed = std::fs::Permissions::from_mode(0o555);
-    std::fs::set_permissions(world.path("closed"), closed).expect("a mode");
+    fs_err::set_permissions(world.path("closed"), closed).expect("a mode");
     let first = world.capture("3", None);
     world.capture("4", Some(("3", &first)));
     for name in ["source", "snapshots/3/payload", "snapshots/4/payload"] {
         let open = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(place.join(name).join("closed"), open).expect("a mode");
+        fs_err::set_permissions(place.join(name).join("closed"), open).expect("a mode");
     }
 }

@@ -58,7 +58,7 @@ fn a_change_whose_time_a_power_cut_took_is_seen_after_the_boot() {
         let cut = small.after_a_power_cut();
         let found = World::found(cut.path(), cut.path());
         let there = found.path("database").metadata().expect("the file");
-        let content = std::fs::read(found.path("database")).expect("the file");
+        let content = fs_err::read(found.path("database")).expect("the file");
         assert_eq!(content, [*byte; 8192], "synced");
         if there.ctime_nsec() == before {
             lost = Some((found, cut, *byte));
@@ -68,7 +68,7 @@ fn a_change_whose_time_a_power_cut_took_is_seen_after_the_boot() {
     let Some((mut found, _cut, byte)) = lost else { panic!("no time was lost in four cuts") };
     found.clock = Box::new(Rebooted("after the cut"));
     found.capture("2", Some(("1", &first)));
-    let copy = std::fs::read(found.payload("2").join("database")).expect("a copy");
+    let copy = fs_err::read(found.payload("2").join("database")).expect("a copy");
     assert_eq!(copy, [byte; 8192]);
     found.clock = Box::new(SystemClock);
 }
@@ -84,6 +84,6 @@ fn nothing_is_remembered_of_files_in_memory() {
     writer.overwrite(b'B');
     let second = world.capture("2", Some(("1", &first)));
     assert_eq!(second.reused, 0);
-    let copy = std::fs::read(world.payload("2").join("array")).expect("a copy");
+    let copy = fs_err::read(world.payload("2").join("array")).expect("a copy");
     assert_eq!(copy, [b'B'; 8192]);
 }

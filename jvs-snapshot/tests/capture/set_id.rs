@@ -2,9 +2,10 @@
 //! else: of a neighbour's program nobody makes one that acts as themselves.
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::chown;
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_kit::live::loopfs::{Kind, SmallFs};
 use jvs_repo::config::Engine;
@@ -20,11 +21,11 @@ const NEIGHBOUR: u32 = 12_346;
 /// both, with two names, and a set-group directory.
 fn prepare(place: &Path) {
     let given = place.join("given");
-    std::fs::create_dir_all(given.join("dir")).expect("directories");
+    fs_err::create_dir_all(given.join("dir")).expect("directories");
     let set = |name: &str, uid: u32, gid: u32, mode: u32| {
         chown(given.join(name), Some(uid), Some(gid)).expect("given away");
         let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(given.join(name), mode).expect("a mode");
+        fs_err::set_permissions(given.join(name), mode).expect("a mode");
     };
     for (name, uid, gid, mode) in [
         ("both", NEIGHBOUR, NEIGHBOUR, 0o6755),
@@ -35,10 +36,10 @@ fn prepare(place: &Path) {
         ("mine", SOMEBODY, SOMEBODY, 0o6755),
         ("plain", NEIGHBOUR, NEIGHBOUR, 0o755),
     ] {
-        std::fs::write(given.join(name), name).expect("a file");
+        fs_err::write(given.join(name), name).expect("a file");
         set(name, uid, gid, mode);
     }
-    std::fs::hard_link(given.join("both"), given.join("dir/both-too")).expect("a link");
+    fs_err::hard_link(given.join("both"), given.join("dir/both-too")).expect("a link");
     set("dir", NEIGHBOUR, NEIGHBOUR, 0o2777);
     set("", SOMEBODY, SOMEBODY, 0o777);
 }
@@ -119,16 +120,16 @@ fn a_copy_of_a_neighbour_s_set_user_program_is_none_on_juicefs() {
     let volume = || {
         let volume = Volume::mounted(Metadata::Sqlite, 1)?;
         let place = volume.host(0).join("place");
-        std::fs::create_dir(&place).expect("a directory");
+        fs_err::create_dir(&place).expect("a directory");
         Some((volume, place))
     };
     as_somebody(test, volume, prepare, |place| {
         for engine in [Engine::Juicefs, Engine::Copy] {
             let at = place.join(engine.as_str());
-            std::fs::create_dir(&at).expect("a directory");
-            std::fs::rename(place.join("given"), at.join("given")).expect("moved along");
+            fs_err::create_dir(&at).expect("a directory");
+            fs_err::rename(place.join("given"), at.join("given")).expect("moved along");
             nothing_acts_as_its_copier(&at, engine);
-            std::fs::rename(at.join("given"), place.join("given")).expect("moved back");
+            fs_err::rename(at.join("given"), place.join("given")).expect("moved back");
         }
     });
 }
@@ -143,7 +144,7 @@ fn root_keeps_set_user_programs_of_others() {
     prepare(dir.path());
     for engine in [Engine::Copy, Engine::Auto] {
         let at = dir.path().join(engine.as_str());
-        std::fs::create_dir(&at).expect("a directory");
+        fs_err::create_dir(&at).expect("a directory");
         let mut world = World::at(&at, &at);
         world.source = dir.path().join("given");
         world.options.engine = engine;

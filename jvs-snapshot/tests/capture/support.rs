@@ -36,8 +36,8 @@ impl World {
     /// The source below one directory, snapshots below another.
     pub(crate) fn at(source: &Path, snapshots: &Path) -> Self {
         let world = Self::found(source, snapshots);
-        std::fs::create_dir(&world.source).expect("the source");
-        std::fs::create_dir(&world.snapshots).expect("the snapshots");
+        fs_err::create_dir(&world.source).expect("the source");
+        fs_err::create_dir(&world.snapshots).expect("the snapshots");
         world
     }
 
@@ -57,11 +57,11 @@ impl World {
     }
 
     pub(crate) fn write(&self, name: impl AsRef<OsStr>, content: impl AsRef<[u8]>) {
-        std::fs::write(self.path(name), content).expect("a file of the source");
+        fs_err::write(self.path(name), content).expect("a file of the source");
     }
 
     pub(crate) fn make_dir(&self, name: impl AsRef<OsStr>) {
-        std::fs::create_dir(self.path(name)).expect("a directory of the source");
+        fs_err::create_dir(self.path(name)).expect("a directory of the source");
     }
 
     pub(crate) fn snapshot(&self, name: &str) -> PathBuf {
@@ -79,7 +79,7 @@ impl World {
         progress: &dyn Progress,
     ) -> Result<Captured, CaptureError> {
         let staging = self.snapshot(name);
-        std::fs::create_dir(&staging).expect("a staging directory");
+        fs_err::create_dir(&staging).expect("a staging directory");
         let parent = parent.map(|(name, captured)| Parent {
             directory: self.snapshot(name),
             manifest_hash: captured.content.manifest_hash,
@@ -89,7 +89,7 @@ impl World {
             capture(&source, &staging, parent.as_ref(), &self.options, &*self.clock, progress)
         });
         if answer.is_err() {
-            let left = std::fs::read_dir(&staging).expect("the staging directory").count();
+            let left = fs_err::read_dir(&staging).expect("the staging directory").count();
             assert_eq!(left, 0, "a failed capture leaves nothing");
         }
         answer
@@ -111,7 +111,7 @@ impl World {
 
     /// The manifest says of the payload what the payload is.
     pub(crate) fn check_manifest(&self, name: &str, captured: &Captured) {
-        let bytes = std::fs::read(self.snapshot(name).join("manifest")).expect("the manifest");
+        let bytes = fs_err::read(self.snapshot(name).join("manifest")).expect("the manifest");
         assert_eq!(Digest::of(&bytes), captured.content.manifest_hash);
         let mut reader = ManifestReader::open(&bytes[..]).expect("a manifest");
         let mut entries = Vec::new();
@@ -135,7 +135,7 @@ impl World {
     }
 
     pub(crate) fn entries(&self, name: &str) -> Vec<Entry> {
-        let bytes = std::fs::read(self.snapshot(name).join("manifest")).expect("the manifest");
+        let bytes = fs_err::read(self.snapshot(name).join("manifest")).expect("the manifest");
         let reader = ManifestReader::open(&bytes[..]).expect("a manifest");
         reader.map(|entry| entry.expect("an entry")).collect()
     }
@@ -194,7 +194,7 @@ fn look_at(
     let metadata = at.symlink_metadata().expect("a name just listed");
     let kind = metadata.file_type();
     let described = if kind.is_dir() {
-        for entry in std::fs::read_dir(at).expect("a directory") {
+        for entry in fs_err::read_dir(at).expect("a directory") {
             let name = entry.expect("an entry").file_name();
             let mut below = path.clone();
             if !below.is_empty() {
@@ -205,10 +205,10 @@ fn look_at(
         }
         "directory".to_owned()
     } else if kind.is_file() {
-        let content = std::fs::read(at).expect("a file");
+        let content = fs_err::read(at).expect("a file");
         format!("file {} {}", content.len(), Digest::of(&content))
     } else if kind.is_symlink() {
-        format!("symlink {:?}", std::fs::read_link(at).expect("a symlink"))
+        format!("symlink {:?}", fs_err::read_link(at).expect("a symlink"))
     } else if kind.is_fifo() {
         "fifo".to_owned()
     } else if kind.is_socket() {
@@ -295,7 +295,8 @@ pub(crate) fn is_root() -> bool {
 
 /// Fills the source with one of everything that this filesystem takes.
 pub(crate) fn zoo(world: &World) {
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use fs_err::os::unix::fs::symlink;
+    use std::os::unix::fs::PermissionsExt as _;
     world.write("plain", "content");
     world.write("empty", "");
     world.write(OsStr::from_bytes(b"new\nline"), "1");
@@ -311,24 +312,24 @@ pub(crate) fn zoo(world: &World) {
     {
         symlink(target, world.path(name)).expect("a symlink");
     }
-    std::fs::hard_link(world.path("plain"), world.path("a/plain-again")).expect("a hard link");
-    std::fs::hard_link(world.path("plain"), world.path("a-b/plain-too")).expect("a hard link");
+    fs_err::hard_link(world.path("plain"), world.path("a/plain-again")).expect("a hard link");
+    fs_err::hard_link(world.path("plain"), world.path("a-b/plain-too")).expect("a hard link");
     for (name, mode) in [("setuid", 0o4755), ("none", 0o000), ("odd", 0o2640)] {
         world.write(name, name);
         let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(world.path(name), mode).expect("a mode");
+        fs_err::set_permissions(world.path(name), mode).expect("a mode");
     }
     world.make_dir("sticky");
     let sticky = std::fs::Permissions::from_mode(0o1777);
-    std::fs::set_permissions(world.path("sticky"), sticky).expect("a mode");
+    fs_err::set_permissions(world.path("sticky"), sticky).expect("a mode");
     world.make_dir("closed");
     world.write("closed/inside", "seen by its owner only");
     let old =
         std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(999_999_999, 123_456_789);
-    let file = std::fs::File::options().write(true).open(world.path("a.txt")).expect("open");
+    let file = fs_err::File::options().write(true).open(world.path("a.txt")).expect("open");
     file.set_modified(old).expect("an old file");
     let closed = std::fs::Permissions::from_mode(0o555);
-    std::fs::set_permissions(world.path("closed"), closed).expect("a mode");
+    fs_err::set_permissions(world.path("closed"), closed).expect("a mode");
     special(world, "fifo", rustix::fs::FileType::Fifo);
     special(world, "a/socket", rustix::fs::FileType::Socket);
     if is_root() {
@@ -337,8 +338,8 @@ pub(crate) fn zoo(world: &World) {
         let kind = rustix::fs::FileType::CharacterDevice;
         rustix::fs::mknodat(rustix::fs::CWD, world.path("null"), kind, mode, device)
             .expect("a device");
-        std::os::unix::fs::chown(world.path("odd"), Some(1234), Some(4321)).expect("given away");
-        std::os::unix::fs::lchown(world.path("dangling"), Some(7), Some(8)).expect("given away");
+        fs_err::os::unix::fs::chown(world.path("odd"), Some(1234), Some(4321)).expect("given away");
+        fs_err::os::unix::fs::lchown(world.path("dangling"), Some(7), Some(8)).expect("given away");
     }
 }
 
@@ -406,7 +407,7 @@ pub(crate) fn as_somebody<P>(
     let Some((_stays, place)) = place() else { return };
     prepare(&place);
     let open = |path: &Path| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+        fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
     };
     open(&place);
     // Mount points are in directories of root's alone.
@@ -418,7 +419,7 @@ pub(crate) fn as_somebody<P>(
     open(dir.path());
     let copy = dir.path().join("test");
     let program = std::env::current_exe().expect("this test");
-    std::fs::copy(program, &copy).expect("a copy that everybody may run");
+    fs_err::copy(program, &copy).expect("a copy that everybody may run");
     let mut command = std::process::Command::new(copy);
     command.args(["--exact", test, "--nocapture", "--test-threads=1"]);
     command.env(UNPRIVILEGED, &place).uid(SOMEBODY).gid(SOMEBODY);

@@ -27,7 +27,7 @@ const PHASES: [Phase; 5] = [Phase::Plan, Phase::Clone, Phase::Prove, Phase::Mani
 /// The one byte that a file is full of.
 #[track_caller]
 fn byte(path: &Path) -> u8 {
-    let content = std::fs::read(path).expect("a file");
+    let content = fs_err::read(path).expect("a file");
     assert!(content.iter().all(|byte| *byte == content[0]), "{}: torn", path.display());
     content[0]
 }
@@ -173,11 +173,11 @@ fn unflushed_on(metadata: Metadata) {
     for (number, busy) in [false, true].into_iter().enumerate() {
         if busy {
             // From now on the mount's counter is never zero for long.
-            std::fs::write(volume.host(0).join("large"), vec![7; 48 << 20]).expect("a large file");
+            fs_err::write(volume.host(0).join("large"), vec![7; 48 << 20]).expect("a large file");
         }
         for way in [Way::Written, Way::Mapped] {
             let place = volume.host(0).join(format!("{number}-{way:?}"));
-            std::fs::create_dir(&place).expect("a directory");
+            fs_err::create_dir(&place).expect("a directory");
             let mut world = World::at(&place, &place);
             world.write("data", [b'O'; SIZE]);
             let base = world.capture("base", None);
@@ -203,7 +203,7 @@ fn held_back_on(metadata: Metadata) {
     let Some(volume) = Volume::mounted(metadata, 1) else { return };
     for way in [Way::Mapped, Way::MappedEnd] {
         let place = volume.host(0).join(format!("{way:?}"));
-        std::fs::create_dir(&place).expect("a directory");
+        fs_err::create_dir(&place).expect("a directory");
         let world = World::at(&place, &place);
         world.write("data", [b'O'; SIZE]);
         let Some(mut writer) = Writer::open(&world.path("data"), way) else { return };
@@ -218,7 +218,7 @@ fn held_back_on(metadata: Metadata) {
             });
             world.try_capture("after", None, &Silent).expect("an idle program is quiet");
         });
-        let copy = std::fs::read(world.payload("after").join("data")).expect("a copy");
+        let copy = fs_err::read(world.payload("after").join("data")).expect("a copy");
         assert_eq!(copy[SIZE - 1], b'N', "{metadata:?} {way:?}");
     }
 }

@@ -34,9 +34,8 @@ fn changes_of_the_working_files_and_between_snapshots_are_the_same() {
 
     world.write("changed", "one");
     world.write("new/file", "5");
-    std::fs::remove_file(world.file("gone")).expect("removed");
-    std::fs::set_permissions(world.file("d/mode"), PermissionsExt::from_mode(0o600))
-        .expect("chmod");
+    fs_err::remove_file(world.file("gone")).expect("removed");
+    fs_err::set_permissions(world.file("d/mode"), PermissionsExt::from_mode(0o600)).expect("chmod");
     let expected = [
         ("changed", Aspect::Content),
         ("d/mode", Aspect::Mode),

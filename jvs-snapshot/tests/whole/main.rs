@@ -1,5 +1,4 @@
 //! Whole snapshots of real files: taken, compared, verified, restored.
-#![allow(clippy::disallowed_methods, reason = "plays the user, who has real files")]
 
 mod comparing;
 mod restoring;

@@ -54,7 +54,7 @@ fn a_new_worktree_has_the_files_of_a_snapshot_as_files_of_its_own_and_it_as_its_
     let root = world.store.absolute(&layout::payload(&name));
     assert_eq!(read(&root.join("a.txt")), "one");
     for file in ["a.txt", "dir/b.txt"] {
-        let inode = |path: &std::path::Path| std::fs::metadata(path).expect("stat").ino();
+        let inode = |path: &std::path::Path| fs_err::metadata(path).expect("stat").ino();
         assert_ne!(inode(&root.join(file)), inode(&world.kept(&first, file)), "{file}");
     }
     let head = locks.inspect(&name).expect("seen").state.head;
@@ -75,7 +75,7 @@ fn a_worktree_that_cannot_be_made_leaves_nothing_behind() {
     let world = World::new();
     world.write("a.txt", "one");
     let first = world.snapshot(&mut world.lease());
-    std::fs::write(world.kept(&first, "a.txt"), "tampered").expect("written");
+    fs_err::write(world.kept(&first, "a.txt"), "tampered").expect("written");
     let name: WorktreeName = "copy".parse().expect("valid");
     let locks = world.locks("s");
     let make =
@@ -97,7 +97,7 @@ fn in_place_all_files_are_swapped_at_once_and_the_head_stays() {
     let mut lease = world.lease();
     let old = world.snapshot(&mut lease);
     world.write("a.txt", "new");
-    std::fs::remove_file(world.file("only-old")).expect("removed");
+    fs_err::remove_file(world.file("only-old")).expect("removed");
     let new = world.snapshot(&mut lease);
     let wish = Wish { source: &old, kept: Some(&new), chosen: None, reason: "a test" };
     let locks = world.locks("s");
@@ -173,7 +173,7 @@ impl Trees for Meanwhile<'_> {
 
 #[test]
 fn what_is_written_into_old_files_after_they_were_compared_is_not_thrown_away() {
-    let put = |path: &Path, text: &str| std::fs::write(path, text).expect("written");
+    let put = |path: &Path, text: &str| fs_err::write(path, text).expect("written");
     let new = |tree: &Path| put(&tree.join("d/new"), "late");
     let changed = |tree: &Path| put(&tree.join("d/b"), "late");
     let above = |tree: &Path| put(&tree.join("../out"), "late");
@@ -237,7 +237,7 @@ fn single_paths_are_restored_and_the_others_stay() {
     for path in ["a", "b", "d/c"] {
         world.write(path, "new");
     }
-    std::fs::remove_dir_all(world.file("e")).expect("removed");
+    fs_err::remove_dir_all(world.file("e")).expect("removed");
     let new = world.snapshot(&mut lease);
     let locks = world.locks("s");
     let paths = chosen(&["a", "d", "e/f/g"]);
@@ -249,7 +249,7 @@ fn single_paths_are_restored_and_the_others_stay() {
         (read(&world.file("d/c")), read(&world.file("e/f/g"))),
         ("old".into(), "old".into())
     );
-    let made = std::fs::metadata(world.file("e/f")).expect("made").mode();
+    let made = fs_err::metadata(world.file("e/f")).expect("made").mode();
     assert_eq!(made & 0o7777, 0o710, "a directory that had to be made is as it was");
 
     let paths = chosen(&["b", "nowhere"]);
@@ -262,7 +262,7 @@ fn single_paths_are_restored_and_the_others_stay() {
 
 fn set_mode(path: &std::path::Path, mode: u32) {
     use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
+    fs_err::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("set");
 }
 
 #[derive(Default)]
@@ -298,7 +298,7 @@ fn of_single_paths_nothing_else_is_copied_however_large_the_snapshot_is() {
             world.restore().copy(&source, Some(&paths), &main(), &state, &counted).expect("copied");
         let tree = world.store.absolute(&copied.tree());
         assert_eq!(read(&tree.join("some/where/a")), "one");
-        let names = |dir: &str| std::fs::read_dir(tree.join(dir)).expect("listed").count();
+        let names = |dir: &str| fs_err::read_dir(tree.join(dir)).expect("listed").count();
         assert_eq!((names(""), names("some"), names("some/where")), (1, 1, 2));
         costs.push((counted.files.into_inner(), counted.bytes.into_inner()));
     }
@@ -311,19 +311,19 @@ fn chosen_paths_keep_links_among_each_other_attributes_and_what_they_are() {
     let world = World::new();
     world.write("d/one", "linked");
     let link = |from: &str, to: &str| {
-        std::fs::hard_link(world.file(from), world.file(to)).expect("linked");
+        fs_err::hard_link(world.file(from), world.file(to)).expect("linked");
     };
     world.write("other/x", "");
     link("d/one", "d/two");
     link("d/one", "other/three");
-    std::os::unix::fs::symlink("/nowhere", world.file("d/dangling")).expect("a symlink");
+    fs_err::os::unix::fs::symlink("/nowhere", world.file("d/dangling")).expect("a symlink");
     set_mode(&world.file("d/one"), 0o4751);
     let mut lease = world.lease();
     let source = world.snapshot(&mut lease);
-    std::fs::remove_dir_all(world.file("d")).expect("removed");
+    fs_err::remove_dir_all(world.file("d")).expect("removed");
     world.write("d", "a file where a directory was");
-    std::fs::remove_file(world.file("other/x")).expect("removed");
-    std::fs::create_dir(world.file("other/x")).expect("a directory where a file was");
+    fs_err::remove_file(world.file("other/x")).expect("removed");
+    fs_err::create_dir(world.file("other/x")).expect("a directory where a file was");
     let kept = world.snapshot(&mut lease);
     let paths = chosen(&["d", "other/x"]);
     let wish = Wish { source: &source, kept: Some(&kept), chosen: Some(&paths), reason: "a test" };
@@ -331,10 +331,10 @@ fn chosen_paths_keep_links_among_each_other_attributes_and_what_they_are() {
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none(), "{:?}", done.left);
     assert!(done.degraded.is_empty());
-    let stat = |path: &str| std::fs::symlink_metadata(world.file(path)).expect("there");
+    let stat = |path: &str| fs_err::symlink_metadata(world.file(path)).expect("there");
     assert_eq!(stat("d/one").ino(), stat("d/two").ino(), "one file with two names");
     assert_ne!(stat("d/one").ino(), stat("other/three").ino(), "which was not asked for");
-    let in_snapshot = std::fs::metadata(world.kept(&source, "d/one")).expect("there").ino();
+    let in_snapshot = fs_err::metadata(world.kept(&source, "d/one")).expect("there").ino();
     assert_ne!(stat("d/one").ino(), in_snapshot, "a file of its own");
     assert_eq!(stat("d/one").mode() & 0o7777, 0o4751);
     assert!(stat("d/dangling").is_symlink());
@@ -348,7 +348,7 @@ fn a_chosen_path_that_was_tampered_with_is_not_restored_and_the_others_are_none_
     world.write("bad", "fine");
     let mut lease = world.lease();
     let source = world.snapshot(&mut lease);
-    std::fs::write(world.kept(&source, "bad"), "evil").expect("written");
+    fs_err::write(world.kept(&source, "bad"), "evil").expect("written");
     world.write("good", "changed");
     world.write("bad", "changed");
     let kept = world.snapshot(&mut lease);
@@ -391,16 +391,16 @@ fn single_paths_that_somebody_wrote_to_are_not_thrown_away() {
 fn what_is_in_the_way_of_a_path_is_named_and_nothing_is_restored_through_it() {
     let world = World::new();
     let outside = tempfile::tempdir().expect("a directory");
-    std::fs::write(outside.path().join("x"), "theirs").expect("written");
+    fs_err::write(outside.path().join("x"), "theirs").expect("written");
     for name in ["link/x", "file/x"] {
         world.write(name, "ours");
     }
     let mut lease = world.lease();
     let source = world.snapshot(&mut lease);
     for name in ["link", "file"] {
-        std::fs::remove_dir_all(world.file(name)).expect("removed");
+        fs_err::remove_dir_all(world.file(name)).expect("removed");
     }
-    std::os::unix::fs::symlink(outside.path(), world.file("link")).expect("a symlink");
+    fs_err::os::unix::fs::symlink(outside.path(), world.file("link")).expect("a symlink");
     world.write("file", "a file");
     let kept = world.snapshot(&mut lease);
     let locks = world.locks("s");
@@ -448,10 +448,10 @@ fn a_leftover_is_worth_nothing_only_if_snapshots_have_every_path_of_it() {
     };
     assert_eq!(worth_with(&|_| {}), Worth::Nothing, "the source has all of it");
     let write = |tree: &std::path::Path, name: &str, text: &str| {
-        std::fs::write(tree.join(name), text).expect("written");
+        fs_err::write(tree.join(name), text).expect("written");
     };
     assert_eq!(worth_with(&|tree| write(tree, "a", "new")), Worth::Nothing, "one has each");
-    let removed = |tree: &std::path::Path| std::fs::remove_dir_all(tree.join("d")).expect("gone");
+    let removed = |tree: &std::path::Path| fs_err::remove_dir_all(tree.join("d")).expect("gone");
     assert_eq!(worth_with(&removed), Worth::Nothing, "what is missing is not lost with it");
     for (name, text) in [("a", "other"), ("d/b", "new"), ("d/c", "")] {
         let worth = worth_with(&|tree| write(tree, name, text));
@@ -470,11 +470,8 @@ fn a_hidden_or_missing_snapshot_cannot_be_restored() {
     let mut lease = world.lease();
     let draft = world.at().begin(&lease.fence().expect("live")).expect("begun");
     let id = draft.bound().id;
-    std::fs::rename(
-        world.store.absolute(&draft.dir()),
-        world.store.absolute(&layout::snapshot(id)),
-    )
-    .expect("moved");
+    fs_err::rename(world.store.absolute(&draft.dir()), world.store.absolute(&layout::snapshot(id)))
+        .expect("moved");
     assert!(matches!(catalog.open(id), Err(SnapshotError::Hidden { .. })));
     assert_eq!(lease.worktree(), &main());
 }

@@ -75,7 +75,7 @@ impl Progress for Thief<'_> {
             drop(lease);
             for name in self.world.names(&layout::staging()).iter().filter(|_| self.cleans) {
                 let dir = layout::staging().child(name).expect("a name");
-                std::fs::remove_dir_all(self.world.store.absolute(&dir)).expect("removed");
+                fs_err::remove_dir_all(self.world.store.absolute(&dir)).expect("removed");
             }
         }
     }

@@ -1,8 +1,9 @@
 //! Whatever is changed in a snapshot is found and named.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::symlink;
 use jvs_repo::layout;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::verify::{Verdict, verify, verify_tags};
@@ -14,7 +15,7 @@ fn one_of_everything(world: &World) -> Ready {
     world.write("a.txt", "content");
     world.write("dir/b.txt", "two");
     symlink("a.txt", world.file("link")).expect("a symlink");
-    std::fs::hard_link(world.file("dir/b.txt"), world.file("dir/c.txt")).expect("a link");
+    fs_err::hard_link(world.file("dir/b.txt"), world.file("dir/c.txt")).expect("a link");
     world.snapshot(&mut world.lease())
 }
 
@@ -33,7 +34,7 @@ fn found(world: &World, ready: &Ready, path: &str, word: &str) {
 }
 
 fn bytes(path: &Path) -> Vec<u8> {
-    std::fs::read(path).expect("a file")
+    fs_err::read(path).expect("a file")
 }
 
 #[test]
@@ -59,14 +60,14 @@ fn a_change_of_any_byte_of_descriptor_manifest_or_ready_is_found_and_named() {
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x04;
-            std::fs::write(&path, &bad).expect("written");
+            fs_err::write(&path, &bad).expect("written");
             let verdict = verdict(&world, &ready);
             assert!(!verdict.is_valid(), "{name} byte {at}");
             assert!(verdict.mismatches[0].path.ends_with(name), "{name}: {verdict:?}");
         }
-        std::fs::write(&path, &good[..good.len() - 1]).expect("written");
+        fs_err::write(&path, &good[..good.len() - 1]).expect("written");
         found(&world, &ready, name, "");
-        std::fs::write(&path, &good).expect("written");
+        fs_err::write(&path, &good).expect("written");
     }
     assert!(verdict(&world, &ready).is_valid(), "as it was");
 }
@@ -77,62 +78,62 @@ fn a_change_of_anything_in_the_payload_is_found_and_named() {
     let ready = one_of_everything(&world);
     let at = |path: &str| -> PathBuf { world.kept(&ready, path) };
     let mtime = |path: &Path| {
-        let meta = std::fs::metadata(path).expect("stat");
+        let meta = fs_err::metadata(path).expect("stat");
         meta.modified().expect("a time")
     };
     let set_mtime = |path: &Path, time| {
-        let file = std::fs::File::options().write(true).open(path).expect("opened");
+        let file = fs_err::File::options().write(true).open(path).expect("opened");
         file.set_modified(time).expect("set");
     };
 
     // Content, with size and time as they were.
     let (file, before) = (at("a.txt"), mtime(&at("a.txt")));
-    std::fs::write(&file, "c0ntent").expect("written");
+    fs_err::write(&file, "c0ntent").expect("written");
     set_mtime(&file, before);
     found(&world, &ready, "payload/a.txt", "content");
-    std::fs::write(&file, "content").expect("written");
+    fs_err::write(&file, "content").expect("written");
     found(&world, &ready, "payload/a.txt", "mtime");
     set_mtime(&file, before);
     assert!(verdict(&world, &ready).is_valid());
 
-    let mode = std::fs::metadata(&file).expect("stat").mode();
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o4755)).expect("chmod");
+    let mode = fs_err::metadata(&file).expect("stat").mode();
+    fs_err::set_permissions(&file, PermissionsExt::from_mode(0o4755)).expect("chmod");
     found(&world, &ready, "payload/a.txt", "mode");
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("chmod");
+    fs_err::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("chmod");
 
-    if std::os::unix::fs::chown(&file, Some(12_345), None).is_ok() {
+    if fs_err::os::unix::fs::chown(&file, Some(12_345), None).is_ok() {
         found(&world, &ready, "payload/a.txt", "owner");
-        let uid = std::fs::metadata(at("dir/b.txt")).expect("stat").uid();
-        std::os::unix::fs::chown(&file, Some(uid), None).expect("chown");
-        std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("chmod");
+        let uid = fs_err::metadata(at("dir/b.txt")).expect("stat").uid();
+        fs_err::os::unix::fs::chown(&file, Some(uid), None).expect("chown");
+        fs_err::set_permissions(&file, PermissionsExt::from_mode(mode)).expect("chmod");
     }
 
     let root = at("");
     let before = mtime(&root);
     let reset = || {
-        let dir = std::fs::File::open(&root).expect("opened");
+        let dir = fs_err::File::open(&root).expect("opened");
         dir.set_modified(before).expect("set");
     };
-    std::fs::write(at("extra"), "").expect("written");
+    fs_err::write(at("extra"), "").expect("written");
     found(&world, &ready, "payload/extra", "added");
-    std::fs::remove_file(at("extra")).expect("removed");
-    std::fs::rename(at("a.txt"), world.dir.path().join("away")).expect("moved");
+    fs_err::remove_file(at("extra")).expect("removed");
+    fs_err::rename(at("a.txt"), world.dir.path().join("away")).expect("moved");
     found(&world, &ready, "payload/a.txt", "removed");
-    std::fs::rename(world.dir.path().join("away"), at("a.txt")).expect("moved");
-    let link = std::fs::symlink_metadata(at("link")).expect("stat").mtime();
-    std::fs::remove_file(at("link")).expect("removed");
+    fs_err::rename(world.dir.path().join("away"), at("a.txt")).expect("moved");
+    let link = fs_err::symlink_metadata(at("link")).expect("stat").mtime();
+    fs_err::remove_file(at("link")).expect("removed");
     symlink("b.txt", at("link")).expect("a symlink");
     found(&world, &ready, "payload/link", "content");
-    std::fs::remove_file(at("link")).expect("removed");
-    std::fs::write(at("link"), "").expect("written");
+    fs_err::remove_file(at("link")).expect("removed");
+    fs_err::write(at("link"), "").expect("written");
     found(&world, &ready, "payload/link", "type");
     assert!(link > 0);
     reset();
 
     // Two names of one file become two files.
     let (c, before) = (at("dir/c.txt"), mtime(&at("dir/c.txt")));
-    std::fs::remove_file(&c).expect("removed");
-    std::fs::write(&c, "two").expect("written");
+    fs_err::remove_file(&c).expect("removed");
+    fs_err::write(&c, "two").expect("written");
     set_mtime(&c, before);
     found(&world, &ready, "payload/dir/c.txt", "links");
 }
@@ -141,14 +142,14 @@ fn a_change_of_anything_in_the_payload_is_found_and_named() {
 fn a_change_of_any_byte_of_a_file_in_the_payload_is_found_and_named() {
     let world = World::new();
     let good: Vec<u8> = (0..=255).collect();
-    std::fs::write(world.file("bytes"), &good).expect("written");
+    fs_err::write(world.file("bytes"), &good).expect("written");
     let ready = one_of_everything(&world);
     let path = world.kept(&ready, "bytes");
-    let meta = std::fs::metadata(&path).expect("stat");
+    let meta = fs_err::metadata(&path).expect("stat");
     let put = |bytes: &[u8]| {
         // In place, and with the time it had: only the content tells.
-        let file = std::fs::File::options().write(true).open(&path).expect("opened");
-        std::os::unix::fs::FileExt::write_all_at(&file, bytes, 0).expect("written");
+        let file = fs_err::File::options().write(true).open(&path).expect("opened");
+        std::os::unix::fs::FileExt::write_all_at(file.file(), bytes, 0).expect("written");
         file.set_modified(meta.modified().expect("a time")).expect("set");
     };
     for at in 0..good.len() {
@@ -169,7 +170,7 @@ fn an_extended_attribute_that_was_changed_added_or_removed_is_found_and_named() 
     let world = World::new();
     world.write("with", "attributes");
     world.write("without", "attributes");
-    std::fs::create_dir(world.file("dir")).expect("made");
+    fs_err::create_dir(world.file("dir")).expect("made");
     let set = |path: &Path, value: &str| {
         rustix::fs::setxattr(path, "user.note", value.as_bytes(), XattrFlags::empty())
     };
@@ -206,7 +207,7 @@ fn what_was_added_beside_the_payload_is_found_too() {
     let world = World::new();
     let ready = one_of_everything(&world);
     let beside = world.store.absolute(&ready.dir()).join("notes");
-    std::fs::write(&beside, "x").expect("written");
+    fs_err::write(&beside, "x").expect("written");
     found(&world, &ready, "notes", "added");
 }
 
@@ -222,13 +223,13 @@ fn a_change_of_any_byte_of_a_tag_is_found_and_named() {
         for bit in [0x01, 0x04, 0x20] {
             let mut bad = good.clone();
             bad[at] ^= bit;
-            std::fs::write(&path, &bad).expect("written");
+            fs_err::write(&path, &bad).expect("written");
             let found = verify_tags(&world.store).expect("read");
             let [mismatch] = &found[..] else { panic!("byte {at}, bit {bit}: {found:?}") };
             assert!(mismatch.path.ends_with("v1.json"), "{mismatch}");
         }
     }
-    std::fs::write(&path, &good).expect("written");
+    fs_err::write(&path, &good).expect("written");
     assert_eq!(verify_tags(&world.store).expect("read"), []);
 }
 
@@ -242,11 +243,11 @@ fn tags_that_were_changed_or_stand_for_nothing_are_named() {
     let path = world.store.absolute(&layout::tag(&name));
     let good = bytes(&path);
     let text = String::from_utf8(good.clone()).expect("text");
-    std::fs::write(&path, text.replace("\"s\"", "\"t\"")).expect("written");
+    fs_err::write(&path, text.replace("\"s\"", "\"t\"")).expect("written");
     let found = verify_tags(&world.store).expect("read");
     assert!(found[0].path.ends_with("v1.json") && found[0].what.contains("checksum"), "{found:?}");
-    std::fs::write(&path, good).expect("written");
-    std::fs::rename(world.store.absolute(&ready.dir()), world.dir.path().join("away"))
+    fs_err::write(&path, good).expect("written");
+    fs_err::rename(world.store.absolute(&ready.dir()), world.dir.path().join("away"))
         .expect("moved");
     let found = verify_tags(&world.store).expect("read");
     assert!(found[0].what.contains("not there"), "{found:?}");

@@ -2,7 +2,6 @@
 //! filesystems then show what the rule prevents.
 //!
 //! A switch is off on one thread, so these captures have one.
-#![expect(clippy::disallowed_methods, reason = "makes and breaks the trees that are captured")]
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -76,7 +75,7 @@ struct World {
 impl World {
     fn at(root: &Path) -> Self {
         let world = World { root: root.to_owned(), boot: "one" };
-        std::fs::create_dir(world.source()).expect("the source");
+        fs_err::create_dir(world.source()).expect("the source");
         world
     }
 
@@ -100,7 +99,7 @@ impl World {
         progress: &dyn Progress,
     ) -> Result<Captured, CaptureError> {
         let staging = self.root.join(name);
-        std::fs::create_dir(&staging).expect("a staging directory");
+        fs_err::create_dir(&staging).expect("a staging directory");
         let parent = parent.map(|(name, captured)| Parent {
             directory: self.root.join(name),
             manifest_hash: captured.content.manifest_hash,
@@ -114,12 +113,12 @@ impl World {
     /// The last byte of the file of a capture.
     fn kept(&self, name: &str) -> char {
         let path = self.root.join(name).join("payload").join(FILE);
-        std::fs::read(path).expect("a copy")[SIZE - 1].into()
+        fs_err::read(path).expect("a copy")[SIZE - 1].into()
     }
 
     fn write(&self, byte: u8) -> PathBuf {
         let path = self.source().join(FILE);
-        std::fs::write(&path, [byte; SIZE]).expect("the file");
+        fs_err::write(&path, [byte; SIZE]).expect("the file");
         path
     }
 }
@@ -203,11 +202,11 @@ fn what_is_written_once_does_not_fail_two_attempts() {
         let volume = Volume::mounted(Metadata::Redis, 1)?;
         let world = World::at(volume.host(0));
         let replaced = world.source().join("a");
-        std::fs::write(&replaced, "old").expect("a file");
+        fs_err::write(&replaced, "old").expect("a file");
         let mut writer = Writer::open(&world.write(b'O'), Way::Written)?;
         let once = Once::at(Phase::Clone, || {
-            std::fs::remove_file(&replaced).expect("removed");
-            std::fs::write(&replaced, "new").expect("another file");
+            fs_err::remove_file(&replaced).expect("removed");
+            fs_err::write(&replaced, "new").expect("another file");
             writer.overwrite(b'N');
         });
         let chosen = ["a", FILE].map(|name| TreePath::new(name.into()).expect("a path"));
@@ -281,7 +280,7 @@ fn what_is_removed_is_compared_by_its_content() {
 }
 
 fn open_to_all(path: &Path) {
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
+    fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
 }
 
 /// Somebody copies a set-user program of root's. Only a thread is somebody: the
@@ -296,9 +295,8 @@ fn set_user_bits_are_kept_for_their_owner_only() {
         let dir = tempfile::tempdir().expect("a directory");
         let world = World::at(dir.path());
         let program = world.source().join("program");
-        std::fs::write(&program, "of root's").expect("a file");
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755))
-            .expect("a mode");
+        fs_err::write(&program, "of root's").expect("a file");
+        fs_err::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).expect("a mode");
         for path in [world.root.clone(), world.source()] {
             open_to_all(&path);
         }

@@ -50,11 +50,10 @@ impl World {
     }
 
     /// The same on a host that has booted differently.
-    #[expect(clippy::disallowed_methods, reason = "a file of the played world")]
     fn there(&self, clock: Option<&str>, session: &str, args: &[&str]) -> Outcome {
         let boot_id = self.there.home_dir().join("boot_id");
         let text = "0b57ac1e-0000-4000-8000-000000000000\n";
-        std::fs::write(&boot_id, text).expect("a boot id");
+        fs_err::write(&boot_id, text).expect("a boot id");
         const PLAY: &str = "mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
         let jvs = self.there.jvs(["lock"]).session(session);
         let jvs = jvs.under(["unshare", "--mount", "sh", "-c", PLAY]).under([boot_id]);

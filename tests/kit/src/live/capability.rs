@@ -5,9 +5,10 @@
 //! tests, also appended to the file that `JVS_SKIPPED_LOG` names; `scripts/test`
 //! counts it in its summary.
 
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+
+use fs_err::OpenOptions;
 
 /// Something that a test needs and a machine may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +105,7 @@ fn report_skip(why: &str) {
 }
 
 fn unusable_device(path: &str) -> Option<String> {
-    OpenOptions::new().read(true).write(true).open(path).err().map(|e| format!("{path}: {e}"))
+    OpenOptions::new().read(true).write(true).open(path).err().map(|e| e.to_string())
 }
 
 /// Where `name` is on the search path, the administrator's directories included.

@@ -1,11 +1,11 @@
 //! Small filesystems of one's own: ext4, xfs and btrfs in an image file, a
 //! tmpfs that is soon full, a directory seen read-only.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use fs_err::File;
 use tempfile::TempDir;
 
 use super::capability::{Capability, granted};

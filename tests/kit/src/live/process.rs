@@ -2,12 +2,12 @@
 //! files, never pipes (a daemon that outlives its parent would keep a pipe
 //! open for ever), and every wait has a deadline.
 
-use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use fs_err::File;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tempfile::TempDir;
@@ -95,7 +95,7 @@ impl Running {
     #[track_caller]
     pub fn start(mut command: Command) -> Self {
         let streams = tempfile::tempdir().expect("a directory for the streams");
-        let create = |path: PathBuf| File::create(path).expect("a file for a stream");
+        let create = |path: PathBuf| File::create(path).expect("a file for a stream").into_file();
         let line = line(&command);
         let child = command
             .stdin(Stdio::null())

@@ -1,7 +1,6 @@
 //! A terminal with somebody at it: what is typed, and what is seen.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -23,7 +22,7 @@ pub const CTRL_Z: &str = "\x1a";
 /// hangs up and the leader is killed.
 #[derive(Debug)]
 pub struct Terminal {
-    keyboard: Option<File>,
+    keyboard: Option<std::fs::File>,
     leader: Child,
     seen: Vec<u8>,
     /// What was seen before this was expected already.
@@ -55,7 +54,12 @@ impl Terminal {
         }
         leader.stdin(another()).stdout(another()).stderr(another());
         let leader = leader.spawn().expect("setsid starts");
-        Terminal { keyboard: Some(File::from(keyboard)), leader, seen: Vec::new(), read: 0 }
+        Terminal {
+            keyboard: Some(std::fs::File::from(keyboard)),
+            leader,
+            seen: Vec::new(),
+            read: 0,
+        }
     }
 
     /// The leader of its session.

@@ -3,12 +3,12 @@
 //!
 //! A name with a NUL in it cannot be tested from here: the kernel ends an
 //! argument at the first one. `jvs_repo::name` refuses it where it can occur.
-#![allow(clippy::disallowed_methods, reason = "plays the vandal and the witness")]
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::symlink;
 use jvs_kit::live::home::Home;
 use jvs_kit::live::loopfs::SmallFs;
 use jvs_repo::layout;
@@ -31,7 +31,7 @@ impl Picture {
                 todo.extend(path.read_dir().expect("listed").map(|e| e.expect("entry").path()));
                 Vec::new()
             } else {
-                std::fs::read(&path).expect("readable")
+                fs_err::read(&path).expect("readable")
             };
             seen.insert(path, (meta.mode(), content));
         }
@@ -68,7 +68,7 @@ impl World {
     /// Moves something out of the repository and leaves a symlink to it.
     fn replace_by_symlink(&self, path: &Path) {
         let outside = self.dir.path().join("outside");
-        std::fs::rename(path, &outside).expect("moved");
+        fs_err::rename(path, &outside).expect("moved");
         symlink(&outside, path).expect("symlink");
     }
 
@@ -101,9 +101,9 @@ fn refused_in(home: &Home, watched: &Path, cwd: &Path, args: &[&str], code: &str
 fn a_repository_is_not_made_where_something_is() {
     let world = World::new();
     let (root, dir) = (world.root(), world.dir.path());
-    std::fs::write(dir.join("file"), "x").expect("a file");
-    std::fs::create_dir(dir.join("full")).expect("a directory");
-    std::fs::write(dir.join("full/file"), "x").expect("a file");
+    fs_err::write(dir.join("file"), "x").expect("a file");
+    fs_err::create_dir(dir.join("full")).expect("a directory");
+    fs_err::write(dir.join("full/file"), "x").expect("a file");
     symlink("nowhere", dir.join("dangling")).expect("symlink");
     for path in ["r", "r/main", "r/main/new", "r/new", "file", "full", "dangling"] {
         let path = dir.join(path);
@@ -246,7 +246,7 @@ fn a_full_disk_is_told_and_left_as_it_was() {
     home.jvs(["worktree", "create", "x"]).cwd(&root).run().ok();
     // Until not even a byte more fits.
     let mut piece = 1 << 20;
-    let mut hog = std::fs::File::create(dir.join("hog")).expect("a file");
+    let mut hog = fs_err::File::create(dir.join("hog")).expect("a file");
     while piece > 0 {
         if std::io::Write::write_all(&mut hog, &vec![1; piece]).is_err() {
             piece /= 2;
@@ -259,7 +259,7 @@ fn a_full_disk_is_told_and_left_as_it_was() {
     refused_in(&home, dir, &root, &["worktree", "create", "y"], "E_IO", 1);
     // Give some room, and the same command works.
     drop(hog);
-    std::fs::remove_file(dir.join("hog")).expect("removed");
+    fs_err::remove_file(dir.join("hog")).expect("removed");
     home.jvs(["worktree", "create", "y"]).cwd(&root).run().ok();
     home.jvs(["audit", "--verify"]).cwd(&root).run().ok();
 }
@@ -270,7 +270,7 @@ fn a_repository_of_another_version_is_left_to_it() {
     for format in
         [r#"{"format":2,"repo_id":"what it means then"}"#, r#"{"format":18446744073709551615}"#]
     {
-        std::fs::write(world.at(&layout::format()), format).expect("written");
+        fs_err::write(world.at(&layout::format()), format).expect("written");
         for args in [
             &["worktree", "list"][..],
             &["worktree", "create", "y"],
@@ -315,9 +315,9 @@ fn hostile_json(valid: &str) -> Vec<(&'static str, Vec<u8>)> {
 fn a_torn_or_hostile_format_file_is_refused_by_every_command() {
     let world = World::new();
     let file = world.at(&layout::format());
-    let valid = std::fs::read_to_string(&file).expect("the format");
+    let valid = fs_err::read_to_string(&file).expect("the format");
     for (what, bytes) in hostile_json(&valid) {
-        std::fs::write(&file, bytes).expect(what);
+        fs_err::write(&file, bytes).expect(what);
         world.refuses(&["worktree", "list"], "E_RECORD_INVALID", 1);
         world.refuses(&["worktree", "create", "y"], "E_RECORD_INVALID", 1);
         world.refuses(&["lock", "acquire", "-w", "x"], "E_RECORD_INVALID", 1);
@@ -329,9 +329,9 @@ fn a_torn_or_hostile_worktree_record_is_refused_and_hides_no_other() {
     let world = World::new();
     let x: WorktreeName = "x".parse().expect("a name");
     let file = world.at(&layout::worktree_record(&x));
-    let valid = std::fs::read_to_string(&file).expect("the record");
+    let valid = fs_err::read_to_string(&file).expect("the record");
     for (what, bytes) in hostile_json(&valid) {
-        std::fs::write(&file, bytes).expect(what);
+        fs_err::write(&file, bytes).expect(what);
         for args in [
             &["worktree", "path", "x"][..],
             &["worktree", "create", "x"],
@@ -354,9 +354,9 @@ fn a_torn_or_hostile_lock_record_decides_nothing() {
     let main = WorktreeName::main();
     let file = world.at(&layout::lock_record(&main));
     world.home.jvs(["lock", "acquire"]).cwd(world.root()).run().ok();
-    let valid = std::fs::read_to_string(&file).expect("the record");
+    let valid = fs_err::read_to_string(&file).expect("the record");
     for (what, bytes) in hostile_json(&valid) {
-        std::fs::write(&file, bytes).expect(what);
+        fs_err::write(&file, bytes).expect(what);
         world.home.jvs(["lock", "acquire"]).session("rival").cwd(world.root()).run().exits(2);
         world.home.jvs(["lock", "status"]).session("rival").cwd(world.root()).run().ok();
         world.home.jvs(["lock", "why"]).session("rival").cwd(world.root()).run().ok();
@@ -373,13 +373,13 @@ fn a_register_that_is_not_one_entry_stops_everybody() {
     let x: WorktreeName = "x".parse().expect("a name");
     let register = world.at(&layout::register(&x));
     let rubbish = register.join("1.1-0000.1.1.held.nonsense");
-    std::fs::write(&rubbish, "").expect("planted");
+    fs_err::write(&rubbish, "").expect("planted");
     for args in [&["lock", "acquire", "-w", "x"][..], &["lock", "status", "-w", "x"]] {
         world.refuses(args, "E_FENCE_CORRUPT", 10);
     }
-    std::fs::remove_file(&rubbish).expect("removed");
+    fs_err::remove_file(&rubbish).expect("removed");
     let entry = register.read_dir().expect("listed").next().expect("one").expect("entry").path();
-    std::fs::remove_file(entry).expect("lost");
+    fs_err::remove_file(entry).expect("lost");
     for args in [&["lock", "acquire", "-w", "x"][..], &["lock", "status", "-w", "x"]] {
         world.refuses(args, "E_FENCE_CORRUPT", 10);
     }
@@ -398,7 +398,7 @@ fn a_hostile_configuration_names_its_line() {
         "\u{0}".repeat(100),
         "#".repeat(100_000),
     ] {
-        std::fs::write(&file, &text).expect("written");
+        fs_err::write(&file, &text).expect("written");
         for args in [
             &["config", "list"][..],
             &["config", "set", "lock.steal_grace_ms", "5"],
@@ -414,7 +414,7 @@ fn a_session_whose_secret_others_could_know_does_not_act() {
     let world = World::new();
     let place = world.home.runtime_dir().join("jvs");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&place, open).expect("chmod");
+    fs_err::set_permissions(&place, open).expect("chmod");
     for args in
         [&["lock", "acquire", "-w", "x"][..], &["worktree", "create", "y"], &["init", "new"]]
     {

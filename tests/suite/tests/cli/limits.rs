@@ -1,6 +1,5 @@
 //! Logs that somebody filled, words that are too long, answers that nobody can write,
 //! files that may not grow: what is told, and what goes on all the same.
-#![allow(clippy::disallowed_methods, reason = "plays the vandal and the witness")]
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -65,7 +64,7 @@ impl World {
 fn a_log_of_fifty_gigabytes_of_nothing_keeps_nobody_from_locking_and_is_named() {
     let world = World::new();
     let log = world.log();
-    let file = std::fs::OpenOptions::new().write(true).open(&log).expect("opened");
+    let file = fs_err::OpenOptions::new().write(true).open(&log).expect("opened");
     file.set_len(50 << 30).expect("sparse");
     // As much memory as any command needs, and no more.
     let limited = |args: &[&str]| {
@@ -95,7 +94,7 @@ fn a_manifest_of_two_hundred_gigabytes_of_nothing_is_not_read_to_its_end() {
     let id = world.jvs(&["info", "--json"]).ok().json()["data"]["snapshot_id"].clone();
     let id = id.as_str().expect("an id").parse().expect("an id");
     let manifest = world.root().join(layout::manifest(&layout::snapshot(id)).as_str());
-    let file = std::fs::OpenOptions::new().write(true).open(manifest).expect("opened");
+    let file = fs_err::OpenOptions::new().write(true).open(manifest).expect("opened");
     file.set_len(200 << 30).expect("sparse");
     let doctor = world.jvs(&["doctor", "--strict"]).exits(12);
     assert!(doctor.stdout().contains("[D_MANIFEST_CORRUPT]"), "{doctor}");
@@ -121,7 +120,7 @@ fn the_logs_are_verified_beside_worktrees_that_come_and_go() {
 #[test]
 fn what_is_told_of_a_log_full_of_rubbish_is_bounded() {
     let world = World::new();
-    let mut log = std::fs::OpenOptions::new().append(true).open(world.log()).expect("opened");
+    let mut log = fs_err::OpenOptions::new().append(true).open(world.log()).expect("opened");
     log.write_all(&vec![b'\n'; 70_000]).expect("written");
     let verify = world.jvs(&["audit", "--verify"]).exits(11);
     assert!(verify.stderr().len() < 10_000, "{}", verify.stderr().len());
@@ -136,8 +135,8 @@ fn what_is_told_of_a_log_full_of_rubbish_is_bounded() {
 fn one_log_that_cannot_be_read_is_named_and_condemns_no_other() {
     let world = World::new();
     let log = world.log();
-    std::fs::remove_file(&log).expect("removed");
-    std::fs::create_dir(&log).expect("made");
+    fs_err::remove_file(&log).expect("removed");
+    fs_err::create_dir(&log).expect("made");
     let name = log.file_name().expect("a name").to_string_lossy().into_owned();
     let verify = world.jvs(&["audit", "--verify"]).exits(1);
     assert!(verify.stderr().contains("error[E_IO]"), "{verify}");
@@ -203,7 +202,7 @@ fn a_file_that_may_not_grow_is_an_error_that_is_told() {
 fn a_home_directory_does_not_become_a_worktree() {
     let world = World::new();
     let home = world.home.home_dir();
-    std::fs::create_dir_all(home.join(".ssh")).expect("made");
+    fs_err::create_dir_all(home.join(".ssh")).expect("made");
     for place in [home.clone(), home.parent().expect("above").to_owned(), "/etc".into()] {
         for words in [&["init"][..], &["init", "--adopt"]] {
             let refused = world.home.jvs(words).arg(&place).run().exits(64);
@@ -219,8 +218,8 @@ fn a_program_is_told_paths_that_it_can_open() {
     let world = World::new();
     world.jvs(&["snapshot", "nothing yet"]).ok();
     let odd = std::ffi::OsStr::from_bytes(b"a\nb\xff");
-    std::fs::write(world.main().join(odd), "x").expect("written");
-    std::fs::write(world.main().join("plain"), "x").expect("written");
+    fs_err::write(world.main().join(odd), "x").expect("written");
+    fs_err::write(world.main().join("plain"), "x").expect("written");
     let told = world.jvs(&["diff", "--json"]).ok().json();
     let told = told["data"]["differences"].as_array().expect("a list").clone();
     assert_eq!(told.len(), 2, "{told:?}");
@@ -273,7 +272,7 @@ fn a_register_entry_that_is_not_text_is_named_and_can_be_taken_away() {
     let register = layout::register(&WorktreeName::main());
     let odd = |name: &[u8]| {
         let path = world.root().join(register.as_str()).join(OsStr::from_bytes(name));
-        std::fs::write(path, "").expect("written");
+        fs_err::write(path, "").expect("written");
     };
     // Dot-names are not counted, whatever their bytes are.
     odd(b".\xff");
@@ -301,17 +300,17 @@ fn names_that_are_not_text_stop_nobody_and_are_told_of() {
     world.jvs(&["lock", "acquire", "--no-keeper"]).ok();
     let main = WorktreeName::main();
     let queue = layout::queue(&main);
-    std::fs::create_dir_all(world.root().join(queue.as_str())).expect("made");
+    fs_err::create_dir_all(world.root().join(queue.as_str())).expect("made");
     let dirs = layout::skeleton().into_iter().chain([layout::control_dir(), queue]);
     let odd = OsStr::from_bytes(b"x\xffy");
     let dirs: Vec<_> = dirs.map(|dir| dir.to_string()).collect();
     for dir in &dirs {
-        std::fs::write(world.root().join(dir).join(odd), "").expect("written");
+        fs_err::write(world.root().join(dir).join(odd), "").expect("written");
     }
     let private = world.home.home_dir();
     let mut below = vec![private];
     while let Some(dir) = below.pop() {
-        std::fs::write(dir.join(odd), "").expect("written");
+        fs_err::write(dir.join(odd), "").expect("written");
         let entries = dir.read_dir().expect("listed").map(|entry| entry.expect("listed").path());
         below.extend(entries.filter(|path| path.is_dir()));
     }
@@ -369,7 +368,7 @@ fn a_hundred_thousand_files_of_others_are_one_finding_and_stop_nobody() {
     for (dir, many) in [(layout::locks(), MANY), (layout::worktree_records(), FEWER)] {
         let dir = world.root().join(dir.as_str());
         for n in 0..many {
-            drop(std::fs::File::create(dir.join(format!("junk-{n}"))).expect("made"));
+            drop(fs_err::File::create(dir.join(format!("junk-{n}"))).expect("made"));
         }
     }
     let limited = |args: &[&str]| {

@@ -16,7 +16,6 @@
 //!
 //! To renew the answers after a wanted change: `JVS_BLESS=1 cargo test -p
 //! jvs-suite --test cli`, then read the difference.
-#![allow(clippy::disallowed_methods, reason = "plays the user: real files and real programs")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -42,10 +41,10 @@ pub(crate) fn on_disk() -> Vec<String> {
 #[track_caller]
 pub(crate) fn play(name: &str) {
     let file = dir().join(format!("{name}.txt"));
-    let expected = std::fs::read_to_string(&file).expect("the transcript can be read");
+    let expected = fs_err::read_to_string(&file).expect("the transcript can be read");
     let actual = Stage::new().replay(&expected);
     if std::env::var_os("JVS_BLESS").is_some() {
-        std::fs::write(&file, actual).expect("the transcript can be written");
+        fs_err::write(&file, actual).expect("the transcript can be written");
         return;
     }
     if let Some((line, (want, got))) =

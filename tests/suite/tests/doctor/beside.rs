@@ -26,7 +26,7 @@ fn work(host: &Path, name: &str, deadline: Instant) -> usize {
     let payload = host.join("repository/worktrees").join(name);
     let mut taken = 0;
     while taken < ROUNDS_MIN || Instant::now() < deadline {
-        std::fs::write(payload.join(format!("file-{taken}")), name).expect("a file");
+        fs_err::write(payload.join(format!("file-{taken}")), name).expect("a file");
         let jvs = |args: &[&str]| home.jvs(args).cwd(&payload).session(name).run();
         jvs(&["lock", "acquire", "--no-keeper", "--lease", "5m"]).ok();
         jvs(&["snapshot", "work"]).ok();

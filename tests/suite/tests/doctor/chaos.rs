@@ -72,7 +72,7 @@ fn control_files(root: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut pending = vec![root.join(layout::CONTROL_DIR)];
     while let Some(dir) = pending.pop() {
-        for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
+        for entry in fs_err::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
             let room = root.join(layout::room().as_str());
             if path == room || path.file_name().is_some_and(|name| name == "payload") {
@@ -94,7 +94,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 fn remove(path: &Path) {
-    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    let _ = if path.is_dir() { fs_err::remove_dir_all(path) } else { fs_err::remove_file(path) };
 }
 
 /// Breaks something; what was broken, for the message.
@@ -110,13 +110,13 @@ fn strike(dice: &mut Dice, kind: Accident, root: &Path, clinic: &Clinic) -> Stri
                 .filter(|f| f.metadata().is_ok_and(|m| m.is_file() && m.len() > 0))
                 .collect();
             let victim = dice.pick(&regular);
-            let mut bytes = std::fs::read(victim).expect("read");
+            let mut bytes = fs_err::read(victim).expect("read");
             let at = dice.roll(bytes.len());
             match kind {
                 Accident::Truncate => bytes.truncate(at),
                 _ => bytes[at] ^= 1 << dice.roll(8),
             }
-            std::fs::write(victim, bytes).expect("written");
+            fs_err::write(victim, bytes).expect("written");
             return format!("{kind:?} {} at {at}", victim.display());
         }
         Accident::Swap => {
@@ -124,9 +124,9 @@ fn strike(dice: &mut Dice, kind: Accident, root: &Path, clinic: &Clinic) -> Stri
             let aside = root.join("aside");
             // One inside the other cannot be swapped; then nothing happens.
             if !other.starts_with(&victim) && !victim.starts_with(&other) {
-                std::fs::rename(&victim, &aside).expect("moved");
-                std::fs::rename(&other, &victim).expect("moved");
-                std::fs::rename(&aside, &other).expect("moved");
+                fs_err::rename(&victim, &aside).expect("moved");
+                fs_err::rename(&other, &victim).expect("moved");
+                fs_err::rename(&aside, &other).expect("moved");
             }
             return format!("{kind:?} {shown} and {}", other.display());
         }
@@ -137,16 +137,15 @@ fn strike(dice: &mut Dice, kind: Accident, root: &Path, clinic: &Clinic) -> Stri
         }
         Accident::Symlink => {
             remove(&victim);
-            std::os::unix::fs::symlink("/etc/hostname", &victim).expect("linked");
+            fs_err::os::unix::fs::symlink("/etc/hostname", &victim).expect("linked");
         }
         Accident::Chmod => {
             let mode = *dice.pick(&[0o000, 0o222, 0o777, 0o444]);
-            std::fs::set_permissions(&victim, std::fs::Permissions::from_mode(mode))
-                .expect("chmod");
+            fs_err::set_permissions(&victim, std::fs::Permissions::from_mode(mode)).expect("chmod");
         }
         Accident::Kill => {
             // A snapshot that is killed at some moment of its life.
-            std::fs::write(root.join("main/more"), vec![7; 100_000]).expect("a file");
+            fs_err::write(root.join("main/more"), vec![7; 100_000]).expect("a file");
             let mut child = clinic
                 .home
                 .jvs(["snapshot", "killed"])
@@ -284,8 +283,8 @@ fn is_harmless(what: &str) -> bool {
 
 fn quarantined(root: &Path) -> Vec<SnapshotId> {
     let dir = root.join(layout::quarantine().as_str());
-    let repairs = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let inside = repairs.flat_map(|repair| std::fs::read_dir(repair.path()).into_iter().flatten());
+    let repairs = fs_err::read_dir(dir).into_iter().flatten().flatten();
+    let inside = repairs.flat_map(|repair| fs_err::read_dir(repair.path()).into_iter().flatten());
     inside.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 

@@ -53,7 +53,7 @@ impl Clinic {
         let clinic = Clinic { home: Home::new(), _dir: dir, root };
         clinic.home.jvs(["init"]).arg(&clinic.root).run().ok();
         for (note, tag) in [("one", Some("v1")), ("two", None)] {
-            std::fs::write(clinic.root.join("main").join(note), note).expect("a file");
+            fs_err::write(clinic.root.join("main").join(note), note).expect("a file");
             let mut args = vec!["snapshot", note];
             args.extend(tag.iter().flat_map(|tag| ["--tag", tag]));
             clinic.jvs(&args).ok();
@@ -79,17 +79,17 @@ impl Clinic {
     }
 
     pub(crate) fn write(&self, path: &RepoPath, text: impl AsRef<[u8]>) {
-        std::fs::write(self.at(path), text).expect("written");
+        fs_err::write(self.at(path), text).expect("written");
     }
 
     pub(crate) fn remove(&self, path: &RepoPath) {
         let at = self.at(path);
-        let gone = if at.is_dir() { std::fs::remove_dir_all(at) } else { std::fs::remove_file(at) };
+        let gone = if at.is_dir() { fs_err::remove_dir_all(at) } else { fs_err::remove_file(at) };
         gone.expect("removed");
     }
 
     pub(crate) fn make_dir(&self, path: &RepoPath) {
-        std::fs::create_dir_all(self.at(path)).expect("made");
+        fs_err::create_dir_all(self.at(path)).expect("made");
     }
 
     /// Copies a tree to a place that is not there yet.
@@ -100,7 +100,7 @@ impl Clinic {
     }
 
     pub(crate) fn symlink(&self, to: &Path, path: &RepoPath) {
-        std::os::unix::fs::symlink(to, self.at(path)).expect("linked");
+        fs_err::os::unix::fs::symlink(to, self.at(path)).expect("linked");
     }
 
     /// The only entry of a register.
@@ -115,7 +115,7 @@ impl Clinic {
         let dir = layout::register(worktree);
         let old = self.below(&dir, &self.state(worktree).to_string());
         self.log(worktree, state);
-        std::fs::rename(old, self.below(&dir, &state.to_string())).expect("renamed");
+        fs_err::rename(old, self.below(&dir, &state.to_string())).expect("renamed");
     }
 
     /// Writes a transition down, if it is one.
@@ -157,7 +157,7 @@ impl Clinic {
 
     pub(crate) fn add_state(&self, worktree: &WorktreeName, state: &State) {
         let entry = self.below(&layout::register(worktree), &state.to_string());
-        std::fs::write(entry, "").expect("written");
+        fs_err::write(entry, "").expect("written");
     }
 
     pub(crate) fn head(&self) -> SnapshotId {
@@ -215,7 +215,7 @@ impl Clinic {
         assert_eq!(steps(dry["data"]["planned"].clone()), steps(done["data"]["done"].clone()));
         let left = dry["data"]["would_remain"].as_array().map(Vec::len);
         assert_eq!(left == Some(0), done["data"]["healthy"], "{dry:#}\n{done:#}");
-        std::fs::remove_dir_all(copy).expect("removed");
+        fs_err::remove_dir_all(copy).expect("removed");
     }
 
     pub(crate) fn readable(&self, text: &str) -> String {
@@ -350,7 +350,7 @@ fn golden_file(name: &str) -> PathBuf {
 /// What the test of that name expects doctor to say.
 pub(crate) fn golden(name: &str) -> String {
     let file = golden_file(name);
-    std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
+    fs_err::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()))
 }
 
 /// Compares with a golden file, or renews it if `JVS_BLESS` is set.
@@ -358,10 +358,10 @@ pub(crate) fn golden(name: &str) -> String {
 pub(crate) fn compare(name: &str, actual: &str) {
     let file = golden_file(name);
     if std::env::var_os("JVS_BLESS").is_some() {
-        std::fs::write(&file, actual).expect("the golden can be written");
+        fs_err::write(&file, actual).expect("the golden can be written");
         return;
     }
-    let expected = std::fs::read_to_string(&file).unwrap_or_default();
+    let expected = fs_err::read_to_string(&file).unwrap_or_default();
     assert_eq!(expected, actual, "{}: renew it with JVS_BLESS=1, then read it", file.display());
 }
 

@@ -72,7 +72,7 @@ fn put_record(clinic: &Clinic, worktree: &WorktreeName, record: &Record) {
 }
 
 fn garbled(clinic: &Clinic, path: &jvs_repo::store::RepoPath) {
-    let mut bytes = std::fs::read(clinic.at(path)).expect("read");
+    let mut bytes = fs_err::read(clinic.at(path)).expect("read");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x20;
     clinic.write(path, bytes);
@@ -80,7 +80,7 @@ fn garbled(clinic: &Clinic, path: &jvs_repo::store::RepoPath) {
 
 /// Another session in a file that has a checksum.
 fn claimed(clinic: &Clinic, path: &jvs_repo::store::RepoPath) {
-    let text = std::fs::read_to_string(clinic.at(path)).expect("text");
+    let text = fs_err::read_to_string(clinic.at(path)).expect("text");
     let other = text.replace("\"test\"", "\"evil\"");
     assert_ne!(text, other, "{path}");
     clinic.write(path, other);
@@ -88,7 +88,7 @@ fn claimed(clinic: &Clinic, path: &jvs_repo::store::RepoPath) {
 
 fn lines(clinic: &Clinic, change: impl Fn(&mut Vec<String>)) {
     let log = clinic.logs().remove(0);
-    let text = std::fs::read_to_string(clinic.at(&log)).expect("read");
+    let text = fs_err::read_to_string(clinic.at(&log)).expect("read");
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     change(&mut lines);
     clinic.write(&log, lines.join("\n") + "\n");
@@ -111,7 +111,7 @@ fn hidden(clinic: &Clinic, bound: &Bound) {
     let dir = layout::snapshot(bound.id);
     clinic.make_dir(&dir);
     clinic.make_dir(&layout::snapshot_payload(&dir));
-    let bytes = std::fs::read(clinic.at(&layout::descriptor(&source))).expect("read");
+    let bytes = fs_err::read(clinic.at(&layout::descriptor(&source))).expect("read");
     let (mut descriptor, _) = Descriptor::parse(&bytes).expect("valid");
     descriptor.snapshot_id = bound.id;
     descriptor.parent = bound.parent;
@@ -119,7 +119,7 @@ fn hidden(clinic: &Clinic, bound: &Bound) {
     descriptor.commit_seq = bound.generation.next();
     let (bytes, checksum) = descriptor.seal();
     clinic.write(&layout::descriptor(&dir), bytes);
-    let manifest = std::fs::read(clinic.at(&layout::manifest(&source))).expect("read");
+    let manifest = fs_err::read(clinic.at(&layout::manifest(&source))).expect("read");
     clinic.write(&layout::manifest(&dir), manifest);
     clinic.write(&layout::ready_staged(&dir), jvs_snapshot::ready::bytes(bound.id, checksum));
 }
@@ -129,7 +129,7 @@ fn visible(clinic: &Clinic, bound: &Bound) {
     hidden(clinic, bound);
     let dir = layout::snapshot(bound.id);
     let rename =
-        std::fs::rename(clinic.at(&layout::ready_staged(&dir)), clinic.at(&layout::ready(&dir)));
+        fs_err::rename(clinic.at(&layout::ready_staged(&dir)), clinic.at(&layout::ready(&dir)));
     rename.expect("renamed");
 }
 
@@ -161,7 +161,7 @@ fn ticket(clinic: &Clinic, pid: u32, start: u64) -> Waiter {
     };
     let dir = layout::queue(&main());
     clinic.make_dir(&dir);
-    std::fs::write(clinic.below(&dir, &waiter.to_string()), "").expect("written");
+    fs_err::write(clinic.below(&dir, &waiter.to_string()), "").expect("written");
     waiter
 }
 
@@ -187,22 +187,22 @@ faults! {
     #[test]
     fn symlink shows Symlink: |c: &Clinic| {
         let record = layout::worktree_record(&side());
-        std::fs::rename(c.at(&record), c.root.join("elsewhere")).expect("moved");
+        fs_err::rename(c.at(&record), c.root.join("elsewhere")).expect("moved");
         c.symlink(&c.root.join("elsewhere"), &record);
         c.symlink(Path::new("/etc"), &layout::lock_record(&main()));
     };
     #[test]
     fn mode shows Mode: |c: &Clinic| {
         let open = |bits| std::fs::Permissions::from_mode(bits);
-        std::fs::set_permissions(c.at(&layout::config()), open(0o666)).expect("chmod");
-        std::fs::set_permissions(c.at(&layout::tags()), open(0o311)).expect("chmod");
+        fs_err::set_permissions(c.at(&layout::config()), open(0o666)).expect("chmod");
+        fs_err::set_permissions(c.at(&layout::tags()), open(0o311)).expect("chmod");
     };
     #[test]
     fn foreign_file shows ForeignFile: |c: &Clinic| {
-        std::fs::write(c.below(&layout::control_dir(), "notes.txt"), "").expect("written");
-        std::fs::write(c.below(&layout::locks(), "lost+found"), "").expect("written");
+        fs_err::write(c.below(&layout::control_dir(), "notes.txt"), "").expect("written");
+        fs_err::write(c.below(&layout::locks(), "lost+found"), "").expect("written");
         c.make_dir(&layout::queue(&main()));
-        std::fs::write(c.below(&layout::queue(&main()), "no ticket"), "").expect("written");
+        fs_err::write(c.below(&layout::queue(&main()), "no ticket"), "").expect("written");
     };
     #[test]
     fn register_missing shows RegisterMissing: |c: &Clinic| c.remove(&layout::register(&main()));
@@ -221,13 +221,13 @@ faults! {
     fn register_unparsable shows RegisterUnparsable: |c: &Clinic| {
         let dir = layout::register(&main());
         let old = c.below(&dir, &c.state(&main()).to_string());
-        std::fs::rename(old, c.below(&dir, "1.broken")).expect("renamed");
+        fs_err::rename(old, c.below(&dir, "1.broken")).expect("renamed");
     };
     #[test]
     fn register_newer shows RegisterNewer: |c: &Clinic| {
         let dir = layout::register(&main());
         let state = c.state(&main()).to_string();
-        std::fs::rename(c.below(&dir, &state), c.below(&dir, &format!("3{}.more", &state[1..])))
+        fs_err::rename(c.below(&dir, &state), c.below(&dir, &format!("3{}.more", &state[1..])))
             .expect("renamed");
     };
     #[test]
@@ -316,7 +316,7 @@ faults! {
         c.write(&layout::lock_tmp(&main(), &mark), "");
         let birth = layout::register_birth(&main(), OP);
         c.make_dir(&birth);
-        std::fs::write(c.below(&birth, &state.to_string()), "").expect("written");
+        fs_err::write(c.below(&birth, &state.to_string()), "").expect("written");
         c.write(&layout::worktree_record_tmp(&main(), OP), "");
         c.write(&layout::tag_tmp(&"v1".parse().expect("a tag"), OP), "");
         let probe = layout::probe_scratch(&layout::register(&main()), OP);
@@ -365,7 +365,7 @@ faults! {
         // A copy that was never swapped, one that was, and one with last words.
         let copy = StagingName::Restore { worktree: main(), term, source, op: OP };
         c.make_dir(&copy.path());
-        std::fs::write(c.below(&copy.path(), "half a file"), "ha").expect("written");
+        fs_err::write(c.below(&copy.path(), "half a file"), "ha").expect("written");
         for (op, text) in [(OpNonce([3; 8]), None), (OpNonce([4; 8]), Some("the last words"))] {
             let worktree = main();
             let swap = StagingName::Swap { worktree, term, source, kept: None, op };
@@ -373,7 +373,7 @@ faults! {
             c.make_dir(&swap.path());
             c.copy(&layout::snapshot_payload(&layout::snapshot(source)), &tree);
             if let Some(text) = text {
-                std::fs::write(c.below(&tree, "precious"), text).expect("written");
+                fs_err::write(c.below(&tree, "precious"), text).expect("written");
             }
         }
     };
@@ -381,8 +381,8 @@ faults! {
     fn gc_unfinished shows GcUnfinished: |c: &Clinic| {
         c.make_dir(&StagingName::Doomed { op: OP }.path());
         let condemned = StagingName::Condemned { id: c.first(), op: OP }.path();
-        std::fs::rename(c.at(&layout::snapshot(c.first())), c.at(&condemned)).expect("moved");
-        let kept = std::fs::read(c.at(&layout::descriptor(&condemned))).expect("read");
+        fs_err::rename(c.at(&layout::snapshot(c.first())), c.at(&condemned)).expect("moved");
+        let kept = fs_err::read(c.at(&layout::descriptor(&condemned))).expect("read");
         let id: SnapshotId = condemned.split().1.split('.').nth(1).expect("an id").parse().expect("an id");
         c.write(&layout::tombstone(id), kept);
     };
@@ -400,7 +400,7 @@ faults! {
     #[test]
     fn ready_pending shows ReadyPending: |c: &Clinic| {
         let dir = layout::snapshot(c.head());
-        std::fs::rename(c.at(&layout::ready(&dir)), c.at(&layout::ready_staged(&dir))).expect("renamed");
+        fs_err::rename(c.at(&layout::ready(&dir)), c.at(&layout::ready_staged(&dir))).expect("renamed");
     };
     #[test]
     fn ready_lost shows ReadyLost: |c: &Clinic| {
@@ -410,7 +410,7 @@ faults! {
     };
     #[test]
     fn ready_mismatch shows ReadyMismatch: |c: &Clinic| {
-        let other = std::fs::read(c.at(&layout::ready(&layout::snapshot(c.first())))).expect("read");
+        let other = fs_err::read(c.at(&layout::ready(&layout::snapshot(c.first())))).expect("read");
         c.write(&layout::ready(&layout::snapshot(c.head())), other);
     };
     #[test]
@@ -432,7 +432,7 @@ faults! {
     #[test]
     fn lineage_cycle shows LineageCycle: |c: &Clinic| {
         let path = layout::descriptor(&layout::snapshot(c.first()));
-        let bytes = std::fs::read(c.at(&path)).expect("read");
+        let bytes = fs_err::read(c.at(&path)).expect("read");
         let (mut descriptor, _) = Descriptor::parse(&bytes).expect("valid");
         descriptor.parent = Some(c.head());
         descriptor.commit_seq = Generation(2);
@@ -469,11 +469,11 @@ faults! {
     fn altered shows Altered: |c: &Clinic| {
         // A flipped bit, and a word that was changed.
         let record = layout::worktree_record(&side());
-        let mut bytes = std::fs::read(c.at(&record)).expect("read");
+        let mut bytes = fs_err::read(c.at(&record)).expect("read");
         let digit = bytes.windows(4).position(|four| four == b"\"202").expect("a year") + 4;
         bytes[digit] ^= 1;
         c.write(&record, bytes);
-        let format = std::fs::read_to_string(c.at(&layout::format())).expect("read");
+        let format = fs_err::read_to_string(c.at(&layout::format())).expect("read");
         let at = format.find("-4").expect("a version 4 UUID") - 4;
         let other = if format[at..].starts_with("0000") { "ffff" } else { "0000" };
         c.write(&layout::format(), format!("{}{other}{}", &format[..at], &format[at + 4..]));
@@ -503,12 +503,12 @@ faults! {
     #[test]
     fn control_in_payload shows ControlInPayload: |c: &Clinic| {
         let inside = c.at(&layout::payload(&side())).join("deep").join(layout::CONTROL_DIR);
-        std::fs::create_dir_all(inside).expect("made");
+        fs_err::create_dir_all(inside).expect("made");
     };
     #[test]
     fn audit_torn shows AuditTorn: |c: &Clinic| {
         let log = c.logs().remove(0);
-        let text = std::fs::read_to_string(c.at(&log)).expect("read");
+        let text = fs_err::read_to_string(c.at(&log)).expect("read");
         c.write(&log, format!("{text}{{\"sum\":\""));
     };
     #[test]
@@ -523,7 +523,7 @@ faults! {
     #[test]
     fn audit_linked shows AuditLinked: |c: &Clinic| {
         let log = c.at(&c.logs().remove(0));
-        std::fs::hard_link(&log, c.at(&layout::payload(&side())).join("kept")).expect("linked");
+        fs_err::hard_link(&log, c.at(&layout::payload(&side())).join("kept")).expect("linked");
     };
     #[test]
     fn clock_skew shows ClockSkew: |c: &Clinic| {
@@ -545,12 +545,12 @@ faults! {
     #[test]
     fn session_stale shows SessionStale: |c: &Clinic| {
         let notes = c.home.runtime_dir().join("jvs").join("notes");
-        std::fs::create_dir_all(&notes).expect("made");
-        std::fs::write(notes.join("0123456789abcdef"), "lost\n").expect("written");
+        fs_err::create_dir_all(&notes).expect("made");
+        fs_err::write(notes.join("0123456789abcdef"), "lost\n").expect("written");
         let place = c.home.runtime_dir().join("jvs");
         let secret = "0123456789abcdef0123456789abcdef";
         for name in [secret.to_owned(), format!("{secret}.{OP}"), format!("{}.{OP}", &secret[1..])] {
-            std::fs::write(place.join(name), [7; 32]).expect("written");
+            fs_err::write(place.join(name), [7; 32]).expect("written");
         }
     };
     #[test]

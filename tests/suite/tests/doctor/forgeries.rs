@@ -68,7 +68,7 @@ fn forge(root: &Path, state: &State, forgery: &Forgery) -> bool {
     if forged == name {
         return false;
     }
-    std::fs::rename(dir.join(name), dir.join(forged)).expect("renamed");
+    fs_err::rename(dir.join(name), dir.join(forged)).expect("renamed");
     true
 }
 

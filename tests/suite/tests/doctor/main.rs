@@ -1,7 +1,7 @@
 //! Doctor on broken repositories: one fixture a check, with what it says word
 //! for word; random damage; sessions at work; repositories that lost or moved
 //! their registers.
-#![allow(clippy::disallowed_methods, reason = "plays the vandal: real files, broken on purpose")]
+#![expect(clippy::disallowed_methods, reason = "plays the vandal: real files, broken on purpose")]
 
 mod beside;
 mod chaos;

@@ -29,7 +29,7 @@ fn a_repository_that_moved_without_its_locks_works_after_a_repair() {
     assert_eq!((after.head, after.generation), (before.head, before.generation));
     assert!(moved.state(&side()).head.is_none());
 
-    std::fs::write(moved.root.join("main/three"), "three").expect("a file");
+    fs_err::write(moved.root.join("main/three"), "three").expect("a file");
     moved.jvs(&["snapshot", "three"]).ok();
     moved.jvs(&["verify", "--all"]).ok();
     moved.jvs(&["audit", "--verify"]).ok();
@@ -115,9 +115,9 @@ fn what_a_repair_sets_aside_is_kept() {
     clinic.write(&layout::worktree_record(&side()), "the last words");
     clinic.jvs(&["doctor", "--repair"]).ok();
     let mut kept = Vec::new();
-    for repair in std::fs::read_dir(clinic.at(&layout::quarantine())).expect("quarantine") {
+    for repair in fs_err::read_dir(clinic.at(&layout::quarantine())).expect("quarantine") {
         let file = repair.expect("an entry").path().join("side.json");
-        kept.push(std::fs::read_to_string(file).expect("kept under its name"));
+        kept.push(fs_err::read_to_string(file).expect("kept under its name"));
     }
     assert_eq!(kept, ["the last words"]);
 }

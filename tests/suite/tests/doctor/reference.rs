@@ -100,10 +100,10 @@ fn the_reference_of_checks_is_what_doctor_does() {
     }
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("root");
     let page = root.join("spec/doctor.md");
-    let text = std::fs::read_to_string(&page).expect("spec/doctor.md");
+    let text = fs_err::read_to_string(&page).expect("spec/doctor.md");
     let (written, listed) = text.split_once(GENERATED).expect("the mark is there");
     if std::env::var_os("JVS_BLESS").is_some() {
-        std::fs::write(&page, format!("{written}{GENERATED}{wanted}")).expect("written");
+        fs_err::write(&page, format!("{written}{GENERATED}{wanted}")).expect("written");
         return;
     }
     assert_eq!(listed, wanted, "renew spec/doctor.md with JVS_BLESS=1, then read it");

@@ -168,7 +168,7 @@ worlds! {
 #[test]
 fn filesystem_trash() {
     let clinic = Clinic::new();
-    std::fs::write(clinic.root.join("main/three"), "three").expect("a file");
+    fs_err::write(clinic.root.join("main/three"), "three").expect("a file");
     clinic.jvs(&["snapshot", "three"]).ok();
     clinic.jvs(&["tag", "--delete", "v1"]).ok();
     clinic.jvs(&["gc", "--keep-last", "1", "--keep-within", "0s"]).ok();
@@ -210,7 +210,7 @@ fn what_root_mends_belongs_to_whom_the_repository_does() {
     clinic.remove(&layout::staging());
     clinic.assert_a_repair_does_what_its_dry_run_said();
     clinic.jvs(&["doctor", "--repair"]).ok();
-    let made = std::fs::metadata(clinic.at(&layout::staging())).expect("made");
+    let made = fs_err::metadata(clinic.at(&layout::staging())).expect("made");
     assert_eq!(made.uid(), 1234);
 }
 
@@ -226,7 +226,7 @@ fn unreadable() {
     clinic.remove(&log);
     clinic.make_dir(&log);
     let mode = |path: &Path, mode| {
-        std::fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
+        fs_err::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
     };
     mode(clinic.root.parent().expect("a parent"), 0o755);
     clinic.make_dir(&layout::queue(&side()));

@@ -99,7 +99,7 @@ fn the_run_that_waits_inside_my_run_is_told_and_my_run_ends() {
     let ann = world.run("ann", "run -w a", &script).start();
     eventually("ann has a", PATIENCE, || state(&world, "a")["state"] == "held");
     let bob = waits(&world, "bob", "lock acquire -w a --wait=60s", "a");
-    std::fs::write(go, "").expect("written");
+    fs_err::write(go, "").expect("written");
     let told = ann.wait(PATIENCE).exits(2);
     assert!(told.stderr().contains("E_DEADLOCK"), "{told}");
     let cannot = "jvs lock release";
@@ -136,7 +136,7 @@ fn a_build_of_mine_that_ends_by_itself_makes_no_deadlock() {
     // Longer than it takes to be told of a deadlock.
     let told = world.jvs("bob", "run -w a --wait=4s --json -- true").run().exits(2).json();
     assert_eq!(told["error"]["code"], "E_LOCK_CONFLICT", "{told}");
-    std::fs::write(go, "").expect("written");
+    fs_err::write(go, "").expect("written");
     builds.into_iter().chain([ann]).for_each(|running| drop(running.wait(PATIENCE).ok()));
 }
 

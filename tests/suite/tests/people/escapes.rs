@@ -63,9 +63,9 @@ impl Case {
         world.ok("ann", "config set reclaim.emergency_override true");
         if let Some(uid) = uid {
             // Some programs do not run for a user without an account.
-            let mut accounts = std::fs::read_to_string("/etc/passwd").expect("accounts");
+            let mut accounts = fs_err::read_to_string("/etc/passwd").expect("accounts");
             accounts += &format!("another:x:{uid}:{uid}::/:/bin/sh\n");
-            std::fs::write(world.outside("passwd"), accounts).expect("written");
+            fs_err::write(world.outside("passwd"), accounts).expect("written");
             world.give_to(uid);
         }
         let cgroup = match (uid, contain) {
@@ -144,9 +144,9 @@ impl Case {
     /// A run whose command starts the escape, says so, and waits to be let go.
     fn start(&self, escape: &Escape) -> Running {
         let [writer, bomb] = ["writer", "bomb"].map(|name| self.world.outside(name));
-        std::fs::write(&writer, "while :; do echo x >> \"$1\"; sleep 0.05; done\n")
+        fs_err::write(&writer, "while :; do echo x >> \"$1\"; sleep 0.05; done\n")
             .expect("written");
-        std::fs::write(&bomb, BOMB).expect("written");
+        fs_err::write(&bomb, BOMB).expect("written");
         let [up, go] = ["up", "go"].map(|name| self.world.outside(name).display().to_string());
         let script = format!(
             "W='/bin/sh {} {log}'; B='/bin/sh {} {log} {}'; DIR={}; MARK={}\n{}\n\
@@ -172,7 +172,7 @@ impl Case {
         let mark = self.mark();
         let mut found = Vec::new();
         for process in jvs_repo::proc::processes() {
-            let line = std::fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            let line = fs_err::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).replace('\0', " ");
             let of_jvs = process.name == "jvs" || process.name == "jvs-guardian";
             if line.contains(&mark) && !process.zombie && !of_jvs {
@@ -190,7 +190,7 @@ impl Case {
             self.jvs(self.world.jvs("rival", "lock acquire --no-keeper --lease 1h --wait=60s"));
         let rival = (ending != Ending::Stolen).then(|| rival.start());
         let kill = |process: Pid, signal| kill_process(process, signal).expect("it is there");
-        let go = || std::fs::write(self.world.outside("go"), "").expect("told to go on");
+        let go = || fs_err::write(self.world.outside("go"), "").expect("told to go on");
         let exit = match ending {
             Ending::Exit => {
                 go();
@@ -198,7 +198,7 @@ impl Case {
             }
             Ending::Lost => {
                 // Nor can another keeper begin: it would not know who it is.
-                std::fs::rename(self.secrets(), self.secrets_away()).expect("moved");
+                fs_err::rename(self.secrets(), self.secrets_away()).expect("moved");
                 kill(keeper, Signal::STOP);
                 Some(5)
             }
@@ -236,7 +236,7 @@ impl Case {
             assert_eq!(self.written(), written, "{what}: written beside the next holder");
         }
         let outcome = running.wait(PATIENCE);
-        let _ = std::fs::rename(self.secrets_away(), self.secrets());
+        let _ = fs_err::rename(self.secrets_away(), self.secrets());
         if let Some(exit) = exit {
             let outcome = outcome.exits(exit);
             let left = self.survivors();
@@ -272,7 +272,7 @@ impl Case {
     fn helpers(&self) -> Vec<u32> {
         let (mark, root) = (self.mark(), self.world.root().display().to_string());
         let of_this = |process: &jvs_repo::proc::Process| {
-            let line = std::fs::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
+            let line = fs_err::read(format!("/proc/{}/cmdline", process.pid)).unwrap_or_default();
             let line = String::from_utf8_lossy(&line).into_owned();
             !process.zombie && (line.contains(&mark) || line.contains(&root))
         };
@@ -290,13 +290,13 @@ impl Drop for Case {
             }
         }
         if let Some(cgroup) = &self.cgroup {
-            let _ = std::fs::write(cgroup.join("cgroup.kill"), "1");
+            let _ = fs_err::write(cgroup.join("cgroup.kill"), "1");
             for _ in 0..200 {
                 // A failed test may have left that of a run below it.
                 for below in cgroup.read_dir().into_iter().flatten().flatten() {
-                    let _ = std::fs::remove_dir(below.path());
+                    let _ = fs_err::remove_dir(below.path());
                 }
-                if std::fs::remove_dir(cgroup).is_ok() {
+                if fs_err::remove_dir(cgroup).is_ok() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(10));
@@ -314,10 +314,10 @@ fn delegated_cgroup(world: &World, uid: u32) -> Option<PathBuf> {
     let made = PathBuf::from(line.split("the cgroup ").nth(1)?.split(" (").next()?);
     let name = world.outside("x").parent()?.file_name()?.to_string_lossy().into_owned();
     let cgroup = made.parent()?.join(name);
-    std::fs::create_dir(&cgroup).expect("root may make a cgroup where it just did");
+    fs_err::create_dir(&cgroup).expect("root may make a cgroup where it just did");
     for path in [cgroup.clone(), cgroup.join("cgroup.procs"), cgroup.join("cgroup.subtree_control")]
     {
-        std::os::unix::fs::chown(path, Some(uid), Some(uid)).expect("root may give it away");
+        fs_err::os::unix::fs::chown(path, Some(uid), Some(uid)).expect("root may give it away");
     }
     Some(cgroup)
 }

@@ -33,7 +33,7 @@ pub(crate) struct Told(std::path::PathBuf);
 
 impl Told {
     pub(crate) fn go(&self) {
-        std::fs::write(&self.0, "").expect("told to go on");
+        fs_err::write(&self.0, "").expect("told to go on");
     }
 }
 

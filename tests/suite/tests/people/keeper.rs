@@ -156,7 +156,7 @@ fn a_lost_lock_is_told_in_the_repository_where_it_was_lost() {
 fn one_home_directory_on_two_hosts_is_two_holders() {
     let world = World::new();
     let other_boot = world.outside("boot_id");
-    std::fs::write(&other_boot, "01234567-89ab-4cde-8f01-23456789abcd\n").expect("written");
+    fs_err::write(&other_boot, "01234567-89ab-4cde-8f01-23456789abcd\n").expect("written");
     let mount = format!(
         "mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"",
         other_boot.display()
@@ -231,7 +231,7 @@ fn the_keeper_is_small() {
     let world = World::new();
     world.ok("ann", "lock acquire");
     let pid = world.keeper().as_raw_nonzero();
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let status = fs_err::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let field = |name: &str| -> u64 {
         let line = status.lines().find(|line| line.starts_with(name)).expect("a field");
         line.split_whitespace().nth(1).expect("a value").parse().expect("a number")
@@ -275,7 +275,7 @@ fn a_lock_lost_before_its_keeper_begins_is_told_as_lost() {
 #[test]
 fn a_doctor_in_the_holders_session_leaves_it_holding() {
     let world = World::new();
-    std::fs::write(world.root().join("main/file"), "one").expect("written");
+    fs_err::write(world.root().join("main/file"), "one").expect("written");
     world.ok("ann", "lock acquire");
     let head = world.json("ann", "snapshot one")["data"]["snapshot_id"].clone();
     // As if its publisher had died between the commit and the end.
@@ -283,7 +283,7 @@ fn a_doctor_in_the_holders_session_leaves_it_holding() {
     let dir = jvs_repo::layout::snapshot(id);
     let at = |path: jvs_repo::store::RepoPath| world.root().join(path.as_str());
     let (ready, staged) = (jvs_repo::layout::ready(&dir), jvs_repo::layout::ready_staged(&dir));
-    std::fs::rename(at(ready.clone()), at(staged)).expect("renamed");
+    fs_err::rename(at(ready.clone()), at(staged)).expect("renamed");
     let keeper = world.keeper();
     world.ok("ann", "doctor --strict --repair");
     assert!(at(ready).exists(), "it was made visible");

@@ -2,7 +2,6 @@
 //! real command, on a real filesystem, with real processes and terminals.
 //!
 //! Tests named after a seed's acceptance criterion cover that criterion.
-#![allow(clippy::disallowed_methods, reason = "plays the user: real files and real programs")]
 
 mod deadlock;
 mod escapes;

@@ -21,13 +21,13 @@ fn world_of_root() -> Option<World> {
         return None;
     }
     let world = World::new();
-    std::fs::write(world.root().join("main/file"), "one").expect("written");
+    fs_err::write(world.root().join("main/file"), "one").expect("written");
     world.ok("ann", "snapshot one");
     let parent = world.outside("");
-    std::fs::set_permissions(&parent, Permissions::from_mode(0o755)).expect("opened");
+    fs_err::set_permissions(&parent, Permissions::from_mode(0o755)).expect("opened");
     let private = world.outside("stranger");
-    std::fs::create_dir(&private).expect("made");
-    std::os::unix::fs::chown(&private, Some(4711), None).expect("given");
+    fs_err::create_dir(&private).expect("made");
+    fs_err::os::unix::fs::chown(&private, Some(4711), None).expect("given");
     Some(world)
 }
 
@@ -89,7 +89,7 @@ fn what_a_user_may_not_read_is_not_damaged() {
     let id = world.json("ann", "history")["data"]["snapshots"][0]["snapshot_id"].clone();
     let dir = layout::snapshot(id.as_str().expect("text").parse().expect("an id"));
     let manifest = world.root().join(layout::manifest(&dir).as_str());
-    std::fs::set_permissions(&manifest, Permissions::from_mode(0o600)).expect("closed");
+    fs_err::set_permissions(&manifest, Permissions::from_mode(0o600)).expect("closed");
     for command in ["status", "verify --all", "restore @ --into feature"] {
         is_denied(&world, command);
     }

@@ -39,7 +39,7 @@ fn a_private_directory_that_others_can_write_is_refused() {
     let world = World::new();
     for mode in [0o777, 0o750] {
         let open = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(place(&world), open).expect("opened");
+        fs_err::set_permissions(place(&world), open).expect("opened");
         for words in ["lock acquire", "run -- true", "snapshot mine"] {
             let refused = world.jvs("bob", words).run().exits(1);
             is_refused_and_free(&world, &refused, "E_SESSION_INVALID");
@@ -50,8 +50,8 @@ fn a_private_directory_that_others_can_write_is_refused() {
 #[test]
 fn a_private_directory_that_is_a_file_is_refused() {
     let world = World::new();
-    std::fs::remove_dir_all(place(&world)).expect("removed");
-    std::fs::write(place(&world), "").expect("written");
+    fs_err::remove_dir_all(place(&world)).expect("removed");
+    fs_err::write(place(&world), "").expect("written");
     let refused = world.jvs("bob", "lock acquire").run().exits(1);
     is_refused_and_free(&world, &refused, "E_SESSION_INVALID");
 }
@@ -105,13 +105,13 @@ impl Small {
     }
 
     fn fill(&self) {
-        let full = |at: usize| std::fs::File::create(self.0.path().join(format!("x{at}"))).is_err();
+        let full = |at: usize| fs_err::File::create(self.0.path().join(format!("x{at}"))).is_err();
         assert!((0..100).any(full), "it has an end");
     }
 
     fn empty(&self) {
         for at in 0..100 {
-            let _ = std::fs::remove_file(self.0.path().join(format!("x{at}")));
+            let _ = fs_err::remove_file(self.0.path().join(format!("x{at}")));
         }
     }
 }
@@ -160,7 +160,7 @@ fn a_private_directory_that_fills_up_under_my_build_keeps_nobody_from_ending_it(
     small.fill();
     let renewals = world.events("renew").len();
     eventually("renewed", PATIENCE, || world.events("renew").len() > renewals + 1);
-    std::fs::write(&go, "").expect("told to go on");
+    fs_err::write(&go, "").expect("told to go on");
     build.wait(PATIENCE).ok();
     assert_eq!(world.status()["state"], "free");
     world.audit_holds();
@@ -187,7 +187,7 @@ fn stakes_that_somebody_made_up_keep_nothing_unless_they_might_be_true() {
     let made_up =
         made_up.chain([forged(&format!("{me}.1"), parts[7]), forged("4194303.7", parts[7])]);
     for name in made_up {
-        std::fs::write(stakes.join(name), "").expect("forged");
+        fs_err::write(stakes.join(name), "").expect("forged");
     }
     world.ok("ann", "snapshot mine");
     world.run("ann", "run", "true").run().ok();
@@ -196,7 +196,7 @@ fn stakes_that_somebody_made_up_keep_nothing_unless_they_might_be_true() {
 
     world.ok("ann", "lock acquire --lease 2s");
     let unseen = forged("1.1", "1").replace(&format!(".{}.run", parts[2]), ".2.run");
-    let claim = std::fs::File::create(stakes.join(&unseen)).expect("forged");
+    let claim = fs_err::File::create(stakes.join(&unseen)).expect("forged");
     claim.lock().expect("claimed, as by a process that lives");
     let refused = world.jvs("ann", "lock release").run().exits(2);
     assert!(refused.stderr().contains("process 1 "), "{refused}");
@@ -214,15 +214,15 @@ fn a_hold_whose_name_is_torn_is_told_of() {
     world.ok("ann", "lock release");
     let token = world.status()["fencing_token"].clone();
     let name = hold(&world).join("name");
-    std::fs::write(name.join("foreign"), "").expect("put there");
+    fs_err::write(name.join("foreign"), "").expect("put there");
     world.ok("ann", "lock status");
-    let entry = std::fs::read_dir(&name).expect("listed").map(|entry| entry.expect("one").path());
+    let entry = fs_err::read_dir(&name).expect("listed").map(|entry| entry.expect("one").path());
     let own = entry.filter(|path| !path.ends_with("foreign")).collect::<Vec<_>>();
-    std::fs::rename(&own[0], name.join("torn")).expect("torn");
+    fs_err::rename(&own[0], name.join("torn")).expect("torn");
     let refused = world.jvs("ann", "lock acquire").run().exits(1);
     assert!(refused.stderr().contains("private directory"), "{refused}");
     assert_eq!(world.status()["fencing_token"], token, "nothing was changed");
-    std::fs::rename(name.join("torn"), &own[0]).expect("back");
+    fs_err::rename(name.join("torn"), &own[0]).expect("back");
     world.ok("ann", "lock acquire --no-keeper");
     world.ok("ann", "lock release");
 }
@@ -245,9 +245,9 @@ fn to_join_where_there_is_nothing_to_join_is_to_take_it() {
 #[test]
 fn a_private_directory_of_somebody_else_is_not_used() {
     let world = World::new();
-    std::fs::remove_dir_all(place(&world)).expect("removed");
-    std::fs::create_dir(place(&world)).expect("made");
-    std::os::unix::fs::chown(place(&world), Some(1234), None).expect("given away");
+    fs_err::remove_dir_all(place(&world)).expect("removed");
+    fs_err::create_dir(place(&world)).expect("made");
+    fs_err::os::unix::fs::chown(place(&world), Some(1234), None).expect("given away");
     world.ok("ann", "lock acquire");
     assert_eq!(place(&world).read_dir().expect("listed").count(), 0, "nothing was put there");
     world.ok("ann", "lock release");
@@ -263,7 +263,7 @@ fn from_another_home_i_cannot_release_the_lock_under_my_own_build() {
     let running = world.run("ann", "run", &script).start();
     eventually("it runs", PATIENCE, || begun.exists());
     let elsewhere = world.outside("elsewhere");
-    std::fs::create_dir(&elsewhere).expect("a home");
+    fs_err::create_dir(&elsewhere).expect("a home");
     let there = |words: &str| {
         let jvs = world.jvs("ann", words).env("HOME", &elsewhere);
         jvs.env_remove("XDG_STATE_HOME").run()
@@ -285,7 +285,7 @@ fn a_hold_whose_name_is_gone_counts_as_taken_until_i_say_that_i_know() {
     world.ok("ann", "lock release");
     let name = hold(&world).join("name");
     for entry in name.read_dir().expect("listed").flatten() {
-        std::fs::remove_file(entry.path()).expect("removed");
+        fs_err::remove_file(entry.path()).expect("removed");
     }
     for words in ["run -- true", "snapshot mine"] {
         let refused = world.jvs("ann", words).run().exits(5);

@@ -19,7 +19,7 @@ fn waiting(world: &World, prelude: &str) -> (std::path::PathBuf, String) {
 #[track_caller]
 fn pid_in(file: &std::path::Path) -> Pid {
     eventually("the child runs", PATIENCE, || file.exists());
-    let text = std::fs::read_to_string(file).expect("the child wrote it");
+    let text = fs_err::read_to_string(file).expect("the child wrote it");
     Pid::from_raw(text.trim().parse().expect("a pid")).expect("not zero")
 }
 
@@ -64,7 +64,7 @@ fn a_command_that_was_overruled_and_ended_before_that_was_noticed_exits_5() {
     let running = world.run("ci", "run", &script).start();
     eventually("the command runs", PATIENCE, || begun.exists());
     world.ok("admin", "lock freeze --force --for 1h --reason overruled");
-    std::fs::write(&go, "").expect("written");
+    fs_err::write(&go, "").expect("written");
     let outcome = running.wait(PATIENCE).exits(5);
     assert_eq!(outcome.stdout(), "survived\n");
     assert!(
@@ -121,7 +121,7 @@ fn a_run_whose_keeper_is_killed_gets_another_one() {
         let status = world.status();
         status["keeper"]["alive"] == true && status["keeper"]["pid"] != first.as_raw_nonzero().get()
     });
-    std::fs::write(&go, "").expect("told to go on");
+    fs_err::write(&go, "").expect("told to go on");
     let outcome = running.wait(PATIENCE).ok();
     assert_eq!((outcome.stdout(), outcome.stderr()), ("done\n", ""));
     assert_eq!(world.status()["state"], "free");
@@ -202,7 +202,7 @@ fn a_child_in_a_pipe_sees_its_reader_go() {
 fn what_is_not_there_exits_127_and_what_cannot_be_executed_126_and_neither_leaves_a_lock() {
     let world = World::new();
     let plain = world.outside("plain");
-    std::fs::write(&plain, "no program").expect("a file");
+    fs_err::write(&plain, "no program").expect("a file");
     for (program, exit) in [("/no/such/program", 127), (plain.to_str().expect("text"), 126)] {
         let outcome = world.jvs("ann", "run --").arg(program).run().exits(exit);
         assert!(outcome.stderr().contains(&format!("cannot run {program}: ")), "{outcome}");
@@ -319,7 +319,7 @@ fn my_build_goes_on_when_i_hang_up_if_i_said_so() {
         let command = pid_in(&file);
         world.signal(running.pid(), Signal::HUP);
         world.signal(command, Signal::HUP);
-        std::fs::write(world.root().join("main/go"), "").expect("let go");
+        fs_err::write(world.root().join("main/go"), "").expect("let go");
         running.wait(PATIENCE).ok();
     }
 }
@@ -392,7 +392,7 @@ fn a_keeper_that_cannot_begin_in_time_keeps_nobody_alive() {
     let hanging = Running::start(strace);
     let status = format!("/proc/{}/status", running.pid().as_raw_nonzero());
     eventually("what it starts hangs", PATIENCE, || {
-        let status = std::fs::read_to_string(&status).expect("it runs");
+        let status = fs_err::read_to_string(&status).expect("it runs");
         !status.contains("TracerPid:\t0\n")
     });
     world.signal(keeper, Signal::KILL);
@@ -422,7 +422,7 @@ fn however_it_is_contained_a_command_ends_as_it_ends() {
         eventually("it runs", PATIENCE, || file.exists());
         world.signal(running.pid(), Signal::TERM);
         running.wait(PATIENCE).exits(21);
-        std::fs::remove_file(file).expect("written by the command");
+        fs_err::remove_file(file).expect("written by the command");
         assert_eq!(world.status()["state"], "free");
     }
     let refused = world.run("ci", "run --contain cage", "true").run();

@@ -186,7 +186,7 @@ fn the_job_of_a_shell_that_lost_its_lock_is_ended_and_that_is_told_before() {
         );
         terminal.types(&job);
         eventually("the job writes", PATIENCE, || pid.exists() && file.exists());
-        let text = std::fs::read_to_string(&pid).expect("written");
+        let text = fs_err::read_to_string(&pid).expect("written");
         let job = Pid::from_raw(text.trim().parse().expect("a pid")).expect("a pid");
         world.rival("lock freeze --force --for 1m --reason maintenance").run().ok();
         terminal.sees("was lost, everything started here is being ended", PATIENCE);
@@ -263,7 +263,7 @@ fn what_the_record_says_of_the_keeper_ends_nobody() {
             let mut record = world.record();
             record["keeper"]["pid"] = pid.into();
             record["keeper"]["start_time"] = stat.start_ticks.into();
-            std::fs::write(world.record_path(), record.to_string()).expect("forged");
+            fs_err::write(world.record_path(), record.to_string()).expect("forged");
             world.ok("ann", verb);
             assert!(!victim.ended(), "{verb}: a process that never was a keeper was ended");
             assert!(is_gone(keeper), "{verb}: the real one stood down");
@@ -283,8 +283,8 @@ fn a_keeper_holds_no_descriptor_of_its_starter() {
         );
         world.jvs("ann", "lock acquire").under(["sh", "-c", &script]).run().ok();
         let open = format!("/proc/{}/fd", world.keeper().as_raw_nonzero());
-        for fd in std::fs::read_dir(open).expect("listed").flatten() {
-            let what = std::fs::read_link(fd.path()).unwrap_or_default();
+        for fd in fs_err::read_dir(open).expect("listed").flatten() {
+            let what = fs_err::read_link(fd.path()).unwrap_or_default();
             assert_ne!(what, lock, "the script's lock lasts as long as the keeper");
         }
         let mut flock = Command::new("flock");

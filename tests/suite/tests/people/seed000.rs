@@ -81,7 +81,7 @@ fn seed000_edge_another_owner_s_stale_lock_is_taken_over() {
 fn seed000_edge_a_corrupted_record_is_replaced() {
     let world = World::new();
     world.ok("agent-1", "lock acquire --no-keeper");
-    std::fs::write(world.record_path(), "{ torn").expect("vandalised");
+    fs_err::write(world.record_path(), "{ torn").expect("vandalised");
     world.ok("agent-1", "lock acquire --no-keeper");
     assert_eq!(world.record()["session_id"], "agent-1");
     world.jvs("agent-2", "lock acquire").run().exits(2);

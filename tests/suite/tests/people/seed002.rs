@@ -40,10 +40,10 @@ fn locks_of_other_tools(world: &World) -> [(PathBuf, String); 3] {
 #[test]
 fn seed002_locks_of_other_tools_are_respected_by_every_command() {
     let world = World::new();
-    std::fs::write(world.root().join("main/file"), "one").expect("written");
+    fs_err::write(world.root().join("main/file"), "one").expect("written");
     world.ok("ann", "snapshot first");
     for (path, text) in locks_of_other_tools(&world) {
-        std::fs::write(&path, &text).expect("written by another tool");
+        fs_err::write(&path, &text).expect("written by another tool");
         for command in [
             "lock acquire",
             "lock acquire --no-keeper --wait=1s",
@@ -60,10 +60,10 @@ fn seed002_locks_of_other_tools_are_respected_by_every_command() {
             assert_eq!(denied["error"]["code"], "E_LOCK_CONFLICT", "{command}: {text}");
             assert_eq!(denied["error"]["details"]["holder_id"], "box-7", "{command}: {denied}");
             assert_eq!(denied["error"]["details"]["reason"], "LOCK_HELD", "{command}: {denied}");
-            let there = std::fs::read_to_string(&path).expect("it is there");
+            let there = fs_err::read_to_string(&path).expect("it is there");
             assert_eq!(there, text, "{command} wrote over it");
         }
-        std::fs::remove_file(&path).expect("gone");
+        fs_err::remove_file(&path).expect("gone");
     }
     world.ok("ann", "lock acquire --no-keeper");
 }
@@ -72,7 +72,7 @@ fn seed002_locks_of_other_tools_are_respected_by_every_command() {
 fn seed002_locks_of_other_tools_are_shown_by_every_view() {
     let world = World::new();
     for (path, text) in locks_of_other_tools(&world) {
-        std::fs::write(&path, &text).expect("written by another tool");
+        fs_err::write(&path, &text).expect("written by another tool");
         let status = world.status();
         assert_eq!((&status["state"], &status["mine"]), (&"held".into(), &false.into()), "{text}");
         assert_eq!(status["other_tool"]["owner"], "box-7", "{status}");
@@ -92,7 +92,7 @@ fn seed002_locks_of_other_tools_are_shown_by_every_view() {
         assert_eq!(why["data"]["next"], "jvs lock acquire --wait -w main", "{why}");
         let gave_up = world.jvs("ann", "lock acquire --wait=1s").run().exits(2);
         assert!(gave_up.stderr().contains("by box-7"), "{}", gave_up.stderr());
-        std::fs::remove_file(&path).expect("gone");
+        fs_err::remove_file(&path).expect("gone");
     }
 }
 
@@ -100,10 +100,10 @@ fn seed002_locks_of_other_tools_are_shown_by_every_view() {
 fn seed002_a_wait_gets_the_lock_when_the_other_tool_gives_it_back() {
     let world = World::new();
     for (path, text) in locks_of_other_tools(&world) {
-        std::fs::write(&path, &text).expect("written by another tool");
+        fs_err::write(&path, &text).expect("written by another tool");
         let waiting = world.jvs("ann", "lock acquire --no-keeper --wait=30s").start();
         eventually("it waits", PATIENCE, || world.tickets() == 1);
-        std::fs::remove_file(&path).expect("given back");
+        fs_err::remove_file(&path).expect("given back");
         waiting.wait(PATIENCE).ok();
         world.ok("ann", "lock release");
     }
@@ -115,7 +115,7 @@ fn seed002_a_lock_that_never_ends_is_told_with_what_to_do() {
     let lokt = world.root().join(layout::legacy_lock(&WorktreeName::main()).as_str());
     let since = jvs_repo::clock::WallMs(now_ms()).rfc3339();
     let text = format!(r#"{{"owner":"box-7","acquired_ts":"{since}"}}"#);
-    std::fs::write(&lokt, text).expect("written by another tool");
+    fs_err::write(&lokt, text).expect("written by another tool");
     let denied = world.jvs("ann", "lock acquire").run().exits(2);
     assert!(denied.stderr().contains("never expires"), "{}", denied.stderr());
     assert!(!denied.stderr().contains("doctor"), "which cannot help: {}", denied.stderr());
@@ -123,7 +123,7 @@ fn seed002_a_lock_that_never_ends_is_told_with_what_to_do() {
     let next = why["data"]["next"].as_str().expect("text").to_owned();
     assert!(why["data"]["remaining_ms"].is_null(), "{why}");
     let (_, file) = next.split_once(": rm ").expect("a command that helps");
-    std::fs::remove_file(file).expect("as it says");
+    fs_err::remove_file(file).expect("as it says");
     world.ok("ann", "lock acquire --no-keeper");
 }
 
@@ -152,7 +152,7 @@ fn seed002_a_record_with_metadata_beyond_the_closed_list_is_not_believed() {
     world.ok("ann", "lock acquire --no-keeper");
     let mut record = world.record();
     record["metadata"]["migrated"] = true.into();
-    std::fs::write(world.record_path(), record.to_string()).expect("vandalised");
+    fs_err::write(world.record_path(), record.to_string()).expect("vandalised");
     let status = world.status();
     assert_eq!(status["state"], "held", "the register says who holds");
     assert!(status["record"].is_null(), "{status}");

@@ -62,7 +62,7 @@ fn seed003_ac7_a_record_of_an_older_tool_without_the_end_is_understood() {
     let mut record = world.record();
     let end = record["lease_expires_at"].clone();
     record.as_object_mut().expect("an object").remove("lease_expires_at");
-    std::fs::write(world.record_path(), record.to_string()).expect("as an older tool wrote it");
+    fs_err::write(world.record_path(), record.to_string()).expect("as an older tool wrote it");
     let status = world.status();
     assert_eq!((&status["state"], &status["record"]["lease_expires_at"]), (&"held".into(), &end));
 }
@@ -93,7 +93,7 @@ fn seed003_ac9_human_output_shows_the_end_absolute_and_relative() {
 #[test]
 fn seed003_ac10_the_limits_of_wall_clocks_are_documented() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../spec/waiting.md");
-    let spec = std::fs::read_to_string(root).expect("the page is there");
+    let spec = fs_err::read_to_string(root).expect("the page is there");
     for word in ["monotonic", "clock skew", "NTP"] {
         assert!(spec.contains(word), "{word}");
     }

@@ -97,10 +97,10 @@ fn a_moved_repository_is_not_taken_for_the_one_that_was_there() {
     let world = World::new();
     world.ok("ann", "lock acquire --no-keeper --lease 10m");
     let moved = world.outside("moved");
-    std::fs::rename(world.root(), &moved).expect("moved");
+    fs_err::rename(world.root(), &moved).expect("moved");
     let hold = shown(&world, "ann")["holds"][0].clone();
     assert!(hold["held"].is_null() && hold["problem"].is_string(), "{hold}");
-    std::fs::rename(moved, world.root()).expect("back");
+    fs_err::rename(moved, world.root()).expect("back");
     assert_eq!(shown(&world, "ann")["holds"][0]["held"], true);
 }
 
@@ -166,7 +166,7 @@ fn what_was_taken_from_me_before_the_reboot_is_not_forgotten_in_silence_either()
     }
     let world = World::new();
     let boot = world.outside("boot_id");
-    std::fs::write(&boot, "01234567-89ab-4cde-8f01-23456789abcd\n").expect("written");
+    fs_err::write(&boot, "01234567-89ab-4cde-8f01-23456789abcd\n").expect("written");
     let mount = format!(
         "mount --bind {} /proc/sys/kernel/random/boot_id && exec \"$0\" \"$@\"",
         boot.display()
@@ -192,7 +192,7 @@ fn what_lies_in_a_repository_that_is_gone_is_forgotten_only_by_force() {
     world.signal(keeper, Signal::KILL);
     eventually("it has ended", PATIENCE, || is_gone(keeper));
     let gone = world.outside("gone");
-    std::fs::rename(world.root(), &gone).expect("unmounted");
+    fs_err::rename(world.root(), &gone).expect("unmounted");
     let refused = anywhere(&world, "ann", "session forget --json").run().exits(2).json();
     let message = refused["error"]["message"].as_str().expect("text");
     assert!(message.contains("cannot be known"), "{refused}");
@@ -243,10 +243,10 @@ fn foreign_files_among_mine_do_not_hide_my_sessions() {
     let world = World::new();
     world.ok("ann", "lock acquire --no-keeper");
     let dir = world.home.runtime_dir().join("jvs");
-    std::fs::write(dir.join("0123456789abcdef0123456789abcdef"), "short").expect("written");
-    std::fs::write(dir.join("0123456789abcdef0123456789abcdef-id"), "\u{1b}[2J").expect("written");
+    fs_err::write(dir.join("0123456789abcdef0123456789abcdef"), "short").expect("written");
+    fs_err::write(dir.join("0123456789abcdef0123456789abcdef-id"), "\u{1b}[2J").expect("written");
     let holds = world.home.home_dir().join(".local/state/jvs-holds/holds");
-    std::fs::write(holds.join("nonsense"), "").expect("written");
+    fs_err::write(holds.join("nonsense"), "").expect("written");
     let listed = anywhere(&world, "bob", "session list").run().ok();
     assert!(listed.stdout().contains("ann") && !listed.stdout().contains('\u{1b}'), "{listed}");
 }

@@ -187,7 +187,7 @@ fn long_run(world: &World, options: &str) -> (jvs_kit::live::process::Running, P
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600", file.display());
     let running = world.run("ann", &format!("run -w a -w b {options}"), &script).start();
     eventually("it runs", PATIENCE, || file.exists());
-    let pid = std::fs::read_to_string(file).expect("written").trim().parse().expect("a pid");
+    let pid = fs_err::read_to_string(file).expect("written").trim().parse().expect("a pid");
     (running, Pid::from_raw(pid).expect("not zero"))
 }
 
@@ -271,7 +271,7 @@ fn i_cannot_release_two_if_one_of_them_is_not_mine_or_is_needed() {
     eventually("it builds", PATIENCE, || runs.exists());
     world.jvs("ann", "lock release -w a -w b").run().exits(2);
     assert_eq!(state(&world, "a")["record"]["session_id"], "ann", "and still");
-    std::fs::write(go, "").expect("written");
+    fs_err::write(go, "").expect("written");
     build.wait(PATIENCE).ok();
     world.ok("ann", "lock release -w a -w b");
 }

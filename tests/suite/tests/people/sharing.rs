@@ -2,9 +2,10 @@
 //! works by accident in one that a stranger put above them.
 
 use std::fs::Permissions;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use fs_err::os::unix::fs::chown;
 use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::home::{Home, Jvs};
 use jvs_kit::live::juicefs::{Engine, Volume};
@@ -51,18 +52,18 @@ impl Member {
 
     #[track_caller]
     fn writes(&self, path: &Path, text: &str) {
-        std::fs::write(path, text).expect("written");
+        fs_err::write(path, text).expect("written");
         chown(path, Some(self.uid), Some(TEAM)).expect("given");
         let mode = 0o666 & !u32::from_str_radix(self.umask, 8).expect("a umask");
-        std::fs::set_permissions(path, Permissions::from_mode(mode | 0o040)).expect("opened");
+        fs_err::set_permissions(path, Permissions::from_mode(mode | 0o040)).expect("opened");
     }
 }
 
 /// A directory of the team's, with or without the bit that hands its group on.
 fn of_the_team(dir: &Path, mode: u32) {
-    std::fs::create_dir(dir).expect("made");
+    fs_err::create_dir(dir).expect("made");
     chown(dir, None, Some(TEAM)).expect("given");
-    std::fs::set_permissions(dir, Permissions::from_mode(mode)).expect("opened");
+    fs_err::set_permissions(dir, Permissions::from_mode(mode)).expect("opened");
 }
 
 /// What of the control plane the group cannot use. The files of snapshots are their
@@ -132,7 +133,7 @@ fn my_team_shares_a_repository_whatever_its_umask() {
     }
     for mode in [0o2775, 0o2770] {
         let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
-        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
+        fs_err::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
         let team = dir.path().join("team");
         of_the_team(&team, mode);
         let members = [0, 1, 2].map(|n| Member::new(n, UMASKS[n as usize]));
@@ -160,7 +161,7 @@ fn my_repository_is_as_open_as_its_control_directory() {
         return;
     }
     let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
+    fs_err::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
     let team = dir.path().join("team");
     of_the_team(&team, 0o2775);
     let [ann, bob, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[0]));
@@ -173,7 +174,7 @@ fn my_repository_is_as_open_as_its_control_directory() {
     assert_eq!(closed(&team.join("r").join(layout::control_dir().as_str())), Vec::<PathBuf>::new());
     // Only the owner can open what is hers.
     let format = team.join("r").join(layout::format().as_str());
-    std::fs::set_permissions(format, Permissions::from_mode(0o644)).expect("closed");
+    fs_err::set_permissions(format, Permissions::from_mode(0o644)).expect("closed");
     let told = bob.jvs(&main, "--json config set repo.shared all").run().exits(1).json();
     assert_eq!(told["error"]["code"], "E_PERMISSION", "{told}");
 }
@@ -185,14 +186,14 @@ fn what_another_user_owns_is_left_to_them_and_told() {
         return;
     }
     let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
-    std::fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
+    fs_err::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
     let team = dir.path().join("team");
     of_the_team(&team, 0o2775);
     let [ann, bob, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[0]));
     ann.ok(&team, "init --shared r");
     let main = team.join("r/main");
     let closed = main.join("closed");
-    std::fs::create_dir(&closed).expect("made");
+    fs_err::create_dir(&closed).expect("made");
     chown(&closed, Some(ann.uid), Some(TEAM)).expect("given");
     ann.writes(&closed.join("file"), "text");
     ann.ok(&main, "snapshot one");
@@ -217,14 +218,14 @@ fn a_repository_that_a_stranger_put_above_me_is_not_used_unless_i_name_it() {
     }
     let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
     let place = dir.path();
-    std::fs::set_permissions(place, Permissions::from_mode(0o1777)).expect("opened");
+    fs_err::set_permissions(place, Permissions::from_mode(0o1777)).expect("opened");
     let [stranger, me, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[1]));
     stranger.ok(place, "init planted");
     for name in [layout::CONTROL_DIR, layout::MAIN_DIR] {
-        std::fs::rename(place.join("planted").join(name), place.join(name)).expect("planted");
+        fs_err::rename(place.join("planted").join(name), place.join(name)).expect("planted");
     }
     let work = place.join("work");
-    std::fs::create_dir(&work).expect("made");
+    fs_err::create_dir(&work).expect("made");
     chown(&work, Some(me.uid), None).expect("given");
     for words in ["status", "lock acquire --no-keeper", "snapshot mine", "doctor"] {
         let told = me.jvs(&work, &format!("--json {words}")).run().exits(1).json();
@@ -236,9 +237,9 @@ fn a_repository_that_a_stranger_put_above_me_is_not_used_unless_i_name_it() {
     let named = format!("--repo {} status", place.display());
     me.ok(&work, &named);
     let list = me.home.home_dir().join(".config/jvs/config.toml");
-    std::fs::create_dir_all(list.parent().expect("a directory")).expect("made");
+    fs_err::create_dir_all(list.parent().expect("a directory")).expect("made");
     let text = format!("[safe]\nrepository = [\"{}\"]\n", place.display());
-    std::fs::write(&list, text).expect("written");
+    fs_err::write(&list, text).expect("written");
     chown(&list, Some(me.uid), None).expect("given");
     me.ok(&work, "status");
     // A list that somebody else wrote says nothing.

@@ -11,7 +11,7 @@ use crate::world::{PATIENCE, World, is_gone};
 const WHO: [&str; 3] = ["keeper", "run", "command"];
 
 fn pid_in(file: &std::path::Path) -> Pid {
-    let read = || std::fs::read_to_string(file).ok()?.trim().parse::<i32>().ok();
+    let read = || fs_err::read_to_string(file).ok()?.trim().parse::<i32>().ok();
     eventually("it says who it is", PATIENCE, || read().is_some());
     read().and_then(Pid::from_raw).expect("a pid")
 }

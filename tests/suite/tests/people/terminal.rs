@@ -134,9 +134,9 @@ fn a_snapshot_shows_how_far_it_is_and_ctrl_c_leaves_nothing_of_it() {
     let world = World::new();
     for dir in 0..10 {
         let dir = world.root().join("main").join(format!("d{dir}"));
-        std::fs::create_dir(&dir).expect("a directory");
+        fs_err::create_dir(&dir).expect("a directory");
         for n in 0..600 {
-            std::fs::write(dir.join(n.to_string()), "text").expect("a file");
+            fs_err::write(dir.join(n.to_string()), "text").expect("a file");
         }
     }
     let mut terminal = shell(&world, Some("ann"));
@@ -174,7 +174,7 @@ fn a_shell_says_what_it_holds_and_marks_its_prompt() {
         }
         let world = World::new();
         // Its own settings come after whatever it was given.
-        std::fs::write(world.home.home_dir().join(".bashrc"), "PS1='own> '\n").expect("written");
+        fs_err::write(world.home.home_dir().join(".bashrc"), "PS1='own> '\n").expect("written");
         let mut terminal = shell(&world, Some("ann"));
         terminal.types(&format!("SHELL={program} jvs shell\n"));
         terminal.sees("Locked worktree main (fencing token 1) until this shell ends", PATIENCE);

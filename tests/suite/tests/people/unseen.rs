@@ -32,7 +32,7 @@ fn the_time_i_locked_it_for_ends_also_where_my_private_directory_is_gone() {
     world.ok("ann", "config set lock.renew_interval_ms 500");
     world.ok("ann", "config set lock.lease_duration_ms 3000");
     world.ok("ann", "lock acquire --for 2s");
-    std::fs::remove_dir_all(place(&world)).expect("removed");
+    fs_err::remove_dir_all(place(&world)).expect("removed");
     eventually("it has run out", PATIENCE, || {
         matches!(world.status()["state"].as_str(), Some("free" | "expired" | "stealable"))
     });

@@ -21,7 +21,7 @@ fn waiters_are_served_in_the_order_in_which_they_came() {
     for running in all {
         running.wait(PATIENCE).ok();
     }
-    assert_eq!(std::fs::read_to_string(log).expect("written"), "1\n2\n3\n4\n");
+    assert_eq!(fs_err::read_to_string(log).expect("written"), "1\n2\n3\n4\n");
     assert_eq!(world.tickets(), 0);
     world.audit_holds();
 }

@@ -173,7 +173,7 @@ fn a_record_that_does_not_say_until_when_is_shown_all_the_same() {
     for field in ["place", "kept"] {
         record.as_object_mut().expect("an object").remove(field).expect("it is there");
     }
-    std::fs::write(world.record_path(), record.to_string()).expect("written");
+    fs_err::write(world.record_path(), record.to_string()).expect("written");
     let refused = world.jvs("bob", "lock acquire").run().exits(2);
     assert!(refused.stderr().contains("(session ann)"), "{refused}");
     assert!(refused.stderr().contains("its lease ends in"), "{refused}");

@@ -78,7 +78,7 @@ impl World {
     }
 
     pub(crate) fn record(&self) -> Value {
-        let text = std::fs::read_to_string(self.record_path()).expect("there is a record");
+        let text = fs_err::read_to_string(self.record_path()).expect("there is a record");
         serde_json::from_str(&text).expect("a record is JSON")
     }
 

@@ -122,25 +122,25 @@ fn without_a_thread_to_spare_everything_is_done_by_the_one_there_is() {
         command.run().ok()
     };
     alone(&format!("init {}", root.display()));
-    std::fs::write(root.join("main/a"), "one").expect("a file");
-    std::fs::write(root.join("main/b"), vec![7; 3 << 20]).expect("a file");
+    fs_err::write(root.join("main/a"), "one").expect("a file");
+    fs_err::write(root.join("main/b"), vec![7; 3 << 20]).expect("a file");
     give_away(&root.join("main"), SOMEBODY);
     let first = alone("snapshot --json").json();
     let first = first["data"]["snapshot_id"].as_str().expect("an id").to_owned();
-    std::fs::write(root.join("main/a"), "two").expect("a file");
+    fs_err::write(root.join("main/a"), "two").expect("a file");
     let status = alone("status --json").json();
     assert_eq!(status["data"]["changed"], 1, "{status}");
     alone("snapshot");
     alone("verify --all");
     alone(&format!("restore {first} --in-place --reason test"));
-    assert_eq!(std::fs::read_to_string(root.join("main/a")).expect("a file"), "one");
+    assert_eq!(fs_err::read_to_string(root.join("main/a")).expect("a file"), "one");
     alone("doctor --strict");
 }
 
 fn give_away(path: &Path, to: u32) {
-    std::os::unix::fs::chown(path, Some(to), Some(to)).expect("given away");
+    fs_err::os::unix::fs::chown(path, Some(to), Some(to)).expect("given away");
     if path.is_dir() {
-        for entry in std::fs::read_dir(path).expect("a directory") {
+        for entry in fs_err::read_dir(path).expect("a directory") {
             give_away(&entry.expect("listed").path(), to);
         }
     }

@@ -41,7 +41,7 @@ fn nothing_is_left(user: &User, n: usize, what: &str) {
     }
     // Snapshots have all that a restore replaced, so nothing is set aside.
     let quarantine = user.root.join(layout::quarantine().as_str());
-    let aside = std::fs::read_dir(quarantine).map_or(0, Iterator::count);
+    let aside = fs_err::read_dir(quarantine).map_or(0, Iterator::count);
     assert_eq!(aside, 0, "{what}");
     assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
     assert_eq!(user.snapshot_dirs().len(), visible.len() + hidden.len(), "{what}");
@@ -201,8 +201,8 @@ fn leave_a_dead_draft(user: &User) {
         id: SnapshotId { created_ms: 1_700_000_000_000, random: 7 },
     };
     let dir = user.root.join(StagingName::Snapshot(bound).path().as_str());
-    std::fs::create_dir_all(dir.join("payload")).expect("made");
-    std::fs::write(dir.join("payload/a"), "never finished").expect("written");
+    fs_err::create_dir_all(dir.join("payload")).expect("made");
+    fs_err::write(dir.join("payload/a"), "never finished").expect("written");
 }
 
 #[test]

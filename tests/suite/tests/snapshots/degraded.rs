@@ -15,7 +15,7 @@ fn what_a_snapshot_could_not_keep_is_shown_by_every_command_that_shows_it() {
     let Some(disk) = SmallFs::on_loop(Kind::Ext4) else { return };
     let user = User::with_new_repository(&volume.host(0).join("r"));
     let _covered = Covered::with(&user.main(), disk.path());
-    std::fs::remove_dir(user.main().join("lost+found")).expect("an empty directory");
+    fs_err::remove_dir(user.main().join("lost+found")).expect("an empty directory");
     user.write("plain", "kept");
     user.write("noted", "kept, its note is not");
     let flags = rustix::fs::XattrFlags::empty();

@@ -1,9 +1,9 @@
 //! A volume without a free block can be locked, unlocked and collected.
 
-use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
 
+use fs_err::File;
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::loopfs::{Kind, SmallFs};
 use jvs_repo::layout;
@@ -52,7 +52,7 @@ fn full(dir: &Path, fill: impl Fn(&Path)) {
 
     // Not even the room that is kept for that day.
     user.jvs("lock acquire --no-keeper --lease 60s").ok();
-    let _ = std::fs::remove_file(user.root.join(layout::room().as_str()));
+    let _ = fs_err::remove_file(user.root.join(layout::room().as_str()));
     fill(&ballast);
     // Until there is no place for a line in what the log has already.
     for _ in 0..12 {
@@ -68,14 +68,14 @@ fn full(dir: &Path, fill: impl Fn(&Path)) {
     eprintln!("the audit log was told {}", if late { "afterwards" } else { "before" });
     assert_eq!(user.history(), history[..1]);
 
-    std::fs::remove_file(&ballast).expect("removed");
+    fs_err::remove_file(&ballast).expect("removed");
     user.jvs("snapshot").ok();
     assert_eq!(user.history()[1..], history[..1]);
     user.jvs("audit --verify").ok();
     user.jvs("doctor --strict").ok();
     let room = user.root.join(layout::room().as_str());
     user.jvs("gc").ok();
-    assert!(std::fs::metadata(room).is_ok_and(|room| room.len() > 0), "room is kept again");
+    assert!(fs_err::metadata(room).is_ok_and(|room| room.len() > 0), "room is kept again");
 }
 
 #[test]

@@ -40,13 +40,13 @@ fn a_worktree_whose_register_is_lost_keeps_its_snapshots() {
         let name: WorktreeName = lost.parse().expect("a name");
         let register = user.root.join(layout::register(&name).as_str());
         let elsewhere = dir.path().join("elsewhere");
-        std::fs::rename(&register, &elsewhere).expect("moved");
+        fs_err::rename(&register, &elsewhere).expect("moved");
         for words in ["gc --keep-last 0 --keep-within 0s --json", "gc --dry-run --json"] {
             let hint = refused(user.jvs(words), "E_FENCE_CORRUPT", 10, lost);
             assert!(hint.contains("jvs doctor --strict --repair"), "{hint}");
         }
         assert_eq!(user.snapshot_dirs().len(), 3, "{lost}: {ids:?}");
-        std::fs::rename(&elsewhere, &register).expect("moved back");
+        fs_err::rename(&elsewhere, &register).expect("moved back");
     }
     let removed = user.data("gc --keep-last 0 --keep-within 0s");
     assert_eq!(removed["removed"].as_array().map(Vec::len), Some(2), "all but the head");
@@ -60,7 +60,7 @@ fn a_register_that_was_lost_comes_back_with_its_head_though_it_was_buried() {
     let main = WorktreeName::main();
     let grave = layout::buried_register(&main, user.state().epoch);
     let at = |path: &jvs_repo::store::RepoPath| user.root.join(path.as_str());
-    std::fs::rename(at(&layout::register(&main)), at(&grave)).expect("buried");
+    fs_err::rename(at(&layout::register(&main)), at(&grave)).expect("buried");
     user.jvs("doctor --strict --repair").ok();
     assert_eq!(user.history(), [ids[1].clone(), ids[0].clone()]);
 }
@@ -77,7 +77,7 @@ fn a_tombstone_whose_making_was_denied_breaks_no_history() {
     let log = dir.path().join("calls");
     let log = log.to_str().expect("plain");
     collect(&user).under(["strace", "-f", "-o", log, "-e", "trace=openat2"]).run().ok();
-    let text = std::fs::read_to_string(log).expect("a record");
+    let text = fs_err::read_to_string(log).expect("a record");
     let opened = text.lines().filter(|line| line.contains("openat2("));
     let number = opened.take_while(|line| !line.contains(".gone-tmp-")).count() + 1;
     for errno in ["EEXIST", "EIO", "EINTR"] {
@@ -130,7 +130,7 @@ fn a_file_that_cannot_be_deleted_stops_neither_a_removal_nor_a_collection() {
     let Some(place) = Place::on(Kind::Ext4) else { return };
     let (user, _) = with_snapshots(&place.dir, 3);
     user.jvs("worktree create a").ok();
-    std::fs::write(user.root.join("worktrees/a/f"), "kept").expect("written");
+    fs_err::write(user.root.join("worktrees/a/f"), "kept").expect("written");
     let chattr = |how: &str, path: &std::path::Path| {
         let status = std::process::Command::new("chattr").args(["-R", how]).arg(path).status();
         assert!(status.expect("runs").success());

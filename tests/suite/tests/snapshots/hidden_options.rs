@@ -20,7 +20,7 @@ fn nothing() -> tempfile::NamedTempFile {
 
 /// What the mount counts as not uploaded.
 fn not_uploaded(mount: &Path) -> u64 {
-    let stats = std::fs::read_to_string(mount.join(".stats")).expect("statistics");
+    let stats = fs_err::read_to_string(mount.join(".stats")).expect("statistics");
     let count = stats.lines().find_map(|line| line.strip_prefix("juicefs_staging_blocks "));
     count.and_then(|count| count.parse().ok()).expect("a number")
 }
@@ -28,12 +28,12 @@ fn not_uploaded(mount: &Path) -> u64 {
 /// What is in the object store, where another host would read it.
 fn objects(dir: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).expect("the objects") {
+    for entry in fs_err::read_dir(dir).expect("the objects") {
         let path = entry.expect("an object").path();
         if path.is_dir() {
             found.extend(objects(&path));
         } else {
-            found.push(std::fs::read(path).expect("an object"));
+            found.push(fs_err::read(path).expect("an object"));
         }
     }
     found
@@ -51,13 +51,13 @@ fn a_mount_that_hides_its_options_is_waited_for_as_if_it_uploaded_later() {
     let id = user.snapshot();
     let uploaded = objects(&volume.objects());
     let snapshot = user.root.join(layout::snapshots().as_str()).join(id);
-    let payload = std::fs::read(snapshot.join("payload/a")).expect("the payload");
+    let payload = fs_err::read(snapshot.join("payload/a")).expect("the payload");
     assert!(uploaded.contains(&payload));
     // What describes it is needed elsewhere as much as what it describes.
-    for entry in std::fs::read_dir(&snapshot).expect("the snapshot") {
+    for entry in fs_err::read_dir(&snapshot).expect("the snapshot") {
         let path = entry.expect("an entry").path();
         if path.is_file() {
-            let bytes = std::fs::read(&path).expect("a file");
+            let bytes = fs_err::read(&path).expect("a file");
             assert!(bytes.is_empty() || uploaded.contains(&bytes), "{}", path.display());
         }
     }

@@ -1,5 +1,4 @@
 //! Snapshots through the real command, on real filesystems, with real deaths.
-#![allow(clippy::disallowed_methods, reason = "plays the user, who has real files")]
 #![allow(clippy::print_stderr, reason = "how often somebody died is worth seeing")]
 
 mod believing;

@@ -30,21 +30,21 @@ fn single_paths(place: Option<Place>) {
     let odd: Vec<PathBuf> =
         odd_names().iter().map(|name| main.join("odd").join(OsStr::from_bytes(name))).collect();
     for dir in &odd {
-        std::fs::create_dir_all(dir).expect("a directory");
-        std::fs::write(dir.join("file"), "old").expect("a file");
+        fs_err::create_dir_all(dir).expect("a directory");
+        fs_err::write(dir.join("file"), "old").expect("a file");
     }
     user.write("dir/one", "linked");
-    std::fs::hard_link(main.join("dir/one"), main.join("dir/two")).expect("a link");
-    std::os::unix::fs::symlink("one", main.join("dir/symlink")).expect("a symlink");
+    fs_err::hard_link(main.join("dir/one"), main.join("dir/two")).expect("a link");
+    fs_err::os::unix::fs::symlink("one", main.join("dir/symlink")).expect("a symlink");
     let fifo = std::process::Command::new("mkfifo").arg(main.join("dir/fifo")).status();
     assert!(fifo.expect("mkfifo runs").success());
     user.write("file", "old");
     let old = user.snapshot();
 
     for dir in &odd {
-        std::fs::write(dir.join("file"), "new").expect("a file");
+        fs_err::write(dir.join("file"), "new").expect("a file");
     }
-    std::fs::remove_dir_all(main.join("dir")).expect("removed");
+    fs_err::remove_dir_all(main.join("dir")).expect("removed");
     user.write("dir", "a file");
     user.write("file", "new");
     user.write("others/1", "newer");
@@ -54,11 +54,11 @@ fn single_paths(place: Option<Place>) {
     assert_eq!(data["left"], serde_json::Value::Null);
     assert_eq!(data["paths"].as_array().expect("a list").len(), odd.len() + 2);
     for dir in &odd {
-        let text = std::fs::read_to_string(dir.join("file")).expect("there");
+        let text = fs_err::read_to_string(dir.join("file")).expect("there");
         assert_eq!(text, "old", "{}", dir.display());
     }
     assert_eq!((user.read("file"), user.read("others/1")), ("old".into(), "newer".into()));
-    let stat = |name: &str| std::fs::symlink_metadata(main.join(name)).expect("there");
+    let stat = |name: &str| fs_err::symlink_metadata(main.join(name)).expect("there");
     assert_eq!(stat("dir/one").ino(), stat("dir/two").ino(), "one file with two names");
     assert!(stat("dir/symlink").is_symlink());
     assert_eq!(stat("dir/fifo").mode() & 0o170_000, 0o010_000);
@@ -101,7 +101,7 @@ fn a_mount_point_in_the_worktree_is_not_swapped_away() {
     user.write("point/file", "old");
     let old = user.snapshot();
     let point = user.main().join("point");
-    std::fs::write(small.path().join("file"), "mounted").expect("a file");
+    fs_err::write(small.path().join("file"), "mounted").expect("a file");
     let mounted = Bound::over(small.path(), point);
     for path in ["point", "point/file"] {
         let refused = user.jvs(&format!("restore {old} --in-place --reason test {path}"));

@@ -34,7 +34,7 @@ fn a_snapshot_taken_on_one_host_is_whole_on_the_other(engine: Engine) {
     // The other kernel may remember the old directory for as long as its entry
     // cache says, a second by default.
     eventually("the other host sees the new directory", DEADLINE, || {
-        std::fs::read_to_string(there.main().join("dir/3")).is_ok_and(|text| text == "text 3")
+        fs_err::read_to_string(there.main().join("dir/3")).is_ok_and(|text| text == "text 3")
     });
     assert_eq!(there.data("diff v1")["differences"].as_array().map(Vec::len), Some(0));
     here.data("restore v1 --into copy");

@@ -12,7 +12,7 @@ use crate::user::User;
 /// Kills a snapshot of worktree `a` when it is committed and about to become visible.
 fn commits_and_dies(user: &User) -> String {
     user.jvs("worktree create a").ok();
-    let write = |text: &str| std::fs::write(user.root.join("worktrees/a/file"), text);
+    let write = |text: &str| fs_err::write(user.root.join("worktrees/a/file"), text);
     let command = user.command("snapshot -w a");
     let mut shows = None;
     // The first run makes what later ones find.

@@ -44,22 +44,22 @@ impl User {
 
     pub(crate) fn write(&self, name: &str, text: &str) {
         let path = self.main().join(name);
-        std::fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
-        std::fs::write(path, text).expect("a file");
+        fs_err::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs_err::write(path, text).expect("a file");
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
-        std::fs::read_to_string(self.main().join(name)).expect("a file")
+        fs_err::read_to_string(self.main().join(name)).expect("a file")
     }
 
     /// What is in a file that may not be there.
     pub(crate) fn find(&self, name: &str) -> Option<String> {
-        std::fs::read_to_string(self.main().join(name)).ok()
+        fs_err::read_to_string(self.main().join(name)).ok()
     }
 
     /// Removes a file that may not be there.
     pub(crate) fn remove(&self, name: &str) {
-        match std::fs::remove_file(self.main().join(name)) {
+        match fs_err::remove_file(self.main().join(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{name}: {error}"),
             _ => {}
         }
@@ -79,7 +79,7 @@ impl User {
     pub(crate) fn read_in(&self, id: &str, name: &str) -> String {
         let dir = layout::snapshot(id.parse().expect("an id"));
         let payload = self.root.join(layout::snapshot_payload(&dir).as_str());
-        std::fs::read_to_string(payload.join(name)).expect("a file")
+        fs_err::read_to_string(payload.join(name)).expect("a file")
     }
 
     /// A run of the command, to be started.
@@ -137,7 +137,7 @@ impl User {
 
     /// Names in a directory of the control plane.
     pub(crate) fn names(&self, dir: &jvs_repo::store::RepoPath) -> Vec<String> {
-        let entries = std::fs::read_dir(self.root.join(dir.as_str())).expect("listed");
+        let entries = fs_err::read_dir(self.root.join(dir.as_str())).expect("listed");
         let mut names: Vec<String> = entries
             .map(|entry| entry.expect("listed").file_name().to_string_lossy().into_owned())
             .collect();

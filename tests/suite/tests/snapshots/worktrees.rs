@@ -59,7 +59,7 @@ fn races(a: &User, b: &User) {
 
         a.jvs(&format!("worktree create o{n}")).ok();
         let old = a.root.join(format!("worktrees/o{n}/kept"));
-        std::fs::write(&old, "precious").expect("written");
+        fs_err::write(&old, "precious").expect("written");
         let rename = format!("worktree rename o{n} x{n}");
         let [renamed, made] = at_once((a, &rename), (b, &format!("worktree create x{n}")));
         assert!(!(renamed && made), "{n}: two were told that they have x{n}");
@@ -70,7 +70,7 @@ fn races(a: &User, b: &User) {
         let home = if renamed { format!("x{n}") } else { format!("o{n}") };
         whole(a, &home);
         let kept = a.root.join(format!("worktrees/{home}/kept"));
-        assert_eq!(std::fs::read_to_string(kept).expect("not lost"), "precious", "{n}");
+        assert_eq!(fs_err::read_to_string(kept).expect("not lost"), "precious", "{n}");
 
         let restore = format!("restore {snapshot} --into f{n}");
         let restored = at_once((a, &restore), (b, &restore));
@@ -80,7 +80,7 @@ fn races(a: &User, b: &User) {
             let head = whole(a, &format!("f{n}")).head.map(|head| head.to_string());
             assert_eq!(head.as_deref(), Some(snapshot.as_str()), "{n}");
             let file = a.root.join(format!("worktrees/f{n}/file"));
-            assert_eq!(std::fs::read_to_string(file).expect("there"), "text", "{n}");
+            assert_eq!(fs_err::read_to_string(file).expect("there"), "text", "{n}");
             told[2] += 1;
         }
         // Few at a time, so that a thousand rounds stay quick.
@@ -127,7 +127,7 @@ fn empty_notes_go_with_the_name(user: &User, what: &str) {
     }
     for name in &names {
         let path = user.root.join(layout::worktree_records().as_str()).join(name);
-        assert_eq!(std::fs::read(path).expect("there"), b"", "{what}: {name}");
+        assert_eq!(fs_err::read(path).expect("there"), b"", "{what}: {name}");
     }
     let told = user.jvs("doctor --strict");
     assert!(told.stdout().contains("D_TMP_UNPROVEN"), "{what}: {told}");
@@ -161,7 +161,7 @@ fn dies(words: &str) {
         Extent::Spread,
         |_| {
             user.jvs("worktree create old").ok();
-            std::fs::write(user.root.join("worktrees/old/kept"), "text").expect("written");
+            fs_err::write(user.root.join("worktrees/old/kept"), "text").expect("written");
         },
         |_, what| is_brought_back(&user, what),
     );
@@ -192,7 +192,7 @@ fn a_restore_into_a_new_worktree_dead_at_any_call_leaves_nothing() {
             if user.names(&layout::worktree_records()).contains(&"new.json".to_owned()) {
                 whole(&user, "new");
                 let file = user.root.join("worktrees/new/file7");
-                assert_eq!(std::fs::read_to_string(file).expect("restored"), "text", "{what}");
+                assert_eq!(fs_err::read_to_string(file).expect("restored"), "text", "{what}");
                 user.jvs("worktree remove new --force").ok();
                 // It was made: what is left of the copy is dead with the next token.
                 user.jvs("doctor --strict").ok();
@@ -218,7 +218,7 @@ fn a_removal_dead_at_any_call_is_taken_back_or_ended() {
         Extent::Spread,
         |_| {
             user.jvs("worktree create old").ok();
-            std::fs::write(user.root.join("worktrees/old/kept"), "text").expect("written");
+            fs_err::write(user.root.join("worktrees/old/kept"), "text").expect("written");
         },
         |_, what| {
             user.jvs("doctor --strict --repair").ok();
@@ -226,7 +226,7 @@ fn a_removal_dead_at_any_call_is_taken_back_or_ended() {
             if user.names(&layout::worktree_records()).len() > 1 {
                 whole(&user, "old");
                 let kept = user.root.join("worktrees/old/kept");
-                assert_eq!(std::fs::read_to_string(kept).expect("not lost"), "text", "{what}");
+                assert_eq!(fs_err::read_to_string(kept).expect("not lost"), "text", "{what}");
                 user.jvs("worktree remove old --force").ok();
             }
         },

@@ -112,6 +112,29 @@ fn only_the_store_and_listed_modules_touch_the_filesystem() {
 }
 
 #[test]
+fn tools_and_tests_name_the_file_that_they_could_not_use() {
+    // What has no path, and what only describes a file.
+    const PLAIN: [&str; 4] = ["::Permissions", "::Metadata", "::File>", "::File::from("];
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let top = ["tests/", "benches/"].iter().any(|dir| source.path.starts_with(dir));
+        // The examples show what a user of the crates would write, and the tests beside
+        // the code of a crate that ships need nothing that is not shipped.
+        if !top && !CRATES.iter().any(|c| source.path.starts_with(&format!("{c}/tests/"))) {
+            continue;
+        }
+        let plain = |at: &usize| PLAIN.iter().any(|word| source.code[at + 7..].starts_with(word));
+        let calls = source.words("std::fs").filter(|at| !plain(at));
+        let unix = source.words("std::os::unix::fs").filter(|&at| {
+            let path = source.code[at..].split([';', '(']).next().unwrap_or_default();
+            ["symlink", "chown", "lchown"].iter().any(|call| path.contains(call))
+        });
+        wrong.extend(calls.chain(unix).map(|at| source.line(at)));
+    }
+    assert!(wrong.is_empty(), "use fs_err, whose errors name the file:\n{}", wrong.join("\n"));
+}
+
+#[test]
 fn only_the_driver_of_a_register_issues_its_cas() {
     let renames = |source: &Source| -> Vec<usize> {
         let below = ["jvs-kernel/", "jvs-repo/"].iter().any(|c| source.path.starts_with(c));
