@@ -63,7 +63,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
 use jvs_repo::store::{Kind, RepoPath};
 use jvs_repo::term::Term;
-use jvs_snapshot::garbage::{self, Candidate, Verdict, Why};
+use jvs_snapshot::garbage::{self, Candidate, Disposal, Uncommittable};
 use jvs_snapshot::gc::Dead;
 use jvs_snapshot::staging_name::{Bound, StagingName};
 
@@ -365,12 +365,14 @@ fn uncommittable(survey: &Survey<'_, '_>, bound: &Bound) -> Option<Because> {
     let read = survey.judging(&bound.worktree)?;
     let parent_ready = bound.parent.is_some_and(|parent| survey.was_ready(parent));
     match garbage::removable(read, &Candidate::new(bound, false, parent_ready)) {
-        Verdict::Garbage(Why::Fenced) => Some(Because::Fenced { term: bound.term, read: **read }),
-        Verdict::Garbage(Why::HeadMoved) => {
+        Disposal::Garbage(Uncommittable::Fenced) => {
+            Some(Because::Fenced { term: bound.term, read: **read })
+        }
+        Disposal::Garbage(Uncommittable::HeadMoved) => {
             Some(Because::HeadMoved { parent: bound.parent, read: **read })
         }
-        Verdict::Work => of_work(),
-        Verdict::Committed => None,
+        Disposal::Work => of_work(),
+        Disposal::Committed => None,
     }
 }
 

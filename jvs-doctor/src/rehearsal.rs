@@ -58,7 +58,7 @@ enum What {
 }
 
 /// What a path leads to.
-enum Place {
+enum Resolved {
     Disk(RepoPath),
     Node(usize),
 }
@@ -74,26 +74,26 @@ impl<'r> Rehearsal<'r> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find(&self, stage: &Stage, path: &RepoPath) -> io::Result<Place> {
+    fn find(&self, stage: &Stage, path: &RepoPath) -> io::Result<Resolved> {
         let mut at = ROOT;
         let mut rest = components(path);
         loop {
             match &stage.nodes[at].what {
                 What::Real(real) => {
-                    let Some(name) = rest.next() else { return Ok(Place::Node(at)) };
+                    let Some(name) = rest.next() else { return Ok(Resolved::Node(at)) };
                     let mut real = real.child(name)?;
                     for name in rest {
                         real = real.child(name)?;
                     }
-                    return Ok(Place::Disk(real));
+                    return Ok(Resolved::Disk(real));
                 }
                 What::Directory { entries, .. } => {
-                    let Some(name) = rest.next() else { return Ok(Place::Node(at)) };
+                    let Some(name) = rest.next() else { return Ok(Resolved::Node(at)) };
                     at = *entries.get(OsStr::new(name)).ok_or(Errno::NOENT)?;
                 }
                 What::File(_) | What::Unspeakable => {
                     return match rest.next() {
-                        None => Ok(Place::Node(at)),
+                        None => Ok(Resolved::Node(at)),
                         Some(_) => Err(Errno::NOTDIR.into()),
                     };
                 }
@@ -104,8 +104,8 @@ impl<'r> Rehearsal<'r> {
     /// The path on disk, if nothing about it was changed here but its place.
     fn on_disk(&self, stage: &Stage, path: &RepoPath) -> io::Result<Result<RepoPath, usize>> {
         Ok(match self.find(stage, path)? {
-            Place::Disk(real) => Ok(real),
-            Place::Node(at) => match &stage.nodes[at].what {
+            Resolved::Disk(real) => Ok(real),
+            Resolved::Node(at) => match &stage.nodes[at].what {
                 What::Real(real) => Ok(real.clone()),
                 _ => Err(at),
             },

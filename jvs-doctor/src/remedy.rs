@@ -9,7 +9,7 @@ use jvs_repo::store::RepoPath;
 use jvs_repo::term::Term;
 use jvs_snapshot::gc::Dead;
 use jvs_snapshot::staging_name::StagingName;
-use jvs_snapshot::tags::Told;
+use jvs_snapshot::tags::LoggedTag;
 
 use crate::proof::{Birth, File, LockRecord, Proof, Takeover, Uncollected};
 use crate::rebuild::Rebuild;
@@ -83,7 +83,7 @@ pub enum Remedy {
         how: How,
     },
     /// Writes a tag anew that the audit log remembers.
-    RestoreTag(Told),
+    RestoreTag(LoggedTag),
     /// Puts an empty file in the place of a register's entry that is something else.
     ReplaceEntry(RepoPath),
     /// Gives a control file the permissions that it should have.

@@ -12,7 +12,7 @@ use std::fmt;
 use std::io;
 
 use jvs_lock::history::{self, Logs};
-use jvs_lock::liveness::{Here, Liveness, keeper_liveness, maker_liveness};
+use jvs_lock::liveness::{Liveness, Observer, keeper_liveness, maker_liveness};
 use jvs_lock::queue::{Queue, Waiter};
 use jvs_lock::record::{Found, Keeper};
 use jvs_lock::register::ReadError;
@@ -33,7 +33,7 @@ use crate::finding::Report;
 use crate::patient::Patient;
 use crate::read::{Fault, Read};
 
-pub(crate) use lineage::{Lineages, Why as BreakWhy};
+pub(crate) use lineage::{BreakReason, Lineages};
 pub(crate) use snapshots::Snap;
 
 /// A name in the staging directory, listed after every register was READ.
@@ -195,10 +195,10 @@ impl<'p, 'r> Survey<'p, 'r> {
         self.ask(|here| Queue::is_gone(waiter, here, &self.patient.surroundings.lookup))
     }
 
-    fn ask<T>(&self, question: impl FnOnce(Here<'_>) -> T) -> T {
+    fn ask<T>(&self, question: impl FnOnce(Observer<'_>) -> T) -> T {
         let clock = self.patient.seams.clock.boot_clock();
         let pid_namespace = self.patient.surroundings.pid_namespace;
-        question(Here { clock: &clock, pid_namespace })
+        question(Observer { clock: &clock, pid_namespace })
     }
 
     /// What an operation on a worktree noted, if it can be read.

@@ -8,7 +8,7 @@ use rustix::process::Pid;
 /// Where the copy is put at its birth, so that there is no moment in which it is
 /// elsewhere.
 #[derive(Debug, Clone, Copy)]
-pub enum Place<'p> {
+pub enum ForkInto<'p> {
     /// Where its parent is.
     Here,
     /// Into a cgroup, named by a descriptor of its directory. A process that is moved
@@ -28,18 +28,18 @@ pub enum Place<'p> {
 ///
 /// Refused in a process with several threads: only the one that forks is copied, and
 /// whatever the others had locked would stay locked in the copy for ever.
-pub fn fork(place: Place<'_>, child: impl FnOnce() -> u8) -> io::Result<Pid> {
+pub fn fork(place: ForkInto<'_>, child: impl FnOnce() -> u8) -> io::Result<Pid> {
     if !has_one_thread()? {
         return Err(io::Error::new(io::ErrorKind::Unsupported, "this process has threads"));
     }
     let answer = match place {
         // SAFETY: the only thread is the one that forks, so the copy is whole.
-        Place::Here => i64::from(unsafe { libc::fork() }),
-        Place::Cgroup(cgroup) => {
+        ForkInto::Here => i64::from(unsafe { libc::fork() }),
+        ForkInto::Cgroup(cgroup) => {
             let fd = u64::try_from(cgroup.as_raw_fd()).unwrap_or(u64::MAX);
             clone3(Flags { flags: INTO_CGROUP, cgroup: fd, ..Flags::default() })
         }
-        Place::Namespace { user } => {
+        ForkInto::Namespace { user } => {
             let user = if user { libc::CLONE_NEWUSER } else { 0 };
             let flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS | user;
             clone3(Flags { flags: u64::from(flags.unsigned_abs()), ..Flags::default() })
@@ -76,7 +76,7 @@ fn exit_now(status: u8) -> ! {
     unsafe { libc::_exit(i32::from(status)) }
 }
 
-/// `/proc/self/task` is a directory with one directory a thread.
+/// `/proc/self/task` is a directory with one directory per thread.
 fn has_one_thread() -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt as _;
     Ok(std::path::Path::new("/proc/self/task").metadata()?.nlink() == 3)
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_process_with_threads_is_not_copied() {
         // The test itself runs in one beside the first.
-        let refused = fork(Place::Here, || 0).expect_err("several threads");
+        let refused = fork(ForkInto::Here, || 0).expect_err("several threads");
         assert_eq!(refused.kind(), io::ErrorKind::Unsupported);
     }
 }

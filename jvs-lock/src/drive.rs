@@ -52,7 +52,7 @@ impl Attempt {
 }
 
 /// What an operation wants, seeing a state.
-pub(crate) enum Verdict {
+pub(crate) enum Move {
     /// Move the register there.
     Try(Kind, State),
     /// The same, telling the audit log from whom it is taken and why.
@@ -102,7 +102,7 @@ impl<'r> Driver<'_, 'r> {
     /// and the earlier attempts whose outcome is in doubt.
     pub(crate) fn run(
         &self,
-        mut decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Verdict, LockError>,
+        mut decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Move, LockError>,
     ) -> Result<Applied, LockError> {
         let mut doubtful: Vec<Attempt> = Vec::new();
         loop {
@@ -115,9 +115,9 @@ impl<'r> Driver<'_, 'r> {
             let verdict = decide(&state, before, &doubtful);
             self.settle_overtaken(&doubtful, &state, &verdict);
             let (kind, next, details) = match verdict? {
-                Verdict::Try(kind, next) => (kind, next, None),
-                Verdict::TryOver(kind, next, details) => (kind, next, Some(details)),
-                Verdict::Applied => {
+                Move::Try(kind, next) => (kind, next, None),
+                Move::TryOver(kind, next, details) => (kind, next, Some(details)),
+                Move::Applied => {
                     let landed =
                         doubtful.iter().find(|tried| tried.to == state).or(doubtful.first());
                     let before = landed.map_or(before, |landed| landed.before);
@@ -159,7 +159,7 @@ impl<'r> Driver<'_, 'r> {
     pub(crate) fn run_durably(
         &self,
         done: &'static str,
-        decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Verdict, LockError>,
+        decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Move, LockError>,
     ) -> Result<Applied, LockError> {
         let applied = self.run(decide)?;
         make_durable(self.register, done)?;
@@ -256,7 +256,7 @@ impl<'r> Driver<'_, 'r> {
     /// from now.
     fn may_still_land(&self, error: io::Error) -> Result<io::Error, LockError> {
         sabotage!(Rule::UnchangedIsNotFailed => {
-            Err(self.io("cannot move the fence register", error))
+            Err(self.io("cannot update the fence register", error))
         });
         Ok(error)
     }
@@ -301,13 +301,13 @@ impl<'r> Driver<'_, 'r> {
         &self,
         doubtful: &[Attempt],
         state: &State,
-        verdict: &Result<Verdict, LockError>,
+        verdict: &Result<Move, LockError>,
     ) {
         let Some(last) = doubtful.last() else { return };
         let phase = match (last.phase_at(state), verdict) {
             // Its mark stays in every later state. Of a release only "not mine
             // any more" stays, which may be a stealer's doing.
-            (Phase::Unknown, Ok(Verdict::Applied)) if last.kind == Kind::Publish => Phase::Done,
+            (Phase::Unknown, Ok(Move::Applied)) if last.kind == Kind::Publish => Phase::Done,
             (phase, _) => phase,
         };
         self.settle(last, phase);

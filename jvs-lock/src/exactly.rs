@@ -10,7 +10,7 @@ use jvs_repo::audit::Kind;
 use jvs_repo::name::WorktreeName;
 
 use crate::decide::Refusal;
-use crate::drive::{Applied, Verdict};
+use crate::drive::{Applied, Move};
 use crate::error::LockError;
 use crate::lease::Lease;
 use crate::locks::Locks;
@@ -58,8 +58,8 @@ impl<'r> Locks<'r> {
         let Applied { state, .. } =
             self.driver(register, reason).run_durably("was released", |state, _, _| {
                 match *state == *seen {
-                    true => Ok(Verdict::Try(Kind::Release, state.released(op))),
-                    false => Ok(Verdict::Applied),
+                    true => Ok(Move::Try(Kind::Release, state.released(op))),
+                    false => Ok(Move::Applied),
                 }
             })?;
         Ok(state.op == op || state == seen.released_untold())

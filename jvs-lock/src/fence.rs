@@ -12,7 +12,7 @@ use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use crate::decide::{self, Own, Refusal};
-use crate::drive::Verdict;
+use crate::drive::Move;
 use crate::error::LockError;
 use crate::lease::Lease;
 use crate::locks::Locks;
@@ -163,8 +163,8 @@ impl<'l, 'r> Fence<'l, 'r> {
                 }
             };
             match decided {
-                Ok(Own::Try) => Ok(Verdict::Try(Kind::Publish, state.with_head(head, op))),
-                Ok(Own::Done) => Ok(Verdict::Applied),
+                Ok(Own::Try) => Ok(Move::Try(Kind::Publish, state.with_head(head, op))),
+                Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             }
         })?;

@@ -23,7 +23,7 @@ use crate::state::State;
 use life::Known;
 
 pub use law::is_renewal;
-pub use logs::{Logged, Logs, Place, read_logs};
+pub use logs::{LogLine, Logged, Logs, read_logs};
 pub use problem::{Problem, Wrong};
 
 /// One life of one register, as far as it is known, oldest state first.
@@ -74,7 +74,7 @@ impl Report {
 /// register, and is written only by one who saw the state that it starts from: so
 /// nothing that is told can be ahead of a register that stood still.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct Witnessed {
     /// The worktree.
     pub worktree: WorktreeName,
     /// What it showed.
@@ -91,20 +91,20 @@ pub fn witness(
     clock: &dyn Clock,
     worktrees: impl IntoIterator<Item = WorktreeName>,
     is_gone: impl Fn(&WorktreeName) -> bool,
-) -> Result<(Vec<Seen>, std::io::Result<Logs>), ReadError> {
+) -> Result<(Vec<Witnessed>, std::io::Result<Logs>), ReadError> {
     let mut read = Vec::new();
     for worktree in worktrees {
         let register = Register::new(store, clock, worktree.clone());
         match register.read() {
-            Ok(state) => read.push((register, Seen { worktree, state, still: false })),
+            Ok(state) => read.push((register, Witnessed { worktree, state, still: false })),
             Err(ReadError::Missing { .. }) if is_gone(&worktree) => {}
             Err(error) => return Err(error),
         }
     }
     let logs = read_logs(store);
-    let again = |(register, seen): (Register<'_>, Seen)| {
+    let again = |(register, seen): (Register<'_>, Witnessed)| {
         let still = register.read().is_ok_and(|state| state == seen.state);
-        Seen { still, ..seen }
+        Witnessed { still, ..seen }
     };
     Ok((read.into_iter().map(again).collect(), logs))
 }
@@ -117,7 +117,7 @@ fn life_key(worktree: &WorktreeName, state: &State) -> LifeKey {
 }
 
 /// Checks `logs` against the registers.
-pub fn check(registers: &[Seen], logs: &Logs) -> Report {
+pub fn check(registers: &[Witnessed], logs: &Logs) -> Report {
     let mut problems: Vec<Problem> = logs
         .flaws
         .iter()

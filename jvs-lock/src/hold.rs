@@ -34,10 +34,10 @@ pub mod whom;
 
 pub use end::{Cause, Ending};
 pub use enter::{Ask, Entered};
-pub use files::{Eyes, Holds, Scan};
+pub use files::{Holds, ProcessLookup, Scan};
 pub use give_back::Given;
 pub use name::{HoldName, HoldState};
 pub use refusal::{HoldRefusal, Refused, Reliance};
 pub use retire::HeldBefore;
-pub use stake::{Here as Viewpoint, Kind, Over, Sight, Stake, Who};
+pub use stake::{Kind, Over, Sight, Stake, Viewpoint, Who};
 pub use ties::{NoTies, OwnTies, Ties};

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::belief::Belief;
 use crate::decide::{self, Bound, Own, Refusal};
-use crate::drive::{self, Applied, Verdict};
+use crate::drive::{self, Applied, Move};
 use crate::error::LockError;
 use crate::fence::Fence;
 use crate::kept::Kept;
@@ -299,9 +299,9 @@ impl<'r> Lease<'r> {
             self.locks.driver(&self.register, None).run(|state, now, _| {
                 match decide::renew(state, bound, op) {
                     Ok(Own::Try) => {
-                        Ok(Verdict::Try(Kind::Renew, state.extended(lease_ms, now.wall, op)))
+                        Ok(Move::Try(Kind::Renew, state.extended(lease_ms, now.wall, op)))
                     }
-                    Ok(Own::Done) => Ok(Verdict::Applied),
+                    Ok(Own::Done) => Ok(Move::Applied),
                     Err(refusal) => Err(self.refused(state, refusal)),
                 }
             });
@@ -397,9 +397,9 @@ impl<'r> Lease<'r> {
             match self.may_freeze(state, op) {
                 Ok(Own::Try) => {
                     let next = state.frozen(self.bound.holder, for_ms, now.wall, op);
-                    Ok(Verdict::Try(Kind::Freeze, next))
+                    Ok(Move::Try(Kind::Freeze, next))
                 }
-                Ok(Own::Done) => Ok(Verdict::Applied),
+                Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             }
         })
@@ -423,9 +423,9 @@ impl<'r> Lease<'r> {
             |state, now, tried| match decide::transfer(state, bound, to.holder, !tried.is_empty()) {
                 Ok(Own::Try) => {
                     let next = state.granted(to.holder, lease_ms, now.wall, op);
-                    Ok(Verdict::TryOver(Kind::Transfer, next, details.clone().into()))
+                    Ok(Move::TryOver(Kind::Transfer, next, details.clone().into()))
                 }
-                Ok(Own::Done) => Ok(Verdict::Applied),
+                Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             },
         )?;
@@ -438,8 +438,8 @@ impl<'r> Lease<'r> {
         self.locks
             .driver(&self.register, None)
             .run(|state, _, tried| match decide::release(state, bound, !tried.is_empty()) {
-                Ok(Own::Try) => Ok(Verdict::Try(Kind::Release, state.released(op))),
-                Ok(Own::Done) => Ok(Verdict::Applied),
+                Ok(Own::Try) => Ok(Move::Try(Kind::Release, state.released(op))),
+                Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             })
             .map(|applied| applied.state)

@@ -17,8 +17,8 @@ use jvs_repo::store::{RepoPath, Store};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::advisory::{Advisory, READ_MAX, read_advisory};
 use crate::error::LockError;
-use crate::hearsay::{Heard, READ_MAX, hear};
 use crate::locks::{Locks, Over};
 use crate::mutation::Rule;
 use crate::seams::Seams;
@@ -152,24 +152,24 @@ impl Others {
 
 /// The locks of other tools on `worktree`.
 pub fn find(store: &dyn Store, worktree: &WorktreeName) -> io::Result<Others> {
-    beside(store, worktree, &hear(store, &layout::lock_record(worktree))?)
+    beside(store, worktree, &read_advisory(store, &layout::lock_record(worktree))?)
 }
 
 /// The same, where `ours` was heard in the place of our own record.
 pub(crate) fn beside(
     store: &dyn Store,
     worktree: &WorktreeName,
-    ours: &Heard,
+    ours: &Advisory,
 ) -> io::Result<Others> {
     let mut others = Others::default();
-    if let Heard::Bytes(bytes) = ours {
+    if let Advisory::Bytes(bytes) = ours {
         others.locks.extend(parse(bytes, &layout::lock_record(worktree)));
     }
     let path = layout::legacy_lock(worktree);
-    match hear(store, &path)? {
-        Heard::Bytes(bytes) => others.locks.extend(parse(&bytes, &path)),
-        Heard::Refused(why) => others.unread = Some(format!("{path}: {why}")),
-        Heard::Nothing | Heard::Unfit(_) => {}
+    match read_advisory(store, &path)? {
+        Advisory::Bytes(bytes) => others.locks.extend(parse(&bytes, &path)),
+        Advisory::Refused(why) => others.unread = Some(format!("{path}: {why}")),
+        Advisory::Nothing | Advisory::Unfit(_) => {}
     }
     Ok(others)
 }
@@ -182,7 +182,7 @@ pub(crate) fn is_in_the_place_of_our_record(
     worktree: &WorktreeName,
 ) -> bool {
     let path = layout::lock_record(worktree);
-    let Ok(Heard::Bytes(bytes)) = hear(seams.store, &path) else { return false };
+    let Ok(Advisory::Bytes(bytes)) = read_advisory(seams.store, &path) else { return false };
     let now = seams.clock.now().wall;
     parse(&bytes, &path).is_some_and(|legacy| legacy.is_live(now, policy))
 }

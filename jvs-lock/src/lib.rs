@@ -1,4 +1,4 @@
-//! One writer a worktree: the fence register, leases on it, and the events they
+//! One writer per worktree: the fence register, leases on it, and the events they
 //! leave behind.
 //!
 //! **Responsibility.** Who may write, decided by one rename; when a lease ends
@@ -62,6 +62,7 @@
 //! its lease. Two sessions can *believe* at once when clocks are further apart
 //! than the policy allows; they can never both commit.
 
+mod advisory;
 mod backoff;
 mod belief;
 mod birth;
@@ -70,7 +71,6 @@ mod drive;
 mod error;
 mod exactly;
 mod fence;
-mod hearsay;
 pub mod history;
 pub mod hold;
 pub mod holder;

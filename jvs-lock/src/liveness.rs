@@ -37,7 +37,7 @@ pub enum Unknowable {
 
 /// Where the question is asked from.
 #[derive(Debug, Clone, Copy)]
-pub struct Here<'h> {
+pub struct Observer<'h> {
     /// This boot-time clock: start times are counted on it.
     pub clock: &'h BootClock,
     /// This process's PID namespace.
@@ -47,7 +47,7 @@ pub struct Here<'h> {
 /// Judges by host, boot, namespace, pid and start time.
 pub fn liveness(
     record: &Record,
-    here: Here<'_>,
+    here: Observer<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Liveness {
     if !here.clock.is(&record.boot_id, record.time_namespace) {
@@ -69,7 +69,7 @@ pub fn liveness(
 /// Is the process that keeps a lease renewed still there?
 pub fn keeper_liveness(
     keeper: &Keeper,
-    here: Here<'_>,
+    here: Observer<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Liveness {
     if !here.clock.is(&keeper.boot_id, keeper.time_namespace) {
@@ -84,7 +84,7 @@ pub fn keeper_liveness(
 /// Is the process that was at work on a worktree still there?
 pub fn maker_liveness(
     maker: &Maker,
-    here: Here<'_>,
+    here: Observer<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Liveness {
     if !here.clock.is(&maker.boot_id, maker.time_namespace) {
@@ -115,7 +115,7 @@ mod tests {
         let (_, mut record) = granted();
         change(&mut record);
         let clock = BootClock { boot_id: BootId("boot-a".into()), time_namespace: Some(1) };
-        let here = Here { clock: &clock, pid_namespace: Some(1) };
+        let here = Observer { clock: &clock, pid_namespace: Some(1) };
         liveness(&record, here, |pid| {
             assert_eq!(pid, 100);
             found.map(|(start_ticks, zombie)| ProcessStat {

@@ -12,7 +12,7 @@ use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
 use crate::decide::{self, Acquire, Bound, Own, Refusal};
-use crate::drive::{self, Applied, Driver, Verdict};
+use crate::drive::{self, Applied, Driver, Move};
 use crate::error::LockError;
 use crate::fence::Shared;
 use crate::holder::Onlooker;
@@ -206,8 +206,8 @@ impl<'r> Locks<'r> {
                         .map(|(by, view)| reclaim::details(by, view, &self.session));
                     granted = Some((kind, next.token, by));
                     Ok(match details {
-                        Some(details) => Verdict::TryOver(kind, next, details),
-                        None => Verdict::Try(kind, next),
+                        Some(details) => Move::TryOver(kind, next, details),
+                        None => Move::Try(kind, next),
                     })
                 };
                 let decided = decide::acquire(state, me, op, judged, &self.policy);
@@ -233,9 +233,9 @@ impl<'r> Locks<'r> {
                         // that was tried before is its, or was refreshed by it, and
                         // who cannot tell must not give it back.
                         granted = None;
-                        Ok(Verdict::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
+                        Ok(Move::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
                     }
-                    Ok(Acquire::Done) => Ok(Verdict::Applied),
+                    Ok(Acquire::Done) => Ok(Move::Applied),
                     Err(refusal @ (Refusal::Conflict | Refusal::Unproven)) => {
                         let view =
                             seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
@@ -361,9 +361,9 @@ impl<'r> Locks<'r> {
                         Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
                     }
                     Ok(Own::Try) => {
-                        Ok(Verdict::Try(Kind::Freeze, state.frozen(me, for_ms, now.wall, op)))
+                        Ok(Move::Try(Kind::Freeze, state.frozen(me, for_ms, now.wall, op)))
                     }
-                    Ok(Own::Done) => Ok(Verdict::Applied),
+                    Ok(Own::Done) => Ok(Move::Applied),
                     Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
                 }
             })?;
@@ -423,8 +423,8 @@ impl<'r> Locks<'r> {
         let Applied { state, .. } = self.driver(&register, Some(reason)).run_durably(
             "is not frozen any more",
             |state, _, tried| match decide(state, !tried.is_empty()) {
-                Ok(Own::Try) => Ok(Verdict::Try(Kind::Unfreeze, state.released(op))),
-                Ok(Own::Done) => Ok(Verdict::Applied),
+                Ok(Own::Try) => Ok(Move::Try(Kind::Unfreeze, state.released(op))),
+                Ok(Own::Done) => Ok(Move::Applied),
                 Err(Refusal::NotHeld) => Err(LockError::NotFrozen { worktree: worktree.clone() }),
                 Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
             },

@@ -41,7 +41,7 @@ pub enum Rule {
     SecretIsOfHost,
     /// What is only told about a lock, its record and files of other tools, is
     /// never needed.
-    HearsayIsNotNeeded,
+    AdvisoryFilesAreNotNeeded,
     /// A live lock of another tool is respected by whoever takes.
     OthersAreRespected,
     /// What else changes hands is durable, too, before anyone is told of it.
@@ -136,7 +136,7 @@ impl Rule {
         Rule::OneOpForAllAttempts,
         Rule::GrantIsDurable,
         Rule::SecretIsOfHost,
-        Rule::HearsayIsNotNeeded,
+        Rule::AdvisoryFilesAreNotNeeded,
         Rule::OthersAreRespected,
         Rule::DurableBeforeTold,
         Rule::CommitIsReadBack,

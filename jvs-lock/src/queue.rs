@@ -22,7 +22,7 @@ use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 pub use circle::Step;
-pub use place::{Look, Place};
+pub use place::{Look, QueuePlace};
 pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
 pub use wait::{Bell, Rung, SleepOnly, Waiting, is_worth_waiting};
 pub use waiter::{Mark, Waiter};
@@ -69,7 +69,7 @@ impl<'r> Queue<'r> {
     /// too.
     pub fn present(&self, line: Vec<Waiter>, me: &Session, lookup: Lookup<'_>) -> Vec<Waiter> {
         let now = self.seams.clock.now().wall;
-        let here = turn::Here::of(me, self.seams.clock);
+        let here = turn::Vantage::of(me, self.seams.clock);
         let is_there = |waiter: &Waiter| match here.sees(waiter, lookup) {
             Some(false) => false,
             Some(true) => gives_signs(waiter, now),
@@ -80,12 +80,12 @@ impl<'r> Queue<'r> {
 
     /// Is the waiter's process certainly gone? Only processes of this boot and
     /// PID namespace can be known to be.
-    pub fn is_gone(waiter: &Waiter, here: liveness::Here<'_>, lookup: Lookup<'_>) -> bool {
-        turn::Here::at(here).sees(waiter, lookup) == Some(false)
+    pub fn is_gone(waiter: &Waiter, here: liveness::Observer<'_>, lookup: Lookup<'_>) -> bool {
+        turn::Vantage::at(here).sees(waiter, lookup) == Some(false)
     }
 
     /// Takes the last place.
-    pub fn join(&self, session: &Session, lease_ms: u64) -> io::Result<Place<'r>> {
+    pub fn join(&self, session: &Session, lease_ms: u64) -> io::Result<QueuePlace<'r>> {
         let order = self.list()?.last().map_or(1, |last| last.order.saturating_add(1));
         let op = OpNonce::random(self.seams.entropy);
         let me = Waiter::of(session, self.seams.clock, order, op, lease_ms);
@@ -93,7 +93,7 @@ impl<'r> Queue<'r> {
             // Nobody stands behind a ticket whose maker was told that it has none.
             self.remove(&me);
         })?;
-        Ok(Place::new(self.clone(), me, turn::Here::of(session, self.seams.clock)))
+        Ok(QueuePlace::new(self.clone(), me, turn::Vantage::of(session, self.seams.clock)))
     }
 
     fn put(&self, ticket: &RepoPath) -> io::Result<()> {

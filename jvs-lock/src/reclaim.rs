@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::error::LockError;
 use crate::hold;
 use crate::lease::Lease;
-use crate::liveness::{Here, Liveness, Unknowable, keeper_liveness};
+use crate::liveness::{Liveness, Observer, Unknowable, keeper_liveness};
 use crate::locks::{Locks, Want};
 use crate::mutation::Rule;
 use crate::queue::Lookup;
@@ -226,7 +226,7 @@ impl<'r> Locks<'r> {
                 return None;
             }
             let clock = self.seams.clock.boot_clock();
-            let here = Here { clock: &clock, pid_namespace: identity.pid_namespace };
+            let here = Observer { clock: &clock, pid_namespace: identity.pid_namespace };
             let record = view.record()?;
             let keeper = record.keeper.as_ref()?;
             Some(match is_by_our_clocks(record, view.at, &self.policy) {

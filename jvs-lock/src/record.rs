@@ -13,7 +13,7 @@ pub(crate) use jvs_repo::record::lock::{host_as_recorded, user_as_recorded};
 use jvs_repo::sabotage;
 use jvs_repo::store::{Draft, RepoPath, Store, StoredFile};
 
-use crate::hearsay::{Heard, PATIENCE_MS, READ_MAX, hear};
+use crate::advisory::{Advisory, PATIENCE_MS, READ_MAX, read_advisory};
 use crate::mutation::Rule;
 use crate::session::{Place, Session};
 use crate::state::{Claim, State};
@@ -218,16 +218,16 @@ impl Found {
 /// Reads the record. Torn, foreign, oversized, refused or hanging content is an
 /// answer, not a failure: no decision rests on it.
 pub fn read(store: &dyn Store, worktree: &WorktreeName) -> io::Result<Found> {
-    Ok(found(&hear(store, &layout::lock_record(worktree))?, worktree))
+    Ok(found(&read_advisory(store, &layout::lock_record(worktree))?, worktree))
 }
 
 /// What was heard of the record.
-pub(crate) fn found(heard: &Heard, worktree: &WorktreeName) -> Found {
+pub(crate) fn found(heard: &Advisory, worktree: &WorktreeName) -> Found {
     match heard {
-        Heard::Nothing => Found::Nothing,
-        Heard::Bytes(bytes) => parse(bytes, worktree),
-        Heard::Unfit(why) => Found::Unreadable(why.clone()),
-        Heard::Refused(why) => Found::Refused(why.clone()),
+        Advisory::Nothing => Found::Nothing,
+        Advisory::Bytes(bytes) => parse(bytes, worktree),
+        Advisory::Unfit(why) => Found::Unreadable(why.clone()),
+        Advisory::Refused(why) => Found::Refused(why.clone()),
     }
 }
 

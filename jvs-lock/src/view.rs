@@ -8,8 +8,8 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use serde::Serialize;
 
+use crate::advisory::read_advisory;
 use crate::error::LockError;
-use crate::hearsay::hear;
 use crate::holder::Onlooker;
 use crate::judge::{Facts, Judgement, Standing, Watch, judge};
 use crate::legacy::{self, Legacy};
@@ -164,7 +164,7 @@ pub fn complete(
     watch: Option<&Watch>,
 ) -> Result<View, LockError> {
     let stuck = |doing| move |source| LockError::Io { worktree: worktree.clone(), doing, source };
-    let heard = hear(seams.store, &layout::lock_record(worktree))
+    let heard = read_advisory(seams.store, &layout::lock_record(worktree))
         .map_err(stuck("cannot read the lock record"))?;
     let found = record::found(&heard, worktree);
     let others = legacy::beside(seams.store, worktree, &heard)

@@ -76,7 +76,7 @@ impl Patience for Silently {
 }
 
 /// How a watch ended.
-enum Outcome {
+enum WatchEnd {
     /// It was seen for long enough, or it is another state altogether.
     TryAgain,
     /// Its holder renewed it: a clock is wrong.
@@ -160,9 +160,9 @@ impl<'r> Locks<'r> {
                 other => return other,
             };
             match self.watch(&view, patience.as_ref())? {
-                Outcome::TryAgain => {}
-                Outcome::Stopped => return Err(LockError::Unproven(view)),
-                Outcome::Renewed(view) => {
+                WatchEnd::TryAgain => {}
+                WatchEnd::Stopped => return Err(LockError::Unproven(view)),
+                WatchEnd::Renewed(view) => {
                     let max_clock_skew_ms = self.policy.max_clock_skew_ms;
                     return Err(LockError::ClockSkew { view, max_clock_skew_ms });
                 }
@@ -171,7 +171,7 @@ impl<'r> Locks<'r> {
         attempt()
     }
 
-    fn watch(&self, first: &View, patience: &dyn Patience) -> Result<Outcome, LockError> {
+    fn watch(&self, first: &View, patience: &dyn Patience) -> Result<WatchEnd, LockError> {
         let register = self.register(&first.worktree);
         loop {
             let before = self.seams.clock.now();
@@ -183,18 +183,18 @@ impl<'r> Locks<'r> {
                     && state.holder() == first.state.holder();
                 let skew = view.judgement.as_ref().map_or(0, |judged| judged.observed_skew_ms);
                 return Ok(match renewed && skew > self.policy.max_clock_skew_ms {
-                    true => Outcome::Renewed(Box::new(view)),
-                    false => Outcome::TryAgain,
+                    true => WatchEnd::Renewed(Box::new(view)),
+                    false => WatchEnd::TryAgain,
                 });
             }
             let left = view.judgement.as_ref().map_or(0, |judged| judged.watch_ms);
             if left == 0 {
-                return Ok(Outcome::TryAgain);
+                return Ok(WatchEnd::TryAgain);
             }
             let watched_ms = self.watched_ms(&view);
             let needed_ms = watched_ms.saturating_add(left);
             if patience.tell(Watched { view: &view, watched_ms, needed_ms }).is_break() {
-                return Ok(Outcome::Stopped);
+                return Ok(WatchEnd::Stopped);
             }
             self.seams.clock.sleep_ms(left.min(pause_ms(needed_ms)).max(1));
         }

@@ -1,4 +1,4 @@
-//! The audit log on disk: one file a writer, one JSON line an event, each line
+//! The audit log on disk: one file per writer, one JSON line per event, each line
 //! chained to the one before.
 //!
 //! One file a writer, because appends from two mounts of one JuiceFS volume

@@ -339,7 +339,7 @@ pub fn room_tmp(op: OpNonce) -> RepoPath {
     control(&format!("room.tmp-{op}"))
 }
 
-/// Directory of audit logs, one file a writer.
+/// Directory of audit logs, one file per writer.
 pub fn audit() -> RepoPath {
     control("audit")
 }

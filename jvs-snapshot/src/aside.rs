@@ -40,7 +40,7 @@ pub(crate) fn move_dir(seams: Seams<'_>, from: &RepoPath, to: &RepoPath) -> io::
 
 /// Removes a directory that is certainly nobody's work. Out of sight first, so
 /// that what a killed process leaves is known to be garbage by its name.
-pub(crate) fn doom(seams: Seams<'_>, trees: &dyn Trees, dir: &RepoPath) -> io::Result<()> {
+pub(crate) fn delete_dir(seams: Seams<'_>, trees: &dyn Trees, dir: &RepoPath) -> io::Result<()> {
     let doomed = StagingName::Doomed { op: OpNonce::random(seams.entropy) }.path();
     match move_dir(seams, dir, &doomed) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

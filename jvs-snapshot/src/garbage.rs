@@ -46,9 +46,9 @@ impl Candidate {
 
 /// What a candidate is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Disposal {
     /// It can never be committed any more: remove it.
-    Garbage(Why),
+    Garbage(Uncommittable),
     /// Somebody may still commit it. To clean up at once, raise the token first.
     Work,
     /// It is committed: nobody's garbage.
@@ -57,7 +57,7 @@ pub enum Verdict {
 
 /// Why a candidate can never be committed any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum Uncommittable {
     /// The token moved on.
     Fenced,
     /// The head moved on from its parent.
@@ -66,13 +66,13 @@ pub enum Why {
 
 /// May `x`, a snapshot of the worktree whose register was READ as
 /// `read_before_listing`, be removed?
-pub fn removable(read_before_listing: &State, x: &Candidate) -> Verdict {
+pub fn removable(read_before_listing: &State, x: &Candidate) -> Disposal {
     let s = read_before_listing;
     if x.ready || s.head == Some(x.id) {
-        return Verdict::Committed;
+        return Disposal::Committed;
     }
     if x.term < s.term() {
-        return Verdict::Garbage(Why::Fenced);
+        return Disposal::Garbage(Uncommittable::Fenced);
     }
     // No parent means no READY parent: whoever takes the first snapshot of a
     // worktree is left alone until the token moves. Generations of another life, be it
@@ -83,7 +83,7 @@ pub fn removable(read_before_listing: &State, x: &Candidate) -> Verdict {
         && x.parent_ready
         && x.parent != s.head
         && x.parent_generation < s.generation;
-    if overtaken { Verdict::Garbage(Why::HeadMoved) } else { Verdict::Work }
+    if overtaken { Disposal::Garbage(Uncommittable::HeadMoved) } else { Disposal::Work }
 }
 
 /// May a restore that was begun in this term be removed?
@@ -132,10 +132,10 @@ mod tests {
     #[test]
     fn what_can_still_be_committed_is_somebodys_work() {
         let s = held();
-        assert_eq!(removable(&s, &on_top_of_head(&s)), Verdict::Work);
+        assert_eq!(removable(&s, &on_top_of_head(&s)), Disposal::Work);
         let released = s.released(OP);
-        assert_eq!(removable(&released, &on_top_of_head(&s)), Verdict::Work, "a late rename");
-        assert_eq!(removable(&s.advanced(OP), &on_top_of_head(&s)), Verdict::Work);
+        assert_eq!(removable(&released, &on_top_of_head(&s)), Disposal::Work, "a late rename");
+        assert_eq!(removable(&s.advanced(OP), &on_top_of_head(&s)), Disposal::Work);
     }
 
     #[test]
@@ -143,9 +143,9 @@ mod tests {
         let s = held();
         let x = on_top_of_head(&s);
         let stolen = s.with_head(X, OP).granted(HolderNonce([2; 16]), 1, WallMs(0), OP);
-        assert_eq!(removable(&stolen, &x), Verdict::Committed, "the head, under an older token");
+        assert_eq!(removable(&stolen, &x), Disposal::Committed, "the head, under an older token");
         let gone_on = stolen.with_head(Y, OP);
-        assert_eq!(removable(&gone_on, &Candidate { ready: true, ..x }), Verdict::Committed);
+        assert_eq!(removable(&gone_on, &Candidate { ready: true, ..x }), Disposal::Committed);
     }
 
     #[test]
@@ -153,11 +153,15 @@ mod tests {
         let s = held();
         let x = on_top_of_head(&s);
         let stolen = s.granted(HolderNonce([2; 16]), 1, WallMs(0), OP);
-        assert_eq!(removable(&stolen, &x), Verdict::Garbage(Why::Fenced));
+        assert_eq!(removable(&stolen, &x), Disposal::Garbage(Uncommittable::Fenced));
         let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, token: FencingToken(0), ..s };
-        assert_eq!(removable(&rebuilt, &x), Verdict::Garbage(Why::Fenced), "the epoch decides");
+        assert_eq!(
+            removable(&rebuilt, &x),
+            Disposal::Garbage(Uncommittable::Fenced),
+            "the epoch decides"
+        );
         let ahead = Candidate { term: Term { token: s.token.next(), ..s.term() }, ..x };
-        assert_eq!(removable(&s, &ahead), Verdict::Work, "the READ was before its grant");
+        assert_eq!(removable(&s, &ahead), Disposal::Work, "the READ was before its grant");
     }
 
     #[test]
@@ -165,13 +169,13 @@ mod tests {
         let s = held();
         let x = on_top_of_head(&s);
         let moved = s.with_head(Y, OP);
-        assert_eq!(removable(&moved, &x), Verdict::Garbage(Why::HeadMoved));
+        assert_eq!(removable(&moved, &x), Disposal::Garbage(Uncommittable::HeadMoved));
         let unseen = Candidate { parent_ready: false, ..x };
-        assert_eq!(removable(&moved, &unseen), Verdict::Work, "its parent is not READY");
+        assert_eq!(removable(&moved, &unseen), Disposal::Work, "its parent is not READY");
         let ahead = Candidate { parent_generation: moved.generation, ..x };
-        assert_eq!(removable(&moved, &ahead), Verdict::Work, "not below the head");
+        assert_eq!(removable(&moved, &ahead), Disposal::Work, "not below the head");
         let first = Candidate { parent: None, parent_generation: Generation(0), ..x };
-        assert_eq!(removable(&moved, &first), Verdict::Work, "no parent is no READY parent");
+        assert_eq!(removable(&moved, &first), Disposal::Work, "no parent is no READY parent");
     }
 
     #[test]
@@ -179,7 +183,7 @@ mod tests {
         let of = |salt| State { epoch: Epoch { counter: 1, salt }, ..held() };
         let gone_on = |s: State| s.granted(HolderNonce([2; 16]), 1, WallMs(0), OP).with_head(Y, OP);
         for (x, s) in [(of(1), gone_on(of(2))), (of(2), gone_on(of(1)))] {
-            assert_eq!(removable(&s, &on_top_of_head(&x)), Verdict::Work, "{s}");
+            assert_eq!(removable(&s, &on_top_of_head(&x)), Disposal::Work, "{s}");
             assert!(!is_dead(&s, x.term()), "{s}");
             assert!(!is_removed(&s.retired(OP), x.epoch, OP), "{s}");
         }
@@ -190,6 +194,6 @@ mod tests {
         // READ, then rebuilt with an older head, on top of which somebody works.
         let read = held().with_head(Y, OP);
         let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, ..held() };
-        assert_eq!(removable(&read, &on_top_of_head(&rebuilt)), Verdict::Work);
+        assert_eq!(removable(&read, &on_top_of_head(&rebuilt)), Disposal::Work);
     }
 }

@@ -23,7 +23,7 @@ use jvs_repo::name::{TagName, WorktreeName};
 use jvs_repo::store::RepoPath;
 use serde::Serialize;
 
-use crate::garbage::Why;
+use crate::garbage::Uncommittable;
 use crate::staging_name::StagingName;
 
 pub use age::Doubt;
@@ -97,7 +97,7 @@ pub struct Plan {
     /// Visible snapshots that go, oldest first.
     pub collect: Vec<Unneeded>,
     /// What was never committed, and why it never will be.
-    pub dead: Vec<(Dead, Option<Why>)>,
+    pub dead: Vec<(Dead, Option<Uncommittable>)>,
     /// Interrupted swaps that may hold the only copy of somebody's file: set
     /// aside, never deleted.
     pub set_aside: Vec<StagingName>,

@@ -1,4 +1,4 @@
-//! What a snapshot's tree consists of: one entry a path, sorted bytewise by path.
+//! What a snapshot's tree consists of: one entry per path, sorted bytewise by path.
 //!
 //! **Responsibility.** The format of the `manifest` file, a writer and a strict
 //! reader that both stream: neither holds more than one entry, so a million

@@ -15,7 +15,7 @@ use jvs_repo::layout;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
-use crate::aside::{doom, move_dir};
+use crate::aside::{delete_dir, move_dir};
 use crate::catalog::Catalog;
 use crate::descriptor::{About, Content, Descriptor};
 use crate::error::SnapshotError;
@@ -153,9 +153,9 @@ impl<'r> Draft<'r> {
     /// Gives it up.
     pub fn discard(self) -> io::Result<()> {
         let Snapshots { seams, trees } = self.at;
-        doom(seams, trees, &self.dir())?;
+        delete_dir(seams, trees, &self.dir())?;
         // Its last move may have been applied without an answer.
-        doom(seams, trees, &layout::snapshot(self.bound.id))
+        delete_dir(seams, trees, &layout::snapshot(self.bound.id))
     }
 }
 
@@ -401,7 +401,7 @@ impl<'r> Staged<'r> {
 
     /// Gives it up. Only for one that certainly was not published.
     pub fn discard(self) -> io::Result<()> {
-        doom(self.at.seams, self.at.trees, &layout::snapshot(self.id()))
+        delete_dir(self.at.seams, self.at.trees, &layout::snapshot(self.id()))
     }
 }
 

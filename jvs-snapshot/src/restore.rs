@@ -20,7 +20,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{Isolation, WorktreeRecord};
 use jvs_repo::store::{PosixStore, RepoPath};
 
-use crate::aside::doom;
+use crate::aside::delete_dir;
 use crate::chosen::Chosen;
 use crate::descriptor::Loss;
 use crate::error::SnapshotError;
@@ -143,7 +143,7 @@ impl<'r> Restore<'r> {
         match copied {
             Ok(degraded) => Ok(Copied { name, degraded }),
             Err(error) => {
-                let _ = doom(seams, self.at.trees, &dir);
+                let _ = delete_dir(seams, self.at.trees, &dir);
                 Err(error)
             }
         }
@@ -202,7 +202,7 @@ impl<'r> Restore<'r> {
         };
         let finished = begun.finish(&copied.tree());
         // The manifest of the copy, and all of it if the worktree was not made.
-        let _ = doom(self.at.seams, self.at.trees, &copied.dir());
+        let _ = delete_dir(self.at.seams, self.at.trees, &copied.dir());
         Ok(Restored { record: finished?, degraded: copied.degraded })
     }
 

@@ -14,7 +14,7 @@ use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::json::{self, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::TagName;
-pub use jvs_repo::record::tag::{Tag, Told};
+pub use jvs_repo::record::tag::{LoggedTag, Tag};
 use jvs_repo::store::{Removal, Store};
 
 use crate::catalog::Catalog;
@@ -129,11 +129,11 @@ pub fn take_away(locks: &Locks<'_>, name: &TagName) -> Result<Option<Tag>, Snaps
 }
 
 fn note(locks: &Locks<'_>, kind: Kind, phase: Phase, op: OpNonce, tag: &Tag) -> io::Result<()> {
-    locks.note(kind, phase, op, None, None, Some(Told::from(tag.clone()).into()))
+    locks.note(kind, phase, op, None, None, Some(LoggedTag::from(tag.clone()).into()))
 }
 
 /// The tags that were made and not deleted, by what `events` tell.
-pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> {
+pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<LoggedTag> {
     let (mut made, mut deleted) = (Vec::new(), HashSet::new());
     for event in events {
         // About to be deleted is as good as deleted: it was meant to go.
@@ -142,7 +142,7 @@ pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Told> 
             (Kind::Untag, _) => false,
             _ => continue,
         };
-        match event.details_as::<Told>() {
+        match event.details_as::<LoggedTag>() {
             Some(told) if makes => made.push(told),
             Some(told) => drop(deleted.insert(told)),
             None => {}

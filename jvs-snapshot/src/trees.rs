@@ -30,7 +30,7 @@ pub struct Spot<'s> {
 
 /// What is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seen {
+pub struct SpotStat {
     /// Is it a directory?
     pub is_directory: bool,
     /// Is it a symlink?
@@ -70,7 +70,7 @@ pub trait Trees: Send + Sync {
 /// method follows a symlink.
 pub trait Spots: Send + Sync {
     /// Metadata of a place, as by `lstat`.
-    fn look(&self, at: Spot<'_>) -> io::Result<Seen>;
+    fn look(&self, at: Spot<'_>) -> io::Result<SpotStat>;
 
     /// Swaps two of them in one step.
     fn exchange(&self, a: Spot<'_>, b: Spot<'_>) -> io::Result<()>;
@@ -151,10 +151,10 @@ impl Trees for PosixStore {
 }
 
 impl Spots for PosixStore {
-    fn look(&self, at: Spot<'_>) -> io::Result<Seen> {
+    fn look(&self, at: Spot<'_>) -> io::Result<SpotStat> {
         let (dir, name) = above(self, at)?;
         let stat = tree::stat_afresh(dir, name)?;
-        Ok(Seen {
+        Ok(SpotStat {
             is_directory: stat.kind == Kind::Directory,
             is_symlink: stat.kind == Kind::Symlink,
             identity: stat.identity(),

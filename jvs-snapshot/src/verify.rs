@@ -39,7 +39,7 @@ impl fmt::Display for Mismatch {
 
 /// What was found out about one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct Verification {
     /// The snapshot's id.
     pub snapshot_id: SnapshotId,
     /// Are descriptor and READY what was written?
@@ -50,7 +50,7 @@ pub struct Verdict {
     pub mismatches: Vec<Mismatch>,
 }
 
-impl Verdict {
+impl Verification {
     /// Is all of it what was published?
     pub fn is_valid(&self) -> bool {
         self.descriptor_valid && self.payload_valid
@@ -67,8 +67,8 @@ pub fn verify(
     store: &PosixStore,
     id: SnapshotId,
     progress: &dyn Progress,
-) -> Result<Verdict, SnapshotError> {
-    let mut verdict = Verdict {
+) -> Result<Verification, SnapshotError> {
+    let mut verdict = Verification {
         snapshot_id: id,
         descriptor_valid: true,
         payload_valid: true,
@@ -96,7 +96,7 @@ pub fn verify(
 fn check_ready(
     store: &dyn Store,
     snapshot: &Ready,
-    verdict: &mut Verdict,
+    verdict: &mut Verification,
 ) -> Result<(), SnapshotError> {
     let path = layout::ready(&snapshot.dir());
     let expected = ready::bytes(snapshot.id(), snapshot.descriptor_checksum());
@@ -116,7 +116,7 @@ fn check_ready(
 fn check_directory(
     store: &dyn Store,
     snapshot: &Ready,
-    verdict: &mut Verdict,
+    verdict: &mut Verification,
 ) -> Result<(), SnapshotError> {
     let dir = snapshot.dir();
     let known = [
@@ -140,7 +140,7 @@ fn check_directory(
 fn check_manifest(
     store: &dyn Store,
     snapshot: &Ready,
-    verdict: &mut Verdict,
+    verdict: &mut Verification,
 ) -> Result<bool, SnapshotError> {
     let path = layout::manifest(&snapshot.dir());
     let summary = manifest(store, snapshot).and_then(|reader| reader.finish());
@@ -163,7 +163,7 @@ fn check_payload(
     store: &PosixStore,
     snapshot: &Ready,
     progress: &dyn Progress,
-    verdict: &mut Verdict,
+    verdict: &mut Verification,
 ) -> Result<(), SnapshotError> {
     let payload = layout::snapshot_payload(&snapshot.dir());
     let root = store.absolute(&payload);

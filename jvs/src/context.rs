@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use jvs_lock::hold::{Eyes, Holds};
+use jvs_lock::hold::{Holds, ProcessLookup};
 use jvs_lock::holder::Onlooker;
 use jvs_lock::session::{Purpose, SessionId};
 use jvs_lock::{Identity, Locks, Seams, Session, State, Ticket};
@@ -30,7 +30,7 @@ use crate::fail::{Failure, Stuck};
 use crate::render::{Done, Output, Paint};
 use crate::session::life::Life;
 use crate::session::{self, Acting, Unusable, Whence};
-use crate::teller::Teller;
+use crate::watch_reporter::WatchReporter;
 use crate::{trust, umask};
 
 /// The environment variables, through a door that tests can stand in.
@@ -75,7 +75,7 @@ pub(crate) struct Context<'a> {
     output: Output,
     clock: SystemClock,
     entropy: SystemEntropy,
-    teller: Arc<Teller>,
+    watch_reporter: Arc<WatchReporter>,
 }
 
 /// A repository, and the worktree in it that is meant.
@@ -86,8 +86,8 @@ pub(crate) struct Here {
 
 impl<'a> Context<'a> {
     pub(crate) fn new(global: Global, env: Env<'a>, output: Output) -> Self {
-        let teller = Arc::new(Teller::new(output));
-        Context { global, env, output, clock: SystemClock, entropy: SystemEntropy, teller }
+        let watch_reporter = Arc::new(WatchReporter::new(output));
+        Context { global, env, output, clock: SystemClock, entropy: SystemEntropy, watch_reporter }
     }
 
     /// How to emphasise text on standard output.
@@ -109,13 +109,13 @@ impl<'a> Context<'a> {
     }
 
     /// Who tells that a lock is watched before it is taken.
-    pub(crate) fn teller(&self) -> &Teller {
-        &self.teller
+    pub(crate) fn watch_reporter(&self) -> &WatchReporter {
+        &self.watch_reporter
     }
 
     /// For how long a lock was watched by this command before it was taken.
     pub(crate) fn watched_ms(&self) -> u64 {
-        self.teller.watched_ms()
+        self.watch_reporter.watched_ms()
     }
 
     pub(crate) fn entropy(&self) -> &dyn Entropy {
@@ -387,9 +387,9 @@ impl<'a> Context<'a> {
         let root = root.map_err(|error| Stuck::new("look at the repository", error))?;
         // A copy of a repository has its id, but neither its locks nor its inode.
         let which = format!("{}-{}", repo.id(), root.inode);
-        let (seams, eyes) = (self.seams(private), eyes());
+        let (seams, processes) = (self.seams(private), processes());
         let (me, worktree) = (me.clone(), worktree.clone());
-        Ok(move |holder| Holds::new(seams, eyes, me.clone(), holder, &which, worktree.clone()))
+        Ok(move |holder| Holds::new(seams, processes, me.clone(), holder, &which, worktree.clone()))
     }
 
     /// The same of any session of this user, by how the repository is called there.
@@ -401,7 +401,7 @@ impl<'a> Context<'a> {
         which: &str,
         worktree: WorktreeName,
     ) -> Holds<'r> {
-        Holds::new(self.seams(private), eyes(), me, holder, which, worktree)
+        Holds::new(self.seams(private), processes(), me, holder, which, worktree)
     }
 
     /// The environment, for what asks about sessions other than this one.
@@ -445,13 +445,13 @@ impl<'a> Context<'a> {
         let writer = WriterId::derive(name.as_bytes(), control.device);
         let log = Log::new(store, turn, writer);
         let locks = Locks::new(self.seams(store), session.clone(), policy, log);
-        Ok(locks.watching(self.teller.clone()).showing(show_head))
+        Ok(locks.watching(self.watch_reporter.clone()).showing(show_head))
     }
 }
 
 /// How other processes of this host are seen.
-fn eyes() -> Eyes<'static> {
-    Eyes {
+fn processes() -> ProcessLookup<'static> {
+    ProcessLookup {
         lookup: &proc::process_stat,
         words: &proc::command_words,
         time_namespace: proc::time_namespace(),

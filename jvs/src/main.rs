@@ -5,7 +5,7 @@
 //! snapshots or repairs.
 //!
 //! **Flow.** [`args`] (raw words) → [`context`] (what they and the environment
-//! mean) → [`command`] (one file a verb) → [`render`] or [`fail`] (one text or
+//! mean) → [`command`] (one file per verb) → [`render`] or [`fail`] (one text or
 //! one JSON document, one exit code).
 //!
 //! # Limitations
@@ -23,10 +23,11 @@ mod keeper;
 mod local_time;
 mod render;
 mod session;
-mod teller;
+
 mod tree;
 mod trust;
 mod umask;
+mod watch_reporter;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -137,7 +137,7 @@ impl Output {
 
     fn say(self, command: &str, done: &Done) -> io::Result<()> {
         if self.json {
-            let mut document = Envelope::new(command, Answer::Data(&done.data));
+            let mut document = Envelope::new(command, AnswerBody::Data(&done.data));
             document.warnings = &done.warnings;
             return print_line(&document);
         }
@@ -157,7 +157,7 @@ impl Output {
     /// Says that a command failed.
     pub(crate) fn failed(self, command: &str, failure: &Failure) -> ExitCode {
         if self.json {
-            let mut document = Envelope::new(command, Answer::Error(ErrorBody::of(failure)));
+            let mut document = Envelope::new(command, AnswerBody::Error(ErrorBody::of(failure)));
             document.data = failure.report().map(|done| &done.data);
             // The exit code still tells what a reader that went away cannot read.
             let _ = print_line(&document);
@@ -313,7 +313,7 @@ struct Envelope<'a> {
     command: &'a str,
     ok: bool,
     #[serde(flatten)]
-    answer: Answer<'a>,
+    answer: AnswerBody<'a>,
     /// What a command that failed has to say all the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Value>,
@@ -323,7 +323,7 @@ struct Envelope<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer<'a> {
+enum AnswerBody<'a> {
     Data(&'a Value),
     Error(ErrorBody),
 }
@@ -344,8 +344,8 @@ enum Details {
 }
 
 impl<'a> Envelope<'a> {
-    fn new(command: &'a str, answer: Answer<'a>) -> Self {
-        let ok = matches!(answer, Answer::Data(_));
+    fn new(command: &'a str, answer: AnswerBody<'a>) -> Self {
+        let ok = matches!(answer, AnswerBody::Data(_));
         Envelope { schema: "jvs/1", command, ok, answer, data: None, warnings: &[] }
     }
 }

@@ -1,6 +1,6 @@
 //! The audit logs: every line as it was written, every state accounted for.
 
-use jvs_lock::history::{self, Life, Problem, Seen};
+use jvs_lock::history::{self, Life, Problem, Witnessed};
 use jvs_repo::layout;
 use jvs_repo::store::RepoPath;
 
@@ -17,13 +17,13 @@ const EVIDENCE: &str = "keep a copy of the audit directory and find out who did 
                         evidence and is never rewritten";
 
 pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
-    let seen: Vec<Seen> = survey
+    let seen: Vec<Witnessed> = survey
         .registers
         .iter()
         .filter_map(|(worktree, read)| {
             // READ again, now that the logs were read.
             let (state, still) = (**read.as_ref().ok()?, survey.is_unchanged(worktree));
-            Some(Seen { worktree: worktree.clone(), state, still })
+            Some(Witnessed { worktree: worktree.clone(), state, still })
         })
         .collect();
     let found = history::check(&seen, &survey.logs);

@@ -220,8 +220,8 @@ fn newest_commits<'s>(survey: &'s Survey<'_, '_>) -> BTreeMap<&'s WorktreeName, 
 /// The newest state that each worktree's register is said to have reached.
 fn newest_states<'s>(
     survey: &'s Survey<'_, '_>,
-) -> BTreeMap<&'s WorktreeName, (history::Place, State)> {
-    let mut newest: BTreeMap<&WorktreeName, (history::Place, State)> = BTreeMap::new();
+) -> BTreeMap<&'s WorktreeName, (history::LogLine, State)> {
+    let mut newest: BTreeMap<&WorktreeName, (history::LogLine, State)> = BTreeMap::new();
     let key = |state: &State| (state.epoch.counter, state.seq);
     for logged in survey.logs.events.iter().filter(|l| l.event.phase == Phase::Done) {
         let Some(worktree) = &logged.event.worktree else { continue };

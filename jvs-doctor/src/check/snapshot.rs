@@ -4,7 +4,7 @@
 mod content;
 
 use jvs_lock::Hold;
-use jvs_lock::history::Place;
+use jvs_lock::history::LogLine;
 use jvs_repo::audit::{Event, Kind};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
@@ -21,7 +21,7 @@ use crate::proof::Proof;
 use crate::read::Read;
 use crate::rebuild;
 use crate::remedy::Remedy;
-use crate::survey::{BreakWhy, Lineages, Snap, Survey};
+use crate::survey::{BreakReason, Lineages, Snap, Survey};
 
 /// The heads: a stat or two each.
 pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
@@ -105,8 +105,8 @@ fn lineage(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
     for at in lineages.breaks() {
         let (id, child) = (at.id, at.child);
         match at.why {
-            BreakWhy::NotDescribed => broken(survey, &at.worktree, id, child, report),
-            BreakWhy::NotBefore { commit, commit_of_child } => {
+            BreakReason::NotDescribed => broken(survey, &at.worktree, id, child, report),
+            BreakReason::NotBefore { commit, commit_of_child } => {
                 let message = format!(
                     "{id} counts as commit {commit}, and its child {child} as {commit_of_child}"
                 );
@@ -153,7 +153,7 @@ fn broken(
 }
 
 /// Where a log says that a collection was to remove it.
-fn collection_of<'s>(survey: &'s Survey<'_, '_>, id: SnapshotId) -> Option<&'s Place> {
+fn collection_of<'s>(survey: &'s Survey<'_, '_>, id: SnapshotId) -> Option<&'s LogLine> {
     let names = |event: &Event| {
         event.details_as::<Collected>().is_some_and(|told| told.snapshots.contains(&id))
     };

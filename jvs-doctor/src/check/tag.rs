@@ -7,7 +7,7 @@ use jvs_repo::json::Limits;
 use jvs_repo::layout;
 use jvs_repo::name::TagName;
 use jvs_snapshot::staging_name::StagingName;
-use jvs_snapshot::tags::{self, Told};
+use jvs_snapshot::tags::{self, LoggedTag};
 
 use crate::check::Check;
 use crate::finding::Report;
@@ -72,13 +72,13 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
 }
 
 /// What a tag must have said, if the log leaves one possibility.
-fn only<'t>(told: &'t [Told], name: &TagName) -> Option<&'t Told> {
+fn only<'t>(told: &'t [LoggedTag], name: &TagName) -> Option<&'t LoggedTag> {
     let mut of = told.iter().filter(|told| told.tag == *name);
     of.next().filter(|_| of.next().is_none())
 }
 
 /// Tags that were made and not deleted, of snapshots that are still there.
-fn missing(survey: &Survey<'_, '_>, told: &[Told], report: &mut Report) {
+fn missing(survey: &Survey<'_, '_>, told: &[LoggedTag], report: &mut Report) {
     for told in told {
         let path = layout::tag(&told.tag);
         // Asked after the log was read: what was deleted since then is no fault,
@@ -101,7 +101,7 @@ fn missing(survey: &Survey<'_, '_>, told: &[Told], report: &mut Report) {
     }
 }
 
-fn deleted_since(survey: &Survey<'_, '_>, told: &Told) -> bool {
+fn deleted_since(survey: &Survey<'_, '_>, told: &LoggedTag) -> bool {
     let logs = jvs_lock::history::read_logs(survey.store());
     logs.map_or(true, |logs| {
         // Who deleted it may have said so in a log that cannot be read.

@@ -14,7 +14,7 @@ use jvs_snapshot::{Ready, SnapshotError};
 use rustix::io::Errno;
 
 use super::content::{Content, Opened};
-use super::{FIRST_INODE, Place, Rehearsal, What, is_inside};
+use super::{FIRST_INODE, Rehearsal, Resolved, What, is_inside};
 use crate::patient::Payloads;
 
 impl Store for Rehearsal<'_> {
@@ -45,8 +45,8 @@ impl Store for Rehearsal<'_> {
     fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
         let stage = self.stage();
         match self.find(&stage, path)? {
-            Place::Disk(real) => self.store.stat(&real),
-            Place::Node(at) => self.stat_of(&stage, at),
+            Resolved::Disk(real) => self.store.stat(&real),
+            Resolved::Node(at) => self.stat_of(&stage, at),
         }
     }
 
@@ -177,8 +177,8 @@ impl Payloads for Rehearsal<'_> {
     fn find_directory(&self, dir: &RepoPath, name: &str) -> io::Result<Option<PathBuf>> {
         let stage = self.stage();
         match self.find(&stage, dir)? {
-            Place::Disk(real) => self.payloads.find_directory(&real, name),
-            Place::Node(at) => self.find_below(&stage, at, name),
+            Resolved::Disk(real) => self.payloads.find_directory(&real, name),
+            Resolved::Node(at) => self.find_below(&stage, at, name),
         }
     }
 

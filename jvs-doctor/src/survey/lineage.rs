@@ -27,12 +27,12 @@ pub(crate) struct Break {
     /// The snapshot that the lineage cannot be followed beyond.
     pub(crate) id: SnapshotId,
     pub(crate) child: SnapshotId,
-    pub(crate) why: Why,
+    pub(crate) why: BreakReason,
 }
 
 /// Why a lineage cannot be followed.
 #[derive(Debug)]
-pub(crate) enum Why {
+pub(crate) enum BreakReason {
     /// Nothing describes the snapshot.
     NotDescribed,
     /// It counts as this commit, which is not before its child's.
@@ -106,12 +106,12 @@ impl Lineages {
         while let Some(id) = next {
             let Some(descriptor) = survey.descriptor(id) else {
                 let child = below.filter(|_| exists).map(|(child, _)| child);
-                self.breaks_at(worktree, id, child, Why::NotDescribed);
+                self.breaks_at(worktree, id, child, BreakReason::NotDescribed);
                 return;
             };
             let commit = descriptor.commit_seq.0;
             if let Some((child, commit_of_child)) = below.filter(|(_, child)| commit >= *child) {
-                let why = Why::NotBefore { commit, commit_of_child };
+                let why = BreakReason::NotBefore { commit, commit_of_child };
                 self.breaks_at(worktree, id, Some(child).filter(|_| exists), why);
                 return;
             }
@@ -134,7 +134,7 @@ impl Lineages {
         worktree: &WorktreeName,
         id: SnapshotId,
         child: Option<SnapshotId>,
-        why: Why,
+        why: BreakReason,
     ) {
         self.whole = false;
         let worktree = worktree.clone();

@@ -67,11 +67,11 @@ impl Survey<'_, '_> {
         };
         let describe = |path: RepoPath, id| {
             describe(store, &path, id).map_err(|why| match why {
-                Why::Refused(why) => {
+                BadDescriptor::Refused(why) => {
                     unseen.borrow_mut().push(Unseen { path, why: why.clone() });
                     why
                 }
-                Why::Wrong(why) => why,
+                BadDescriptor::Wrong(why) => why,
             })
         };
         for name in &self.snapshot_names {
@@ -96,7 +96,7 @@ impl Survey<'_, '_> {
 }
 
 /// Why a descriptor cannot be used.
-enum Why {
+enum BadDescriptor {
     /// It is not what was written.
     Wrong(String),
     /// The filesystem did not show it.
@@ -107,16 +107,16 @@ fn describe(
     store: &dyn Store,
     path: &RepoPath,
     id: SnapshotId,
-) -> Result<(Descriptor, Digest), Why> {
+) -> Result<(Descriptor, Digest), BadDescriptor> {
     let bytes = store.read(path, descriptor::LIMITS.size).map_err(|error| match error.kind() {
-        _ if is_absent(&error) => Why::Wrong("it is missing".to_owned()),
-        io::ErrorKind::InvalidData => Why::Wrong(error.to_string()),
-        _ if is_symlink(&error) => Why::Wrong(error.to_string()),
-        _ => Why::Refused(error.to_string()),
+        _ if is_absent(&error) => BadDescriptor::Wrong("it is missing".to_owned()),
+        io::ErrorKind::InvalidData => BadDescriptor::Wrong(error.to_string()),
+        _ if is_symlink(&error) => BadDescriptor::Wrong(error.to_string()),
+        _ => BadDescriptor::Refused(error.to_string()),
     })?;
-    let read = Descriptor::parse(&bytes).map_err(Why::Wrong)?;
+    let read = Descriptor::parse(&bytes).map_err(BadDescriptor::Wrong)?;
     if read.0.snapshot_id != id {
-        return Err(Why::Wrong(format!("it describes {}", read.0.snapshot_id)));
+        return Err(BadDescriptor::Wrong(format!("it describes {}", read.0.snapshot_id)));
     }
     Ok(read)
 }

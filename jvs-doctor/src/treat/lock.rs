@@ -63,7 +63,7 @@ impl Hand<'_, '_, '_, '_> {
         want: Want<'_>,
         work: impl FnOnce(&mut Lease<'_>) -> Result<(), RepairError>,
     ) -> Result<(), RepairError> {
-        let ask = Ask { knows: true, ..Ask::plain(HoldKind::Work) };
+        let ask = Ask { acknowledges_loss: true, ..Ask::plain(HoldKind::Work) };
         let mut take = |want: Want<'_>| self.locks.acquire(worktree, want);
         let mut entered = self.locks.enter(holds, &ask, want, &mut take)?;
         let done = work(&mut entered.lease);

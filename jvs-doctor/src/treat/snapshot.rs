@@ -10,7 +10,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self, Isolation};
 use jvs_repo::sabotage;
 use jvs_snapshot::gc::{self, Dead, Plan};
-use jvs_snapshot::tags::{self, Told};
+use jvs_snapshot::tags::{self, LoggedTag};
 use jvs_snapshot::{Catalog, Snapshots, ready, show_head};
 
 use super::RepairError;
@@ -93,7 +93,7 @@ impl Hand<'_, '_, '_, '_> {
         Ok(ready::bytes(id, checksum))
     }
 
-    pub(super) fn restore_tag(&self, told: &Told) -> Result<(), RepairError> {
+    pub(super) fn restore_tag(&self, told: &LoggedTag) -> Result<(), RepairError> {
         // Read after the tag was found missing: who deletes says so first.
         let logs = history::read_logs(self.store())?;
         if let Some((writer, source)) = logs.unread.into_iter().next() {

@@ -10,14 +10,14 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
 
 use super::law::{broken_by, is_renewal};
-use super::logs::Place;
+use super::logs::LogLine;
 use super::problem::{Problem, Wrong};
 use crate::mutation::Rule;
 use crate::state::State;
 
 /// What a log says of a state.
-struct Told {
-    place: Place,
+struct Mention {
+    place: LogLine,
     kind: Kind,
     phase: Phase,
     from: Option<State>,
@@ -28,10 +28,10 @@ struct Told {
 pub(super) struct Known {
     by_seq: BTreeMap<Seq, Vec<State>>,
     /// What announced a state, or told that it was reached.
-    told: HashMap<State, Vec<Told>>,
+    told: HashMap<State, Vec<Mention>>,
     /// States that were there by somebody's word: READ by one who went on from
     /// them, or said to be done.
-    witnessed: HashMap<State, Place>,
+    witnessed: HashMap<State, LogLine>,
     current: Option<(State, bool)>,
 }
 
@@ -44,7 +44,7 @@ impl Known {
     }
 
     /// Somebody saw the register at `state`.
-    pub(super) fn was_seen(&mut self, state: State, place: Place) {
+    pub(super) fn was_seen(&mut self, state: State, place: LogLine) {
         self.add(state);
         self.witnessed.entry(state).or_insert(place);
     }
@@ -54,7 +54,7 @@ impl Known {
         &mut self,
         from: Option<State>,
         to: State,
-        place: Place,
+        place: LogLine,
         kind: Kind,
         phase: Phase,
     ) {
@@ -62,7 +62,7 @@ impl Known {
         if phase == Phase::Done {
             self.witnessed.entry(to).or_insert(place);
         }
-        self.told.entry(to).or_default().push(Told { place, kind, phase, from });
+        self.told.entry(to).or_default().push(Mention { place, kind, phase, from });
     }
 
     /// The register shows `state`; `still` if it did so also after the logs were read.
@@ -71,7 +71,7 @@ impl Known {
         self.current = Some((state, still));
     }
 
-    fn witnesses(&self) -> impl DoubleEndedIterator<Item = (&State, Place)> {
+    fn witnesses(&self) -> impl DoubleEndedIterator<Item = (&State, LogLine)> {
         let all = self.by_seq.values().flatten();
         all.filter_map(|state| Some((state, *self.witnessed.get(state)?)))
     }
@@ -204,7 +204,7 @@ impl Walk<'_> {
         earlier.into_iter().find(|state| self.known.is_done(state)).copied()
     }
 
-    fn forged(&mut self, state: &State, instead: &State, place: Place) {
+    fn forged(&mut self, state: &State, instead: &State, place: LogLine) {
         self.found.push(Problem::Forged {
             worktree: self.worktree.clone(),
             state: state.to_string(),
@@ -255,7 +255,7 @@ impl Walk<'_> {
     /// else in its place.
     fn check_claims(&mut self, newest: Seq, path: &[State]) {
         let by_seq: BTreeMap<Seq, &State> = path.iter().map(|state| (state.seq, state)).collect();
-        let mut strays: Vec<(Place, Problem)> = Vec::new();
+        let mut strays: Vec<(LogLine, Problem)> = Vec::new();
         for (state, place) in self.known.witnesses() {
             let there = by_seq.get(&state.seq).copied();
             if state.seq > newest || there == Some(state) || self.is_unknown(state.seq) {

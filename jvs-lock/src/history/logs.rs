@@ -13,26 +13,26 @@ use serde::Serialize;
 /// No more flaws of one log are kept: who wrote rubbish decides how much there is.
 const FLAWS_MAX: usize = 1_000;
 
-/// Where an event stands.
+/// A line of an audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Place {
+pub struct LogLine {
     /// Whose log.
     pub writer: WriterId,
     /// Which line, counted from 1.
     pub line: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LogLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {} of log {}", self.line, self.writer)
     }
 }
 
-/// An event and where it stands.
+/// An event and the line that holds it.
 #[derive(Debug, Clone)]
 pub struct Logged {
     /// The line that holds it.
-    pub place: Place,
+    pub place: LogLine,
     /// The event itself.
     pub event: Event,
 }
@@ -43,7 +43,7 @@ pub struct Logs {
     /// The events that can be read, log by log, in the order of each log.
     pub events: Vec<Logged>,
     /// The lines that are not as they were written.
-    pub flaws: Vec<(Place, Flaw)>,
+    pub flaws: Vec<(LogLine, Flaw)>,
     /// How many more of them there are.
     pub more_flaws: u64,
     /// Files among the logs that are none.
@@ -62,7 +62,7 @@ pub fn read_logs(store: &dyn Store) -> io::Result<Logs> {
     for writer in writers {
         let mut kept = 0;
         let read = audit::read_log(store, &writer, |line| {
-            let place = Place { writer, line: line.number };
+            let place = LogLine { writer, line: line.number };
             if let Some(flaw) = line.flaw {
                 kept += 1;
                 if kept <= FLAWS_MAX {

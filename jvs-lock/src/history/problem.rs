@@ -6,7 +6,7 @@ use jvs_repo::audit::Flaw;
 use jvs_repo::name::WorktreeName;
 use serde::Serialize;
 
-use super::logs::Place;
+use super::logs::LogLine;
 
 const CRASH: &str = "a crash";
 
@@ -17,19 +17,19 @@ pub enum Problem {
     /// A line is not as it was written.
     Line {
         /// The line of the log.
-        place: Place,
+        place: LogLine,
         /// What is wrong with it.
         flaw: Flaw,
     },
     /// An event names register states that cannot be read.
     NotAState {
         /// The line of the log.
-        place: Place,
+        place: LogLine,
     },
     /// An event's new state does not follow from its old one.
     BadLink {
         /// The line of the log.
-        place: Place,
+        place: LogLine,
         /// The new state.
         to: String,
     },
@@ -52,7 +52,7 @@ pub enum Problem {
     /// An event says it was done, but the history does not contain it.
     NotInHistory {
         /// The line of the log.
-        place: Place,
+        place: LogLine,
         /// The state it claims.
         to: String,
     },
@@ -65,7 +65,7 @@ pub enum Problem {
         /// What was there by the word of a log.
         instead: String,
         /// Where that word stands.
-        place: Place,
+        place: LogLine,
     },
     /// A step that no operation makes: a token or a number of commits that falls or
     /// leaps, a head that moved without a commit, a holder who was not granted it.
@@ -88,7 +88,7 @@ pub enum Problem {
         /// What was reached.
         reached: String,
         /// Where that is said.
-        place: Place,
+        place: LogLine,
     },
     /// Renewals that a power cut took from the register. A crash explains it.
     LostRenewals {
@@ -97,7 +97,7 @@ pub enum Problem {
         /// The renewal that was lost.
         lost: String,
         /// Where it is told.
-        place: Place,
+        place: LogLine,
     },
     /// A release that was made although the volume had no room for its event, and says
     /// so itself.

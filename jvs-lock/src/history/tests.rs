@@ -37,7 +37,7 @@ fn written(life: &[(Kind, State)]) -> Logs {
             if *kind == Kind::Renew { &[Phase::Done] } else { &[Phase::Intent, Phase::Done] };
         for phase in phases {
             let line = logs.events.len() as u64 + 1;
-            let place = Place { writer: WriterId([0; 12]), line };
+            let place = LogLine { writer: WriterId([0; 12]), line };
             let event = Event {
                 kind: *kind,
                 phase: *phase,
@@ -63,8 +63,8 @@ fn check_life(life: &[(Kind, State)], logs: &Logs) -> Report {
     check(&[still(newest)], logs)
 }
 
-fn still(state: State) -> Seen {
-    Seen { worktree: WorktreeName::main(), state, still: true }
+fn still(state: State) -> Witnessed {
+    Witnessed { worktree: WorktreeName::main(), state, still: true }
 }
 
 fn without_events_of(life: &[(Kind, State)], lost: impl Fn(&Event) -> bool) -> Report {
@@ -183,7 +183,7 @@ fn a_done_that_the_register_does_not_know_is_found() {
     let stray = life[0].1.granted(OTHER, 30_000, WallMs(1), OpNonce([9; 8]));
     let mut event = logs.events[3].event.clone();
     event.to = Some(stray.to_string());
-    let place = Place { writer: WriterId([1; 12]), line: 1 };
+    let place = LogLine { writer: WriterId([1; 12]), line: 1 };
     logs.events.push(Logged { place, event: Event { phase: Phase::Intent, ..event.clone() } });
     assert_eq!(check_life(&life, &logs).problems, [], "to have tried is no claim");
     logs.events.push(Logged { place, event: Event { phase: Phase::Done, ..event } });
@@ -204,7 +204,7 @@ fn a_register_that_was_set_back_is_found() {
     let life = life();
     let logs = written(&life);
     // A backup from before the steal was put back: the log knows more.
-    let moving = Seen { still: false, ..still(life[4].1) };
+    let moving = Witnessed { still: false, ..still(life[4].1) };
     assert_eq!(check(&[moving], &logs).problems, [], "states after it may be on their way");
     let back = check(&[still(life[4].1)], &logs);
     assert!(matches!(back.problems[..], [Problem::SetBack { .. }]), "{:?}", back.problems);
@@ -213,7 +213,7 @@ fn a_register_that_was_set_back_is_found() {
     let mut event = moved_on.events.last().expect("not empty").event.clone();
     event.from = Some(life[4].1.to_string());
     event.to = Some(other.to_string());
-    let place = Place { writer: WriterId([1; 12]), line: 1 };
+    let place = LogLine { writer: WriterId([1; 12]), line: 1 };
     moved_on.events.push(Logged { place, event });
     let report = check(&[still(other)], &moved_on);
     assert!(

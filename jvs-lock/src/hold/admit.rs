@@ -1,14 +1,14 @@
-//! Who may come into a hold, and who may not be left out in the cold. Pure: the
-//! stakes that live, who asks, answer out.
+//! Who may join a hold, and whom a release must not cut off. Pure: the live
+//! stakes and the applicant in, answer out.
 
 use super::rule::Rule;
 use super::stake::{Kind, Stake};
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
-/// Who wants to come in.
+/// A command that wants to join a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Comer {
+pub struct Applicant {
     /// What for.
     pub kind: Kind,
     /// It was handed the token by the command that it runs under.
@@ -23,8 +23,8 @@ pub struct Comer {
 /// A run is exclusive unless somebody said explicitly that the session is to hold,
 /// and was answered, before it came: two commands that were never told of each
 /// other must not write at once only because they share a session.
-pub fn admit<'s>(comer: Comer, alive: &[&'s Stake]) -> Result<bool, &'s Stake> {
-    let Comer { kind, handed_down, joins } = comer;
+pub fn admit<'s>(applicant: Applicant, alive: &[&'s Stake]) -> Result<bool, &'s Stake> {
+    let Applicant { kind, handed_down, joins } = applicant;
     if !kind.is_run() || handed_down || joins {
         return Ok(false);
     }
@@ -91,8 +91,8 @@ mod tests {
         }
     }
 
-    fn run(handed_down: bool, joins: bool) -> Comer {
-        Comer { kind: Kind::Run, handed_down, joins }
+    fn run(handed_down: bool, joins: bool) -> Applicant {
+        Applicant { kind: Kind::Run, handed_down, joins }
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(admit(run(false, false), &[&first]), Err(&first));
         assert_eq!(admit(run(true, false), &[&first]), Ok(false), "it runs under the first");
         assert_eq!(admit(run(false, true), &[&first]), Ok(false), "--join");
-        let work = Comer { kind: Kind::Work, ..run(false, false) };
+        let work = Applicant { kind: Kind::Work, ..run(false, false) };
         assert_eq!(admit(work, &[&first]), Ok(false), "a snapshot beside a run");
     }
 

@@ -7,7 +7,7 @@ use jvs_repo::id::{FencingToken, OpNonce};
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
-use super::admit::{Comer, admit};
+use super::admit::{Applicant, admit};
 use super::files::{Holds, Scan};
 use super::give_back::Given;
 use super::memory::taken;
@@ -42,9 +42,9 @@ pub struct Ask {
     pub joins: bool,
     /// The token that a parent handed down.
     pub handed: Option<FencingToken>,
-    /// Somebody says to know that others may have written since: `lock acquire`.
-    pub knows: bool,
-    /// Whoever asks: what was promised to it before, this replaces.
+    /// Acknowledges that others may have written since: `lock acquire`.
+    pub acknowledges_loss: bool,
+    /// The process that asks: this replaces what it was promised before.
     pub by: Option<Who>,
 }
 
@@ -52,7 +52,7 @@ impl Ask {
     /// A command of that kind, and nothing special about it.
     pub const fn plain(kind: Kind) -> Self {
         let (with, lasts_ms) = (None, None);
-        Ask { kind, with, lasts_ms, joins: false, handed: None, knows: false, by: None }
+        Ask { kind, with, lasts_ms, joins: false, handed: None, acknowledges_loss: false, by: None }
     }
 }
 
@@ -83,7 +83,7 @@ impl From<LockError> for Stop {
 /// Looks at the hold between the READ and the CAS.
 struct Watcher<'h, 'r> {
     holds: &'h Holds<'r>,
-    knows: bool,
+    acknowledges_loss: bool,
     /// The states it let pass.
     passed: RefCell<Vec<State>>,
     #[cfg(feature = "mutations")]
@@ -91,10 +91,10 @@ struct Watcher<'h, 'r> {
 }
 
 impl<'h, 'r> Watcher<'h, 'r> {
-    fn new(holds: &'h Holds<'r>, knows: bool) -> Self {
+    fn new(holds: &'h Holds<'r>, acknowledges_loss: bool) -> Self {
         Watcher {
             holds,
-            knows,
+            acknowledges_loss,
             passed: RefCell::new(Vec::new()),
             #[cfg(feature = "mutations")]
             before: super::sabotage::Before::read(holds),
@@ -124,7 +124,7 @@ impl Gate for Watcher<'_, '_> {
         }
         let lost = self.lost()?;
         let remembered = taken(&hold, state).or_else(|| lost.first().copied());
-        if let Some(term) = remembered.filter(|_| !self.knows) {
+        if let Some(term) = remembered.filter(|_| !self.acknowledges_loss) {
             let current = state.token;
             return Err(HoldRefusal::Taken { worktree, token: term.token, current, holder }.into());
         }
@@ -178,8 +178,9 @@ impl Holds<'_> {
             let earlier = stake.term.is_some_and(|its| its < hold.term);
             !earlier || self.sight(stake) != Sight::Unseen
         });
-        let comer = Comer { kind: ask.kind, handed_down: ask.handed.is_some(), joins: ask.joins };
-        let exclusive = admit(comer, &alive).map_err(|by| HoldRefusal::Relied {
+        let applicant =
+            Applicant { kind: ask.kind, handed_down: ask.handed.is_some(), joins: ask.joins };
+        let exclusive = admit(applicant, &alive).map_err(|by| HoldRefusal::Relied {
             worktree: self.worktree.clone(),
             refused: Refused::Run,
             by: self.told(&[by]),
@@ -192,7 +193,7 @@ impl Holds<'_> {
             exclusive,
             maker: Who { pid: self.me.pid, start: self.me.start_time },
             pid_namespace: self.me.pid_namespace,
-            time_namespace: self.eyes.time_namespace,
+            time_namespace: self.processes.time_namespace,
             over: self.over(ask),
             answered: false,
         };
@@ -330,7 +331,7 @@ impl<'r> Locks<'r> {
         scan: &Scan,
     ) -> Result<Option<(Lease<'r>, bool)>, Stop> {
         let worktree = &holds.worktree;
-        if let Some(lost) = scan.lost.first().filter(|_| !ask.knows) {
+        if let Some(lost) = scan.lost.first().filter(|_| !ask.acknowledges_loss) {
             let view = self.inspect(worktree)?;
             let refusal = HoldRefusal::Taken {
                 worktree: worktree.clone(),
@@ -359,7 +360,7 @@ impl<'r> Locks<'r> {
             }
             return Ok(confirmed.map(|lease| (lease, true)));
         }
-        let watcher = Watcher::new(holds, ask.knows);
+        let watcher = Watcher::new(holds, ask.acknowledges_loss);
         let taken = take(Want { gate: Some(&watcher), ..want });
         let mut lease = taken.map_err(|error| match watcher.passed.borrow().is_empty() {
             true => Stop::Untouched(error),
@@ -472,7 +473,7 @@ impl<'r> Locks<'r> {
                 holds.remove(old);
             }
         }
-        if ask.knows {
+        if ask.acknowledges_loss {
             for term in scan.lost {
                 holds.forget_loss(term)?;
             }

@@ -16,7 +16,7 @@ use super::claim;
 use super::name::{HoldName, HoldState};
 use super::refusal::{HoldRefusal, Reliance};
 use super::rule::Rule;
-use super::stake::{ANSWERED, Here, Kind, Over, Sight, Stake, YIELDS};
+use super::stake::{ANSWERED, Kind, Over, Sight, Stake, Viewpoint, YIELDS};
 use crate::backoff::Backoff;
 use crate::error::LockError;
 use crate::lease::Lease;
@@ -31,7 +31,7 @@ const ROUNDS: u32 = 500;
 
 /// How other processes of this host are seen.
 #[derive(Clone, Copy)]
-pub struct Eyes<'r> {
+pub struct ProcessLookup<'r> {
     /// Looks a process up.
     pub lookup: &'r (dyn Fn(u32) -> Option<ProcessStat> + Sync),
     /// The words of a process's command, for people.
@@ -52,7 +52,7 @@ pub struct Scan {
 }
 
 /// What one look at the hold's name shows.
-enum Glimpse {
+enum NameRead {
     Name(HoldName),
     /// The session never touched this worktree.
     NoFiles,
@@ -73,7 +73,7 @@ impl Scan {
 pub struct Holds<'r> {
     /// The private directory, the clock, randomness.
     pub(super) seams: Seams<'r>,
-    pub(super) eyes: Eyes<'r>,
+    pub(super) processes: ProcessLookup<'r>,
     pub(super) me: Identity,
     pub(super) holder: HolderNonce,
     pub(super) repo: String,
@@ -90,7 +90,7 @@ impl<'r> Holds<'r> {
     /// private directory that `seams.store` is. Touches nothing.
     pub fn new(
         seams: Seams<'r>,
-        eyes: Eyes<'r>,
+        processes: ProcessLookup<'r>,
         me: Identity,
         holder: HolderNonce,
         repo: &str,
@@ -98,7 +98,7 @@ impl<'r> Holds<'r> {
     ) -> Self {
         let place = layout::hold(holder, repo, &worktree);
         let repo = repo.to_owned();
-        Holds { seams, eyes, me, holder, repo, worktree, place, family: None, root: None }
+        Holds { seams, processes, me, holder, repo, worktree, place, family: None, root: None }
     }
 
     /// The same, remembering what other holders knew who were this session on this
@@ -138,12 +138,12 @@ impl<'r> Holds<'r> {
     }
 
     /// From where stakes are judged, now.
-    pub(super) fn here(&self) -> Here<'r> {
-        Here {
+    pub(super) fn here(&self) -> Viewpoint<'r> {
+        Viewpoint {
             pid_namespace: self.me.pid_namespace,
-            time_namespace: self.eyes.time_namespace,
+            time_namespace: self.processes.time_namespace,
             now: self.seams.clock.now().boot,
-            lookup: self.eyes.lookup,
+            lookup: self.processes.lookup,
         }
     }
 
@@ -192,7 +192,7 @@ impl<'r> Holds<'r> {
     pub fn told(&self, stakes: &[&Stake]) -> Vec<Reliance> {
         let words = |stake: &Stake| {
             let sees = stake.pid_namespace == self.me.pid_namespace;
-            sees.then(|| (self.eyes.words)(stake.maker.pid)).flatten()
+            sees.then(|| (self.processes.words)(stake.maker.pid)).flatten()
         };
         stakes.iter().map(|stake| Reliance::of(stake, words(stake))).collect()
     }
@@ -200,29 +200,29 @@ impl<'r> Holds<'r> {
     /// The hold's name; `None` if the session never touched this worktree. Makes
     /// nothing.
     pub fn peek(&self) -> Result<Option<HoldName>, LockError> {
-        match self.glimpse()? {
-            Glimpse::Name(name) => Ok(Some(name)),
-            Glimpse::NoFiles => Ok(None),
+        match self.read_name()? {
+            NameRead::Name(name) => Ok(Some(name)),
+            NameRead::NoFiles => Ok(None),
             // What it said is gone: taken, as far as anybody can know.
-            Glimpse::Nothing => Ok(Some(HoldName::UNKNOWN)),
+            NameRead::Nothing => Ok(Some(HoldName::UNKNOWN)),
         }
     }
 
-    fn glimpse(&self) -> Result<Glimpse, LockError> {
+    fn read_name(&self) -> Result<NameRead, LockError> {
         let mut backoff = Backoff::new();
         let mut empty = 0;
         for _ in 0..LOOKS {
             let names = match self.seams.store.first_batch(&self.name_dir()) {
                 Ok(names) => names,
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Glimpse::NoFiles);
+                    return Ok(NameRead::NoFiles);
                 }
                 Err(error) => return Err(self.stuck(error)),
             };
             // What has no such name is nobody's hold.
             let mut holds = names.iter().filter_map(|name| name.to_str()?.parse().ok());
             match (holds.next(), holds.next()) {
-                (Some(name), None) => return Ok(Glimpse::Name(name)),
+                (Some(name), None) => return Ok(NameRead::Name(name)),
                 // Names that say nothing may be one that was torn: nobody guesses.
                 _ if names.is_empty() => empty += 1,
                 _ => {}
@@ -230,7 +230,7 @@ impl<'r> Holds<'r> {
             self.seams.clock.sleep_ms(backoff.next_ms());
         }
         match empty {
-            LOOKS => Ok(Glimpse::Nothing),
+            LOOKS => Ok(NameRead::Nothing),
             _ => {
                 let two = io::Error::new(io::ErrorKind::InvalidData, "it does not have one name");
                 Err(self.stuck(two))
@@ -240,10 +240,10 @@ impl<'r> Holds<'r> {
 
     /// The hold's name, made if this is the session's first look.
     pub(super) fn look(&self) -> Result<HoldName, LockError> {
-        match self.glimpse()? {
-            Glimpse::Name(name) => return Ok(name),
-            Glimpse::NoFiles => self.prepare()?,
-            Glimpse::Nothing => self.name_anew()?,
+        match self.read_name()? {
+            NameRead::Name(name) => return Ok(name),
+            NameRead::NoFiles => self.prepare()?,
+            NameRead::Nothing => self.name_anew()?,
         }
         self.peek()?.ok_or_else(|| self.stuck(io::ErrorKind::NotFound.into()))
     }

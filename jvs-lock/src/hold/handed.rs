@@ -27,7 +27,7 @@ impl<'r> Locks<'r> {
             return Ok(());
         }
         // Whatever was lost before is still to be told: nobody is answered here.
-        let ask = Ask { knows: true, ..Ask::plain(Kind::Work) };
+        let ask = Ask { acknowledges_loss: true, ..Ask::plain(Kind::Work) };
         let worktree = holds.worktree();
         let mut take = |want: Want<'_>| match self.is_handed(holds)? {
             true => self.acquire(worktree, want),

@@ -96,7 +96,7 @@ pub struct Stake {
 
 /// Where a stake is looked at from.
 #[derive(Clone, Copy)]
-pub struct Here<'h> {
+pub struct Viewpoint<'h> {
     /// This process's PID namespace.
     pub pid_namespace: Option<u64>,
     /// This process's time namespace.
@@ -120,7 +120,7 @@ pub enum Sight {
 
 impl Stake {
     /// Is it still a reason to hold? What cannot be seen is alive.
-    pub fn is_alive(&self, here: Here<'_>) -> bool {
+    pub fn is_alive(&self, here: Viewpoint<'_>) -> bool {
         self.sight(here) != Sight::Dead
     }
 
@@ -131,7 +131,7 @@ impl Stake {
     }
 
     /// What is seen of it.
-    pub fn sight(&self, here: Here<'_>) -> Sight {
+    pub fn sight(&self, here: Viewpoint<'_>) -> Sight {
         if self.has_run_out(here) {
             return Sight::Dead;
         }
@@ -149,7 +149,7 @@ impl Stake {
 
     /// Is the process that has the pid of `who` now, and began at `start_ticks`, that one?
     /// Another time namespace is told another start of the same process.
-    fn is_start_of(&self, who: Who, start_ticks: u64, here: Here<'_>) -> bool {
+    fn is_start_of(&self, who: Who, start_ticks: u64, here: Viewpoint<'_>) -> bool {
         sabotage!(Rule::StakesTellPidsApart => true);
         start_ticks == who.start || self.time_namespace != here.time_namespace
     }
@@ -162,7 +162,7 @@ impl Stake {
     }
 
     /// Was it asked for a time, which is over?
-    pub fn has_run_out(&self, here: Here<'_>) -> bool {
+    pub fn has_run_out(&self, here: Viewpoint<'_>) -> bool {
         let tells_time =
             self.time_namespace.is_some() && self.time_namespace == here.time_namespace;
         tells_time && self.counts_its_time() && self.over.at.is_some_and(|at| here.now >= at)
@@ -295,7 +295,12 @@ mod tests {
             })
         };
         let (pid_namespace, time_namespace) = (Some(1), Some(2));
-        stake.is_alive(Here { pid_namespace, time_namespace, now: BootMs(now), lookup: &lookup })
+        stake.is_alive(Viewpoint {
+            pid_namespace,
+            time_namespace,
+            now: BootMs(now),
+            lookup: &lookup,
+        })
     }
 
     #[test]

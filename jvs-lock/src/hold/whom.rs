@@ -9,7 +9,7 @@ use jvs_repo::store::Store;
 use jvs_repo::term::Term;
 
 use super::rule::Rule;
-use crate::liveness::{Here, Liveness, keeper_liveness};
+use crate::liveness::{Liveness, Observer, keeper_liveness};
 
 /// Where it stands who keeps a lock.
 pub struct Sources<'s> {
@@ -26,7 +26,7 @@ pub struct Sources<'s> {
 pub fn to_signal(
     sources: Sources<'_>,
     term: Term,
-    here: Here<'_>,
+    here: Observer<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Option<Keeper> {
     let keeper = named(sources, term)?;

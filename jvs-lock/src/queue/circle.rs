@@ -17,7 +17,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
 
 use super::deadlock::{Holding, Link, Wait, Waits};
-use super::turn::{Here, Memory, seems_fresh};
+use super::turn::{Memory, Vantage, seems_fresh};
 use super::{Lookup, Queue, Waiter};
 use crate::error::LockError;
 use crate::hold::Ties;
@@ -145,7 +145,7 @@ impl<'w> Circle<'w> {
         let now = locks.seams.clock.now();
         self.memory.look(&all, now.boot);
         self.first.retain(|op, _| all.iter().any(|waiter| waiter.op == *op));
-        let here = Here::of(locks.session(), locks.seams.clock);
+        let here = Vantage::of(locks.session(), locks.seams.clock);
         let mut world = Waits::default();
         for (worktree, line) in lines {
             let there = line.into_iter().filter(|waiter| {

@@ -5,7 +5,7 @@ use std::io;
 use jvs_repo::clock::BootMs;
 use jvs_repo::store::RepoPath;
 
-use super::turn::{BEAT_MS, Here, Memory};
+use super::turn::{BEAT_MS, Memory, Vantage};
 use super::waiter::Waiter;
 use super::{Lookup, Queue};
 
@@ -27,18 +27,18 @@ pub enum Look {
 }
 
 /// A place in the line. Dropping it leaves the line.
-pub struct Place<'r> {
+pub struct QueuePlace<'r> {
     queue: Queue<'r>,
     me: Waiter,
-    here: Here,
+    here: Vantage,
     memory: Memory,
     beat_at: BootMs,
 }
 
-impl<'r> Place<'r> {
-    pub(super) fn new(queue: Queue<'r>, me: Waiter, here: Here) -> Self {
+impl<'r> QueuePlace<'r> {
+    pub(super) fn new(queue: Queue<'r>, me: Waiter, here: Vantage) -> Self {
         let beat_at = queue.seams.clock.now().boot;
-        Place { queue, me, here, memory: Memory::default(), beat_at }
+        QueuePlace { queue, me, here, memory: Memory::default(), beat_at }
     }
 
     /// The own ticket, as it is named now.
@@ -91,7 +91,7 @@ impl<'r> Place<'r> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueuePlace<'_> {
     fn drop(&mut self) {
         // Best effort; a ticket that stays falls silent and is passed over.
         self.queue.remove(&self.me);

@@ -1,7 +1,7 @@
 use jvs_repo::clock::{BootClock, BootId, BootMs, SystemClock, WallMs};
 use jvs_repo::id::OpNonce;
 
-use super::turn::{Here, Memory, pause_ms, seems_fresh};
+use super::turn::{Memory, Vantage, pause_ms, seems_fresh};
 use super::*;
 use crate::session::tests::session;
 
@@ -80,7 +80,7 @@ fn only_a_process_that_can_be_seen_from_here_can_be_seen_gone() {
         boot_id: BootId(id.into()),
         time_namespace: Some(namespace),
     };
-    let at = |clock: &BootClock| Here::at(liveness::Here { clock, pid_namespace: Some(1) });
+    let at = |clock: &BootClock| Vantage::at(liveness::Observer { clock, pid_namespace: Some(1) });
     let here = at(&clock("boot-a", 1));
     let running = |start_ticks, zombie| {
         move |pid| {

@@ -24,21 +24,21 @@ const AT_ONCE_MS: u64 = 20;
 
 /// Where the question is asked from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Here {
+pub(super) struct Vantage {
     boot: Mark,
     pid_namespace: Option<u64>,
 }
 
-impl Here {
+impl Vantage {
     pub(super) fn of(session: &Session, clock: &dyn Clock) -> Self {
         let identity = session.identity();
         let boot = Mark::of_clock(&identity.boot_id, clock.time_namespace());
-        Here { boot, pid_namespace: identity.pid_namespace }
+        Vantage { boot, pid_namespace: identity.pid_namespace }
     }
 
-    pub(super) fn at(here: liveness::Here<'_>) -> Self {
+    pub(super) fn at(here: liveness::Observer<'_>) -> Self {
         let boot = Mark::of_clock(&here.clock.boot_id, here.clock.time_namespace);
-        Here { boot, pid_namespace: here.pid_namespace }
+        Vantage { boot, pid_namespace: here.pid_namespace }
     }
 
     /// Is the waiter's process there? `None` if that cannot be known from here.

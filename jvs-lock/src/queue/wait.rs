@@ -8,7 +8,7 @@ use jvs_repo::store::RepoPath;
 
 use super::circle::Circle;
 use super::deadlock::Wait;
-use super::{Look, Lookup, Mark, Place, Queue, Waiter, pause_ms};
+use super::{Look, Lookup, Mark, Queue, QueuePlace, Waiter, pause_ms};
 use crate::decide::is_skewed;
 use crate::error::LockError;
 use crate::hold::Ties;
@@ -169,7 +169,7 @@ impl<'r> Locks<'r> {
         }
         let queue = Queue::new(self.seams, worktree);
         let register = self.register(worktree);
-        let mut place: Option<Place<'r>> = None;
+        let mut place: Option<QueuePlace<'r>> = None;
         let mut first: Option<First> = None;
         let mut looks = 0;
         let mut last_ahead = usize::MAX;
@@ -202,7 +202,7 @@ impl<'r> Locks<'r> {
                     (shown.ahead, shown.waiting) = (ahead, waiting);
                     listen.extend(next);
                     // A transfer takes the own ticket away.
-                    listen.extend(place.as_ref().map(Place::ticket));
+                    listen.extend(place.as_ref().map(QueuePlace::ticket));
                 }
                 Ok(Look::Gone) => {
                     place = None;

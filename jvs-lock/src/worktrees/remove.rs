@@ -18,7 +18,7 @@ use super::note::{self, Stuck};
 use super::reserve;
 use super::unfinished;
 use crate::decide::{self, Own};
-use crate::drive::{Applied, Verdict};
+use crate::drive::{Applied, Move};
 use crate::error::LockError;
 use crate::locks::Locks;
 use crate::mutation::Rule;
@@ -278,9 +278,9 @@ pub(super) fn retire(
                 }
                 Ok(Own::Try) => {
                     show_before_retired(locks, &register, state)?;
-                    Ok(Verdict::Try(Kind::Retire, state.retired(op)))
+                    Ok(Move::Try(Kind::Retire, state.retired(op)))
                 }
-                Ok(Own::Done) => Ok(Verdict::Applied),
+                Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
             }
         })

@@ -15,7 +15,7 @@ use super::head;
 use super::note::{is_recorded, is_spoken_for};
 use super::unfinished::Doing;
 use crate::birth;
-use crate::drive::{Applied, Verdict};
+use crate::drive::{Applied, Move};
 use crate::error::{BirthError, LockError};
 use crate::locks::Locks;
 use crate::mutation::Rule;
@@ -244,9 +244,9 @@ pub(super) fn confirm(
             return Err(lost(name, reserved, state));
         }
         if state.op == op && state.seq > reserved.seq {
-            return Ok(Verdict::Applied);
+            return Ok(Move::Applied);
         }
-        Ok(Verdict::Try(Kind::Create, state.advanced(op)))
+        Ok(Move::Try(Kind::Create, state.advanced(op)))
     });
     match confirmed {
         Ok(_) => Ok(()),
@@ -268,12 +268,12 @@ pub(super) fn give_up(locks: &Locks<'_>, name: &WorktreeName, reserved: &State) 
     let op = locks.fresh_op();
     let _ = locks.driver(&register, Some("the worktree was not made")).run(|state, _, _| {
         if state.hold == Hold::Retired && state.op == op {
-            return Ok(Verdict::Applied);
+            return Ok(Move::Applied);
         }
         if !may_give_up(state, reserved) {
             return Err(lost(name, reserved, state));
         }
-        Ok(Verdict::Try(Kind::Retire, state.retired(op)))
+        Ok(Move::Try(Kind::Retire, state.retired(op)))
     });
 }
 
@@ -294,12 +294,12 @@ pub(super) fn retire_exactly(
     let op = locks.fresh_op();
     let Applied { state, .. } = locks.driver(&register, Some(reason)).run(|state, _, _| {
         if state.hold == Hold::Retired && state.op == op {
-            return Ok(Verdict::Applied);
+            return Ok(Move::Applied);
         }
         if state != seen {
             return Err(lost(name, seen, state));
         }
-        Ok(Verdict::Try(Kind::Retire, state.retired(op)))
+        Ok(Move::Try(Kind::Retire, state.retired(op)))
     })?;
     Ok(state)
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use jvs_lock::hold::Ties;
-use jvs_lock::queue::{Bell, Place, Queue, Rung};
+use jvs_lock::queue::{Bell, Queue, QueuePlace, Rung};
 use jvs_lock::{Lease, LockError, Locks, Want, worktrees};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -67,7 +67,7 @@ fn world() -> World {
 }
 
 /// `who` has stood in the line of `worktree` for a second.
-fn stands<'w>(world: &'w World, who: &Locks<'_>, worktree: &str) -> Place<'w> {
+fn stands<'w>(world: &'w World, who: &Locks<'_>, worktree: &str) -> QueuePlace<'w> {
     let queue = Queue::new(world.seams(&world.clock), &name(worktree));
     let place = queue.join(who.session(), 1_000).expect("joined");
     world.clock.pass(1_000);

@@ -18,11 +18,11 @@ const ELSEWHERE: &str = "make the repository on another filesystem: ext4, xfs, b
                          overlayfs and JuiceFS 1.4.2 are known to work";
 
 /// What a test says: the promise held, or this is how it did not.
-type Verdict = Result<Vec<Finding>, ProbeError>;
+type Tested = Result<Vec<Finding>, ProbeError>;
 
 /// Tests every promise in a directory of its own below `scratch`.
-pub(super) fn test_all(store: &dyn Store, scratch: &RepoPath) -> Verdict {
-    type Test = fn(&dyn Store, &RepoPath) -> Verdict;
+pub(super) fn test_all(store: &dyn Store, scratch: &RepoPath) -> Tested {
+    type Test = fn(&dyn Store, &RepoPath) -> Tested;
     const TESTS: &[(&str, Test)] = &[
         ("rename", rename),
         ("race", rename_race),
@@ -80,7 +80,7 @@ fn is_unsupported(error: &io::Error) -> bool {
 
 /// One after the other: a source can be renamed once, and a listing shows the
 /// new name and nothing else. This is the register's compare-and-swap.
-fn rename(store: &dyn Store, dir: &RepoPath) -> Verdict {
+fn rename(store: &dyn Store, dir: &RepoPath) -> Tested {
     let (a, b, c) = (dir.plain_child("a"), dir.plain_child("b"), dir.plain_child("c"));
     create(store, &a)?;
     // What a cache keeps now, it would show again below.
@@ -122,7 +122,7 @@ fn rename(store: &dyn Store, dir: &RepoPath) -> Verdict {
 }
 
 /// All at once: of several who rename the same source, exactly one succeeds.
-fn rename_race(store: &dyn Store, dir: &RepoPath) -> Verdict {
+fn rename_race(store: &dyn Store, dir: &RepoPath) -> Tested {
     let mut source = "start".to_owned();
     create(store, &dir.plain_child(&source))?;
     for round in 0..ROUNDS {
@@ -200,7 +200,7 @@ fn race(attempt: impl Fn(usize) -> io::Result<()> + Sync) -> Vec<io::Result<()>>
 }
 
 /// `O_EXCL`: of several who create one file, exactly one does.
-fn exclusive_create(store: &dyn Store, dir: &RepoPath) -> Verdict {
+fn exclusive_create(store: &dyn Store, dir: &RepoPath) -> Tested {
     for round in 0..ROUNDS {
         let path = dir.plain_child(&round.to_string());
         let answers = race(|_| store.create_new(&path).map(drop));
@@ -222,7 +222,7 @@ fn exclusive_create(store: &dyn Store, dir: &RepoPath) -> Verdict {
 }
 
 /// `RENAME_NOREPLACE`: how every complete-or-absent file comes into being.
-fn rename_new(store: &dyn Store, dir: &RepoPath) -> Verdict {
+fn rename_new(store: &dyn Store, dir: &RepoPath) -> Tested {
     let (a, b) = (dir.plain_child("a"), dir.plain_child("b"));
     create(store, &a)?;
     create(store, &b)?;
@@ -252,7 +252,7 @@ fn rename_new(store: &dyn Store, dir: &RepoPath) -> Verdict {
 
 /// A register is born by renaming a directory with its entry into place, which
 /// must fail if one is there already.
-fn directory_rename(store: &dyn Store, dir: &RepoPath) -> Verdict {
+fn directory_rename(store: &dyn Store, dir: &RepoPath) -> Tested {
     let (mine, theirs) = (dir.plain_child("mine"), dir.plain_child("theirs"));
     for each in [&mine, &theirs] {
         store.make_dir(each).map_err(ProbeError::while_doing("make a directory"))?;
@@ -273,7 +273,7 @@ fn directory_rename(store: &dyn Store, dir: &RepoPath) -> Verdict {
 }
 
 /// What is committed must survive a power cut.
-fn sync(store: &dyn Store, dir: &RepoPath) -> Verdict {
+fn sync(store: &dyn Store, dir: &RepoPath) -> Tested {
     let path = dir.plain_child("file");
     let file = store.create_new(&path).map_err(ProbeError::while_doing("create a file"))?;
     file.write_at(0, b"probe").map_err(ProbeError::while_doing("write a file"))?;
@@ -298,7 +298,7 @@ fn sync(store: &dyn Store, dir: &RepoPath) -> Verdict {
 }
 
 /// The state of a lock is a name.
-fn long_names(store: &dyn Store, dir: &RepoPath) -> Verdict {
+fn long_names(store: &dyn Store, dir: &RepoPath) -> Tested {
     let refused = |why: String| {
         Ok(vec![broken(
             Promise::LongNames,

@@ -61,7 +61,7 @@ impl Tag {
 
 /// What the audit log tells of one tag: all that there is to know of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Told {
+pub struct LoggedTag {
     /// Its name.
     pub tag: TagName,
     /// What it stands for.
@@ -73,17 +73,17 @@ pub struct Told {
     pub session_id: String,
 }
 
-impl From<Tag> for Told {
+impl From<Tag> for LoggedTag {
     fn from(tag: Tag) -> Self {
         let Tag { name, snapshot_id, created_at, session_id, .. } = tag;
-        Told { tag: name, snapshot_id, created_at, session_id }
+        LoggedTag { tag: name, snapshot_id, created_at, session_id }
     }
 }
 
-impl Told {
+impl LoggedTag {
     /// The tag's file, byte for byte.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let Told { tag, snapshot_id, created_at, session_id } = self.clone();
+        let LoggedTag { tag, snapshot_id, created_at, session_id } = self.clone();
         Tag::new(tag, snapshot_id, created_at, session_id).to_bytes()
     }
 }
@@ -105,7 +105,7 @@ mod tests {
     fn the_bytes_of_a_tag_are_these() {
         let bytes = tag().to_bytes();
         assert_eq!(String::from_utf8_lossy(&bytes), include_str!("golden/tag.json"));
-        assert_eq!(Told::from(tag()).to_bytes(), bytes, "as the audit log remembers it");
+        assert_eq!(LoggedTag::from(tag()).to_bytes(), bytes, "as the audit log remembers it");
     }
 
     #[test]

@@ -112,7 +112,7 @@ pub(super) fn ensure_dir<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::R
 }
 
 /// What is at a name that somebody wanted to make.
-enum Seen {
+enum Occupant {
     /// The file that was to be there.
     Mine,
     /// Something else.
@@ -122,17 +122,17 @@ enum Seen {
 }
 
 /// Is it `draft` that is at `to`? Told by its inode, which a move does not change.
-fn seen<S: Store + ?Sized>(store: &S, draft: &Draft, to: &RepoPath) -> io::Result<Seen> {
+fn seen<S: Store + ?Sized>(store: &S, draft: &Draft, to: &RepoPath) -> io::Result<Occupant> {
     match store.stat(to) {
-        Ok(stat) if stat.inode == draft.inode => Ok(Seen::Mine),
-        Ok(_) => Ok(Seen::Other),
+        Ok(stat) if stat.inode == draft.inode => Ok(Occupant::Mine),
+        Ok(_) => Ok(Occupant::Other),
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         // Denied by a memory: what is listed there is the draft if that is gone.
         Err(_) if is_there(store, to)? => match is_there(store, &draft.path)? {
-            true => Ok(Seen::Other),
-            false => Ok(Seen::Mine),
+            true => Ok(Occupant::Other),
+            false => Ok(Occupant::Mine),
         },
-        Err(_) => Ok(Seen::Nothing),
+        Err(_) => Ok(Occupant::Nothing),
     }
 }
 
@@ -159,19 +159,19 @@ pub(super) fn place<S: Store + ?Sized>(
             return Err(error);
         }
         match seen(store, draft, to)? {
-            Seen::Mine => return Ok(()),
-            Seen::Other if !over => {
+            Occupant::Mine => return Ok(()),
+            Occupant::Other if !over => {
                 let _ = store.unlink(&draft.path);
                 return Err(io::Error::from(rustix::io::Errno::EXIST));
             }
-            Seen::Other | Seen::Nothing => last = Some(error),
+            Occupant::Other | Occupant::Nothing => last = Some(error),
         }
     }
     // Its source is taken away, so that no rename can be applied later.
     let removed = store.unlink(&draft.path);
     let last = last.map_or_else(|| io::Error::other("it was never tried"), unlike_taken);
     match seen(store, draft, to)? {
-        Seen::Mine => Ok(()),
+        Occupant::Mine => Ok(()),
         _ => Err(removed.err().filter(|e| e.kind() != io::ErrorKind::NotFound).unwrap_or(last)),
     }
 }

@@ -48,13 +48,13 @@ pub(super) trait Content: Sync {
         size: u64,
         known: Option<Digest>,
         threads: usize,
-        told: Told<'_>,
+        told: OnBytes<'_>,
     ) -> io::Result<Digest>;
 }
 
 /// Who is told how many bytes more of a large file are there, and may say that it
 /// is to end: `Interrupted`.
-pub(super) type Told<'t> = &'t dyn Fn(u64) -> io::Result<()>;
+pub(super) type OnBytes<'t> = &'t dyn Fn(u64) -> io::Result<()>;
 
 pub(super) struct Maker<'w, C> {
     work: &'w Work<'w>,

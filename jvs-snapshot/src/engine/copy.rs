@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::build::{self, Content, Told};
+use super::build::{self, Content, OnBytes};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
@@ -44,7 +44,7 @@ impl Content for Copy {
         size: u64,
         _known: Option<Digest>,
         threads: usize,
-        told: Told<'_>,
+        told: OnBytes<'_>,
     ) -> io::Result<Digest> {
         match size {
             0..=SMALL => copy_small(from, to, size),
@@ -68,7 +68,7 @@ fn copy_large(
     to: &OwnedFd,
     size: u64,
     threads: usize,
-    told: Told<'_>,
+    told: OnBytes<'_>,
 ) -> io::Result<Digest> {
     tree::set_size(to, size)?;
     let mut by_kernel = true;

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use jvs_repo::layout;
 
-use super::build::{self, Content, Told};
+use super::build::{self, Content, OnBytes};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
@@ -68,7 +68,7 @@ impl Content for Reflink {
         size: u64,
         known: Option<Digest>,
         threads: usize,
-        _told: Told<'_>,
+        _told: OnBytes<'_>,
     ) -> io::Result<Digest> {
         tree::clone_content(from, to)?;
         match known {

@@ -11,7 +11,7 @@ use jvs_repo::sabotage;
 use jvs_repo::store::{DirEntry, Store};
 
 use crate::error::SnapshotError;
-use crate::garbage::{self, Candidate, Verdict};
+use crate::garbage::{self, Candidate, Disposal};
 use crate::gc::{Keep, Registers};
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
@@ -54,7 +54,7 @@ pub(crate) fn verdict(
     at: &Snapshots<'_>,
     registers: &Registers,
     bound: &Bound,
-) -> Result<Option<Verdict>, SnapshotError> {
+) -> Result<Option<Disposal>, SnapshotError> {
     sabotage!(Rule::ReadBeforeLooking => {
         super::sabotage::verdict_by_a_late_read(at, registers, bound)
     });
@@ -63,7 +63,7 @@ pub(crate) fn verdict(
     let Some(state) = registers.judging(&bound.worktree) else { return Ok(None) };
     let candidate = look_at(at, bound)?;
     match is_head(registers, bound.id) {
-        true => Ok(Some(Verdict::Committed)),
+        true => Ok(Some(Disposal::Committed)),
         false => Ok(Some(garbage::removable(state, &candidate))),
     }
 }
@@ -108,7 +108,7 @@ pub(crate) fn needs(
     for name in &staging.names {
         match name {
             StagingName::Snapshot(bound) => {
-                let dead = matches!(verdict(at, registers, bound)?, Some(Verdict::Garbage(_)));
+                let dead = matches!(verdict(at, registers, bound)?, Some(Disposal::Garbage(_)));
                 if let (Some(parent), false) = (bound.parent, dead) {
                     needed.insert(parent, Keep::InUse);
                 }

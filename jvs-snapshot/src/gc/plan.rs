@@ -13,7 +13,7 @@ use jvs_repo::sabotage;
 
 use crate::catalog::Presence;
 use crate::error::SnapshotError;
-use crate::garbage::{self, Verdict};
+use crate::garbage::{self, Disposal};
 use crate::gc::needs::{Staging, is_dead_restore, needs, verdict};
 use crate::gc::{Dead, Doubt, Keep, Plan, Registers, Unneeded, age};
 use crate::lineage::Lineage;
@@ -168,7 +168,7 @@ fn plan_staging(
     for name in &staging.names {
         match name {
             StagingName::Snapshot(bound) => match verdict(at, registers, bound)? {
-                Some(Verdict::Garbage(why)) => {
+                Some(Disposal::Garbage(why)) => {
                     plan.dead.push((Dead::Draft(name.clone()), Some(why)));
                 }
                 _ => plan.left_alone.push(name.to_string()),
@@ -227,7 +227,7 @@ fn plan_hidden(
         None => None,
     };
     match verdict {
-        Some(Verdict::Garbage(why)) => plan.dead.push((Dead::Hidden(id), Some(why))),
+        Some(Disposal::Garbage(why)) => plan.dead.push((Dead::Hidden(id), Some(why))),
         _ => plan.left_alone.push(id.to_string()),
     }
     Ok(())

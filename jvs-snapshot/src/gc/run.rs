@@ -10,7 +10,7 @@ use jvs_repo::record::audit::Collected;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
-use crate::aside::{doom, finish, move_dir};
+use crate::aside::{delete_dir, finish, move_dir};
 use crate::descriptor::{self, Descriptor};
 use crate::error::SnapshotError;
 use crate::gc::needs::{Staging, needs};
@@ -84,7 +84,7 @@ pub fn run(
                 continue;
             }
         };
-        match doom(at.seams, at.trees, &dir) {
+        match delete_dir(at.seams, at.trees, &dir) {
             Ok(()) => freed.dead += 1,
             Err(error) => freed.left.push((dir, error.to_string())),
         }
@@ -253,7 +253,12 @@ pub(super) fn settle(
     match move_dir(at.seams, &condemned, &doomed) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => return Err(SnapshotError::Io { doing: format!("doom {id}"), source }),
+        Err(source) => {
+            return Err(SnapshotError::Io {
+                doing: format!("set {id} aside for deletion"),
+                source,
+            });
+        }
     }
     freed.snapshots.push(id);
     match finish(at.trees, &doomed) {

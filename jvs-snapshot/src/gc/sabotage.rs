@@ -5,7 +5,7 @@ use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 
 use crate::error::SnapshotError;
-use crate::garbage::{self, Verdict, Why};
+use crate::garbage::{self, Disposal, Uncommittable};
 use crate::gc::needs::{is_head, look_at};
 use crate::gc::run::{leave_tombstone, set_aside, settle};
 use crate::gc::{Freed, Registers};
@@ -20,13 +20,13 @@ pub(super) fn verdict_by_a_late_read(
     at: &Snapshots<'_>,
     registers: &Registers,
     bound: &Bound,
-) -> Result<Option<Verdict>, SnapshotError> {
+) -> Result<Option<Disposal>, SnapshotError> {
     if registers.judging(&bound.worktree).is_none() {
         return Ok(None);
     }
     let candidate = look_at(at, bound)?;
     if is_head(registers, bound.id) {
-        return Ok(Some(Verdict::Committed));
+        return Ok(Some(Disposal::Committed));
     }
     let late = Registers::read(at.seams)?;
     Ok(late.judging(&bound.worktree).map(|state| garbage::removable(state, &candidate)))
@@ -37,13 +37,13 @@ pub(super) fn verdict_by_age(
     at: &Snapshots<'_>,
     registers: &Registers,
     bound: &Bound,
-) -> Result<Option<Verdict>, SnapshotError> {
+) -> Result<Option<Disposal>, SnapshotError> {
     let Some(state) = registers.judging(&bound.worktree) else { return Ok(None) };
     let candidate = look_at(at, bound)?;
     let age_ms = at.seams.clock.now().wall.0.saturating_sub(bound.id.created_ms);
     Ok(Some(match is_head(registers, bound.id) {
-        true => Verdict::Committed,
-        false if age_ms > OLD_MS => Verdict::Garbage(Why::Fenced),
+        true => Disposal::Committed,
+        false if age_ms > OLD_MS => Disposal::Garbage(Uncommittable::Fenced),
         false => garbage::removable(state, &candidate),
     }))
 }

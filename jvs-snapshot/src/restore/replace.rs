@@ -3,7 +3,7 @@
 //! says what may be in it.
 
 use jvs_lock::{Lease, Locks};
-use jvs_repo::audit::{Kind, Phase as Told};
+use jvs_repo::audit::{Kind, Phase};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::quarantine;
@@ -13,7 +13,7 @@ use jvs_repo::store::RepoPath;
 use super::leftover::{Worth, discard};
 use super::swap::{Stopped, Swap, Swapped};
 use super::{Copied, Half, InPlace, Left, RestoreError, Wish};
-use crate::aside::{doom, move_dir};
+use crate::aside::{delete_dir, move_dir};
 use crate::chosen::Chosen;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
@@ -49,14 +49,14 @@ pub fn replace(
         let details = Some(Box::new(told).into());
         locks.note(Kind::Restore, phase, op, Some(&worktree), Some(reason), details)
     };
-    let offered = note(Told::Intent, told.clone())
+    let offered = note(Phase::Intent, told.clone())
         .map_err(SnapshotError::io("write the audit log"))
         .and_then(|()| offer(at, &copied, kept));
     let dir = match offered {
         Ok(dir) => dir,
         Err(error) => {
-            let _ = note(Told::NotApplied, told);
-            let _ = doom(at.seams, at.trees, &copied.dir());
+            let _ = note(Phase::NotApplied, told);
+            let _ = delete_dir(at.seams, at.trees, &copied.dir());
             return Err(error.into());
         }
     };
@@ -65,22 +65,22 @@ pub fn replace(
     let swapped = match swap.run(lease, chosen) {
         Ok(swapped) => swapped,
         Err(stopped) if stopped.certain && stopped.swapped.is_empty() => {
-            let _ = note(Told::NotApplied, told);
-            let _ = doom(at.seams, at.trees, &dir);
+            let _ = note(Phase::NotApplied, told);
+            let _ = delete_dir(at.seams, at.trees, &dir);
             return Err(stopped.error);
         }
         Err(stopped) => {
-            let phase = if stopped.certain { Told::Done } else { Told::Unknown };
+            let phase = if stopped.certain { Phase::Done } else { Phase::Unknown };
             let half = half(at, op, &dir, *stopped);
             // What was done although it was not to be is told like what was.
             let _ = note(phase, Restored { half: Some(half.told()), ..told });
             return Err(RestoreError::Half(Box::new(half)));
         }
     };
-    let _ = note(Told::Done, told.clone());
+    let _ = note(Phase::Done, told.clone());
     let left = left(at, op, &dir, &swapped, wish);
     if let Some(left) = &left {
-        let _ = note(Told::Done, Restored { left: Some(left.path.to_string()), ..told });
+        let _ = note(Phase::Done, Restored { left: Some(left.path.to_string()), ..told });
     }
     Ok(InPlace { degraded: copied.degraded, left })
 }
@@ -128,7 +128,7 @@ fn left(
     let worth = match (wish.chosen, &replaced) {
         // Nobody's file was ever in it.
         (Some(_), None) => {
-            let _ = doom(at.seams, at.trees, dir);
+            let _ = delete_dir(at.seams, at.trees, dir);
             return None;
         }
         _ => discard(at, dir, &tree, replaced.as_ref(), known),

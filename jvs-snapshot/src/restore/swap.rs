@@ -22,7 +22,7 @@ use super::RestoreError;
 use crate::chosen::Chosen;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
-use crate::trees::{Seen, Spot, Spots};
+use crate::trees::{Spot, SpotStat, Spots};
 
 /// What was swapped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ struct Step {
 
 impl Swap<'_> {
     /// Swaps the worktree of `lease` with the tree, or only what is chosen of
-    /// both: one step a path, after all of them were looked at.
+    /// both: one step per path, after all of them were looked at.
     pub fn run(
         &self,
         lease: &mut Lease<'_>,
@@ -230,7 +230,7 @@ fn steps(
     Ok(steps)
 }
 
-fn seen(spots: &dyn Spots, at: Spot<'_>) -> Result<Option<Seen>, SnapshotError> {
+fn seen(spots: &dyn Spots, at: Spot<'_>) -> Result<Option<SpotStat>, SnapshotError> {
     match spots.look(at) {
         Ok(seen) => Ok(Some(seen)),
         Err(error) if is_absence(&error) => Ok(None),

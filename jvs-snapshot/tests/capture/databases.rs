@@ -21,7 +21,7 @@ use super::support::{Rebooted, World};
 const ROUNDS: u32 = 3;
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Commits one transaction a word, and goes on keeping the database open. Without a
+/// Commits one transaction per word, and goes on keeping the database open. Without a
 /// word, all the time.
 const WRITER: &str = r"
 import os, sqlite3, sys, time

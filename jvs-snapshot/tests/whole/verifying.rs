@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use fs_err::os::unix::fs::symlink;
 use jvs_repo::layout;
 use jvs_snapshot::progress::Silent;
-use jvs_snapshot::verify::{Verdict, verify, verify_tags};
+use jvs_snapshot::verify::{Verification, verify, verify_tags};
 use jvs_snapshot::{Ready, tags};
 use jvs_world::live::World;
 use rustix::fs::XattrFlags;
@@ -19,7 +19,7 @@ fn one_of_everything(world: &World) -> Ready {
     world.snapshot(&mut world.lease())
 }
 
-fn verdict(world: &World, ready: &Ready) -> Verdict {
+fn verdict(world: &World, ready: &Ready) -> Verification {
     verify(&world.store, ready.id(), &Silent).expect("readable")
 }
 

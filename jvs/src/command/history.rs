@@ -21,7 +21,7 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
     let here = context.here()?;
     let catalog = Catalog::new(here.repo.store());
     let limit = args.number.unwrap_or(usize::MAX);
-    let mut told = Told { tags: tags(&here)?, heads: BTreeMap::new(), warnings: Vec::new() };
+    let mut told = Annotations { tags: tags(&here)?, heads: BTreeMap::new(), warnings: Vec::new() };
     let shown = if args.all || args.graph {
         let registers = Registers::read(context.seams(here.repo.store()))?;
         for (worktree, state) in registers.in_place() {
@@ -56,13 +56,13 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
 }
 
 /// What is told beside the snapshots themselves.
-struct Told {
+struct Annotations {
     tags: Tags,
     heads: BTreeMap<SnapshotId, Vec<String>>,
     warnings: Vec<String>,
 }
 
-impl Told {
+impl Annotations {
     fn remark(&self, descriptor: &Descriptor) -> String {
         let id = descriptor.snapshot_id;
         let heads = self.heads.get(&id).map_or(&[][..], Vec::as_slice);
@@ -106,7 +106,11 @@ fn lineage(
 }
 
 /// The newest of all, whatever they belong to.
-fn all(catalog: Catalog<'_>, limit: usize, told: &mut Told) -> Result<Vec<Descriptor>, Failure> {
+fn all(
+    catalog: Catalog<'_>,
+    limit: usize,
+    told: &mut Annotations,
+) -> Result<Vec<Descriptor>, Failure> {
     let mut shown = Vec::new();
     for id in catalog.list()?.snapshots.into_iter().rev() {
         if shown.len() == limit {

@@ -271,7 +271,7 @@ impl Under<'_, '_> {
         snapshot::under_lease(context, here, locks, acting, &mut lease, note)
     }
 
-    fn warned(&self, done: Done, outcomes: &[held::Outcome]) -> Done {
+    fn warned(&self, done: Done, outcomes: &[held::HoldOutcome]) -> Done {
         let mut done = done;
         for (one, outcome) in self.held.iter().zip(outcomes) {
             let which = match self.held {

@@ -8,7 +8,7 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::SnapshotId;
 use jvs_snapshot::compare::{Difference, Trust};
 use jvs_snapshot::diff;
-use jvs_snapshot::verify::{Mismatch, Verdict, verify, verify_tags};
+use jvs_snapshot::verify::{Mismatch, Verification, verify, verify_tags};
 use jvs_snapshot::{Catalog, SnapshotError};
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ fn wanted(
     Ok(ids)
 }
 
-fn data(verdicts: &[Verdict], tags: &[Mismatch]) -> Value {
+fn data(verdicts: &[Verification], tags: &[Mismatch]) -> Value {
     let snapshots: Vec<Value> = verdicts
         .iter()
         .map(|verdict| {

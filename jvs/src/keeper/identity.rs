@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use jvs_lock::Session;
 use jvs_lock::hold::whom::{self, Sources};
-use jvs_lock::liveness::{Here as Where, Liveness, keeper_liveness};
+use jvs_lock::liveness::{Liveness, Observer, keeper_liveness};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::id::hex;
 use jvs_repo::proc;
@@ -95,7 +95,7 @@ impl Identity {
         let (repository, worktree) = (here.repo.store(), &here.worktree);
         let sources = Sources { private: self.read(), repository, worktree };
         let clock = SystemClock.boot_clock();
-        let here = Where { clock: &clock, pid_namespace: proc::pid_namespace() };
+        let here = Observer { clock: &clock, pid_namespace: proc::pid_namespace() };
         let keeper = whom::to_signal(sources, term, here, proc::process_stat)?;
         handle(keeper.pid, keeper.start_time)
     }
@@ -121,7 +121,7 @@ impl Identity {
 /// Is that process there? `None` if that cannot be known from here.
 pub(crate) fn running(keeper: &Keeper) -> Option<bool> {
     let clock = SystemClock.boot_clock();
-    let here = Where { clock: &clock, pid_namespace: proc::pid_namespace() };
+    let here = Observer { clock: &clock, pid_namespace: proc::pid_namespace() };
     match keeper_liveness(keeper, here, proc::process_stat) {
         Liveness::Alive => Some(true),
         Liveness::Dead => Some(false),

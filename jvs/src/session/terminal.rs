@@ -10,7 +10,7 @@ use super::Unusable;
 /// The id of the terminal session that this process is in.
 pub(super) fn session_id() -> Result<String, Unusable> {
     let me = proc::process_stat(std::process::id());
-    let here = me.and_then(|me| Here::led_by(me.session_leader));
+    let here = me.and_then(|me| LedSession::led_by(me.session_leader));
     here.and_then(|here| here.session_id(proc::process_stat)).ok_or_else(|| {
         Unusable::new(
             "cannot tell which terminal session this is: its leader cannot be seen from here",
@@ -37,23 +37,23 @@ pub(super) fn of(id: &str) -> Option<String> {
 
 /// Is the leader of the session `id` there, as seen from here?
 pub(super) fn is_open(id: &str) -> bool {
-    let same = leader_in(id).and_then(Here::led_by);
+    let same = leader_in(id).and_then(LedSession::led_by);
     same.and_then(|here| here.session_id(proc::process_stat)).is_some_and(|same| same == id)
 }
 
 /// Where this process stands.
 #[derive(Clone)]
-struct Here {
+struct LedSession {
     host: String,
     boot: String,
     pid_namespace: u64,
     leader: u32,
 }
 
-impl Here {
+impl LedSession {
     fn led_by(leader: u32) -> Option<Self> {
         let (boot, pid_namespace) = (proc::boot_id()?, proc::pid_namespace()?);
-        Some(Here { host: proc::hostname(), boot, pid_namespace, leader })
+        Some(LedSession { host: proc::hostname(), boot, pid_namespace, leader })
     }
 
     /// `term:<host>:<leader pid>:<digest>`. The digest covers all that tells
@@ -63,7 +63,7 @@ impl Here {
     /// ended, or lives outside this container, where its pid is 0.
     fn session_id(&self, lookup: impl Fn(u32) -> Option<ProcessStat>) -> Option<String> {
         let start = lookup(self.leader)?.start_ticks;
-        let Here { host, boot, pid_namespace, leader } = self;
+        let LedSession { host, boot, pid_namespace, leader } = self;
         let all = format!("{host}\n{boot}\n{pid_namespace}\n{leader}\n{start}");
         let digest = blake3::derive_key("jvs terminal session v1", all.as_bytes());
         let host: String = host.chars().filter(char::is_ascii_graphic).take(64).collect();
@@ -82,15 +82,15 @@ mod tests {
 
     #[test]
     fn a_terminal_is_told_from_every_other_and_from_its_successors() {
-        let here = Here { host: "h".into(), boot: "b".into(), pid_namespace: 1, leader: 7 };
+        let here = LedSession { host: "h".into(), boot: "b".into(), pid_namespace: 1, leader: 7 };
         let id = here.session_id(started(5)).expect("told");
         assert!(id.starts_with("term:h:7:"), "{id}");
         assert_eq!(here.session_id(started(5)), Some(id.clone()));
         assert_ne!(here.session_id(started(6)), Some(id.clone()), "the pid was used again");
         let elsewhere = [
-            Here { host: "other".into(), ..here.clone() },
-            Here { boot: "later".into(), ..here.clone() },
-            Here { pid_namespace: 2, ..here.clone() },
+            LedSession { host: "other".into(), ..here.clone() },
+            LedSession { boot: "later".into(), ..here.clone() },
+            LedSession { pid_namespace: 2, ..here.clone() },
         ];
         for other in elsewhere {
             assert_ne!(other.session_id(started(5)), Some(id.clone()));
@@ -99,14 +99,15 @@ mod tests {
 
     #[test]
     fn a_leader_that_cannot_be_seen_gives_no_id() {
-        let outside = Here { host: "h".into(), boot: "b".into(), pid_namespace: 1, leader: 0 };
+        let outside =
+            LedSession { host: "h".into(), boot: "b".into(), pid_namespace: 1, leader: 0 };
         assert_eq!(outside.session_id(started(5)), None);
     }
 
     #[test]
     fn a_long_or_odd_host_name_still_makes_a_valid_id() {
         let host = "hö st".repeat(100);
-        let here = Here { host, boot: "b".into(), pid_namespace: 1, leader: 7 };
+        let here = LedSession { host, boot: "b".into(), pid_namespace: 1, leader: 7 };
         let id = here.session_id(started(5)).expect("told");
         assert!(id.parse::<jvs_lock::session::SessionId>().is_ok(), "{id}");
     }

@@ -5,7 +5,7 @@
 use jvs_kit::sim::{Ctx, Errno, Process, Solo, Start, Value, Way};
 use jvs_lock::hold::rule::Rule;
 use jvs_lock::hold::{
-    Ask, Entered, Eyes, Given, HoldName, HoldRefusal, HoldState, Holds, Kind, NoTies, Who,
+    Ask, Entered, Given, HoldName, HoldRefusal, HoldState, Holds, Kind, NoTies, ProcessLookup, Who,
 };
 use jvs_lock::queue::{Bell, Lookup, Rung};
 use jvs_lock::{Hold, LockError, Locks, State, Ticket, Want};
@@ -90,10 +90,10 @@ impl Holder {
 pub fn prepare(solo: &Solo, session: &str) {
     let seams = seams_of(solo);
     let session = actor::session(session, 99, solo.clock());
-    let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
+    let processes = ProcessLookup { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
     let me = session.identity().clone();
     let id = session.id().to_string();
-    let holds = Holds::new(seams, eyes, me, session.nonce(), REPO, WorktreeName::main());
+    let holds = Holds::new(seams, processes, me, session.nonce(), REPO, WorktreeName::main());
     holds.remembering(&id).prepare().expect("an empty world");
 }
 
@@ -102,9 +102,9 @@ pub fn left_open(solo: &Solo, session: &str) {
     let main = WorktreeName::main();
     let seams = seams_of(solo);
     let me = locks_with_log(seams, actor::session(session, 99, solo.clock()), 99);
-    let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
+    let processes = ProcessLookup { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
     let (identity, nonce) = (me.session().identity().clone(), me.session().nonce());
-    let holds = Holds::new(seams, eyes, identity, nonce, REPO, main.clone());
+    let holds = Holds::new(seams, processes, identity, nonce, REPO, main.clone());
     let mut take = |want: Want<'_>| me.acquire(&main, want);
     let ask = Ask::plain(Kind::Acquire);
     let entered = me.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take).expect("a free lock");
@@ -130,11 +130,11 @@ pub fn taken_over(solo: &Solo, session: &str, by: &str) {
 fn enters(solo: &Solo, pid: u32) -> Result<(FencingToken, RepoPath), LockError> {
     let main = WorktreeName::main();
     let seams = seams_of(solo);
-    let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
+    let processes = ProcessLookup { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
     let session = actor::session("a", pid, solo.clock());
     let (identity, nonce) = (session.identity().clone(), session.nonce());
     let locks = locks_with_log(seams, session, u64::from(pid));
-    let holds = Holds::new(seams, eyes, identity, nonce, REPO, main.clone());
+    let holds = Holds::new(seams, processes, identity, nonce, REPO, main.clone());
     let mut take = |want: Want<'_>| locks.acquire(&main, want);
     let ask = Ask::plain(Kind::Work);
     let entered = locks.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take)?;
@@ -195,9 +195,10 @@ pub fn writes_after_a_reboot(solo: &Solo, session: &str) -> Result<(), LockError
     let seams = seams_of(solo);
     let rebooted = actor::session_after_a_reboot(session, 98, solo.clock());
     let locks = locks_with_log(seams, rebooted, 98);
-    let eyes = Eyes { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
+    let processes = ProcessLookup { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
     let (identity, nonce) = (locks.session().identity().clone(), locks.session().nonce());
-    let holds = Holds::new(seams, eyes, identity, nonce, REPO, main.clone()).remembering(session);
+    let holds =
+        Holds::new(seams, processes, identity, nonce, REPO, main.clone()).remembering(session);
     let mut take = |want: Want<'_>| locks.acquire(&main, want);
     let ask = Ask::plain(Kind::Work);
     let entered = locks.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take)?;
@@ -221,9 +222,9 @@ fn perform(ctx: &Ctx, holder: Holder) {
         let stat = ProcessStat { start_ticks: 1, session_leader: 1, zombie: false };
         ctx.is_running(pid as usize).then_some(stat)
     };
-    let eyes = Eyes { lookup: &lookup, words: &|_| None, time_namespace: Some(1) };
+    let processes = ProcessLookup { lookup: &lookup, words: &|_| None, time_namespace: Some(1) };
     let (me, nonce) = (session.identity().clone(), session.nonce());
-    let holds = Holds::new(seams, eyes, me, nonce, REPO, WorktreeName::main());
+    let holds = Holds::new(seams, processes, me, nonce, REPO, WorktreeName::main());
     let locks = locks_with_log(seams, session, ctx.index() as u64);
     let worker = Worker { ctx, lookup: &lookup, locks: &locks, holds: &holds };
     for (number, does) in holder.does.iter().enumerate() {
@@ -304,7 +305,7 @@ impl<'w> Worker<'w> {
 
     /// Believes for as long as the process lives.
     fn acquire(&self, with: Option<Who>, lasts_ms: Option<u64>) -> bool {
-        let ask = Ask { with, lasts_ms, knows: true, ..Ask::plain(Kind::Acquire) };
+        let ask = Ask { with, lasts_ms, acknowledges_loss: true, ..Ask::plain(Kind::Acquire) };
         let Some(mut entered) = self.enter(&ask) else { return false };
         if lasts_ms.is_some() {
             self.ctx.append("asked_for_a_time", entered.lease.token().0);

@@ -22,7 +22,7 @@ pub fn register(view: &View<'_>) -> Result<State, String> {
     }
 }
 
-/// Tokens and seq only grow; one holder a token; the head moves only under the
+/// Tokens and seq only grow; one holder per token; the head moves only under the
 /// token and the holder that it moved under before; the chain links each state
 /// to the one before.
 pub fn register_moves_by_the_rules(before: &View<'_>, after: &View<'_>) -> Result<(), String> {

@@ -2,8 +2,8 @@
 
 use jvs_kit::sim::Solo;
 use jvs_lock::hold::whom::{self, Sources};
-use jvs_lock::hold::{Ask, Eyes, Holds, Kind};
-use jvs_lock::liveness::Here;
+use jvs_lock::hold::{Ask, Holds, Kind, ProcessLookup};
+use jvs_lock::liveness::Observer;
 use jvs_lock::record::Keeper;
 use jvs_lock::{LockError, Locks, Seams, State, Want};
 use jvs_repo::clock::Clock as _;
@@ -42,9 +42,16 @@ fn holds<'s>(
     lookup: &'s (dyn Fn(u32) -> Option<ProcessStat> + Sync),
 ) -> Holds<'s> {
     let seams = Seams { store: solo.store(), clock: solo.clock(), entropy: solo.entropy() };
-    let eyes = Eyes { lookup, words: &|_| None, time_namespace: Some(1) };
+    let processes = ProcessLookup { lookup, words: &|_| None, time_namespace: Some(1) };
     let session = locks.session();
-    Holds::new(seams, eyes, session.identity().clone(), session.nonce(), REPO, WorktreeName::main())
+    Holds::new(
+        seams,
+        processes,
+        session.identity().clone(),
+        session.nonce(),
+        REPO,
+        WorktreeName::main(),
+    )
 }
 
 /// A keeper has written itself down where only its session may write, and somebody has
@@ -58,7 +65,12 @@ pub fn whom_a_forged_record_has_signalled() -> Option<Keeper> {
     let private = Some(Written { keeper: keeper(KEEPER), term: lease.term() });
     let sources = Sources { private, repository: solo.store(), worktree: &main };
     let clock = solo.clock().boot_clock();
-    whom::to_signal(sources, lease.term(), Here { clock: &clock, pid_namespace: Some(1) }, there)
+    whom::to_signal(
+        sources,
+        lease.term(),
+        Observer { clock: &clock, pid_namespace: Some(1) },
+        there,
+    )
 }
 
 /// A command came in, the process that kept its lock has died, and another session says

@@ -101,7 +101,7 @@ fn told(view: &View<'_>, what: &str) -> usize {
     view.processes().filter(|process| process.text("told") == Some(what)).count()
 }
 
-fn is_hearsay(path: &jvs_repo::store::RepoPath) -> bool {
+fn is_advisory(path: &jvs_repo::store::RepoPath) -> bool {
     let audit = path.as_str().starts_with(layout::audit().as_str());
     let tmp = |worktree| layout::lock_tmp(&name(worktree), "");
     audit
@@ -118,7 +118,7 @@ fn circle(off: Option<Rule>) -> Explorer<'static> {
         .setup(held_by("one", "two"))
         .process(process("one", off, |ctx, id| wait(ctx, id, "b", "a")))
         .process(process("two", off, |ctx, id| wait(ctx, id, "a", "b")))
-        .private(is_hearsay)
+        .private(is_advisory)
         .forget_private()
         .always(|view| match told(view, "deadlock") {
             0 | 1 => Ok(()),
@@ -171,7 +171,7 @@ fn no_circle(off: Option<Rule>) -> Explorer<'static> {
         .setup(held_by("one", "third"))
         .process(process("two", off, leave_and_get))
         .process(process("one", off, |ctx, id| wait(ctx, id, "b", "a")))
-        .private(is_hearsay)
+        .private(is_advisory)
         .forget_private()
         .preemptions(3)
         .early_wakes(1)

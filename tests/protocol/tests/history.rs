@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvs_kit::sim::{SimClock, Solo};
-use jvs_lock::history::{Logged, Logs, Place, Report, Seen, check};
+use jvs_lock::history::{LogLine, Logged, Logs, Report, Witnessed, check};
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::register::Register;
 use jvs_lock::{Locks, State, Want};
@@ -61,14 +61,14 @@ impl Book {
                 reason: None,
                 details: None,
             };
-            let place = Place { writer: WriterId([0; 12]), line };
+            let place = LogLine { writer: WriterId([0; 12]), line };
             self.logs.events.push(Logged { place, event });
         }
     }
 
     fn read(&self, register: &State) -> Report {
         let worktree = WorktreeName::main();
-        check(&[Seen { worktree, state: *register, still: true }], &self.logs)
+        check(&[Witnessed { worktree, state: *register, still: true }], &self.logs)
     }
 }
 

@@ -1,7 +1,7 @@
 //! What an event says beyond its own fields: one shape per operation that has more to say.
 //!
 //! These are for whoever reads a log; two of them are read back ([`Collected`] and
-//! [`tag::Told`]). A version that says more of an operation is read all the same, so an
+//! [`tag::LoggedTag`]). A version that says more of an operation is read all the same, so an
 //! [`super::Event`] keeps what it does not know.
 
 use serde::{Deserialize, Serialize};
@@ -43,7 +43,7 @@ details! {
     /// What doctor does something about.
     Repaired(Repaired);
     /// A tag that is made or deleted.
-    Tag(tag::Told);
+    Tag(tag::LoggedTag);
 }
 
 impl From<Details> for serde_json::Value {
@@ -203,7 +203,7 @@ mod tests {
             new_holder: "h:u:3:4".into(),
             new_session: "t".into(),
         };
-        let tag = tag::Told {
+        let tag = tag::LoggedTag {
             tag: "v1".parse().expect("a tag"),
             snapshot_id: ID,
             created_at: AT,

@@ -15,12 +15,12 @@ use std::time::Duration;
 use rustix::fs;
 
 /// What a helper thread will answer.
-type Answer = Receiver<io::Result<Vec<u8>>>;
+type Pending = Receiver<io::Result<Vec<u8>>>;
 /// Device and inode.
 type File = (u64, u64);
 
 /// Those who were given up and have not come back.
-static HANGING: Mutex<Vec<(File, Answer)>> = Mutex::new(Vec::new());
+static HANGING: Mutex<Vec<(File, Pending)>> = Mutex::new(Vec::new());
 
 /// Runs `read` on a descriptor of the same file, for at most `ms`.
 pub(super) fn within<R>(fd: &OwnedFd, ms: u64, read: R) -> io::Result<Vec<u8>>
@@ -61,7 +61,7 @@ where
     }
 }
 
-fn hanging() -> std::sync::MutexGuard<'static, Vec<(File, Answer)>> {
+fn hanging() -> std::sync::MutexGuard<'static, Vec<(File, Pending)>> {
     HANGING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -99,7 +99,7 @@ mod tests {
             Ok(Vec::new())
         });
         assert_eq!(given_up.expect_err("given up").kind(), io::ErrorKind::TimedOut);
-        let again = within(&fd, 60_000, |_| panic!("one thread a file hangs, and no more"));
+        let again = within(&fd, 60_000, |_| panic!("one thread per file hangs, and no more"));
         assert_eq!(again.expect_err("not asked").kind(), io::ErrorKind::TimedOut);
         let other = within(&some_file(), 60_000, |_| Ok(b"other".to_vec())).expect("asked");
         assert_eq!(other, b"other", "other files are asked for as before");

@@ -72,7 +72,7 @@ pub(super) fn ask(
     if written.map_err(not_spoken)? != bytes.len() {
         return Err(Refusal::NotSpoken("the request was cut short".to_owned()));
     }
-    let mut answer = Answer::default();
+    let mut answer = Reply::default();
     let mut idle = Duration::ZERO;
     let mut buffer = [0; 4096];
     while idle < PATIENCE {
@@ -80,9 +80,9 @@ pub(super) fn ask(
             .map_err(not_spoken)?;
         for byte in &buffer[..got] {
             match answer.take(*byte) {
-                Some(Heard::Progress { fresh }) => progress.advance(fresh, 0),
-                Some(Heard::End(0)) => return Ok(()),
-                Some(Heard::End(errno)) => return Err(told(errno)),
+                Some(ControlMessage::Progress { fresh }) => progress.advance(fresh, 0),
+                Some(ControlMessage::End(0)) => return Ok(()),
+                Some(ControlMessage::End(errno)) => return Err(told(errno)),
                 None => {}
             }
         }
@@ -110,7 +110,7 @@ fn told(errno: u8) -> Refusal {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Heard {
+enum ControlMessage {
     /// So many files more.
     Progress {
         fresh: u64,
@@ -120,15 +120,15 @@ enum Heard {
 
 /// An answer in pieces of any size.
 #[derive(Default)]
-struct Answer {
+struct Reply {
     frame: Vec<u8>,
     done: u64,
 }
 
-impl Answer {
-    fn take(&mut self, byte: u8) -> Option<Heard> {
+impl Reply {
+    fn take(&mut self, byte: u8) -> Option<ControlMessage> {
         if self.frame.is_empty() && byte != FRAME {
-            return Some(Heard::End(byte));
+            return Some(ControlMessage::End(byte));
         }
         self.frame.push(byte);
         if self.frame.len() < FRAME_BYTES {
@@ -138,7 +138,7 @@ impl Answer {
         self.frame.clear();
         let fresh = done.saturating_sub(self.done);
         self.done = self.done.max(done);
-        Some(Heard::Progress { fresh })
+        Some(ControlMessage::Progress { fresh })
     }
 }
 
@@ -165,14 +165,14 @@ mod tests {
 
     #[test]
     fn frames_are_progress_and_a_single_byte_is_the_end() {
-        let mut answer = Answer::default();
+        let mut answer = Reply::default();
         let mut heard = Vec::new();
         let frame = |done: u8| [&[FRAME][..], &[0; 7], &[done], &[0; 7], &[9]].concat();
         for byte in [frame(3), frame(0xfe), vec![28]].concat() {
             heard.extend(answer.take(byte));
         }
-        let progress = |fresh| Heard::Progress { fresh };
-        assert_eq!(heard, [progress(3), progress(0xfe - 3), Heard::End(28)]);
+        let progress = |fresh| ControlMessage::Progress { fresh };
+        assert_eq!(heard, [progress(3), progress(0xfe - 3), ControlMessage::End(28)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use jvs_lock::history::{Logged, Place};
+use jvs_lock::history::{LogLine, Logged};
 use jvs_repo::audit::{self, WriterId};
 use jvs_repo::layout;
 use jvs_repo::repo::Repo;
@@ -18,7 +18,7 @@ const LOOK_AGAIN_MS: u32 = 300;
 
 pub(super) fn run(context: &Context<'_>, repo: &Repo, filter: &Filter) -> Result<Done, Failure> {
     let stream = context.output().stream("audit");
-    let mut seen = Seen::default();
+    let mut seen = Positions::default();
     loop {
         let mut added =
             seen.added(repo.store()).map_err(|error| Stuck::new("read the audit logs", error))?;
@@ -39,11 +39,11 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo, filter: &Filter) -> Result
 
 /// How far each log has been read.
 #[derive(Default)]
-struct Seen {
+struct Positions {
     logs: BTreeMap<WriterId, (u64, u64)>,
 }
 
-impl Seen {
+impl Positions {
     fn added(&mut self, store: &dyn Store) -> io::Result<Vec<Logged>> {
         let mut added = Vec::new();
         for writer in audit::writers(store)?.0 {
@@ -60,7 +60,7 @@ impl Seen {
                 let Some(event) = line.event else { return };
                 if line.number > already {
                     *lines = line.number;
-                    added.push(Logged { place: Place { writer, line: line.number }, event });
+                    added.push(Logged { place: LogLine { writer, line: line.number }, event });
                 }
             });
             if read.is_ok() {

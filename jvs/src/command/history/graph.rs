@@ -5,7 +5,7 @@ use std::fmt::Write;
 use jvs_repo::id::SnapshotId;
 use jvs_snapshot::Descriptor;
 
-/// Draws `shown`, newest first, one line a snapshot with its `label`. Every
+/// Draws `shown`, newest first, one line per snapshot with its `label`. Every
 /// snapshot has one parent, so lines only ever run together downwards.
 pub(super) fn draw(shown: &[Descriptor], label: impl Fn(&Descriptor) -> String) -> String {
     let mut text = String::new();

@@ -70,7 +70,7 @@ pub(super) fn wish(
         }),
         idle_ms: idle_ms.filter(|_| yields),
     });
-    let ask = Ask { with, lasts_ms, knows: true, by, ..Ask::plain(Kind::Acquire) };
+    let ask = Ask { with, lasts_ms, acknowledges_loss: true, by, ..Ask::plain(Kind::Acquire) };
     let bounded = args.for_.is_some() || args.while_.is_some();
     Ok(Kept { ask, for_ms, told, yields, bounded })
 }

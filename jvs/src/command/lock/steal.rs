@@ -61,7 +61,7 @@ fn observe(
     locks: &Locks<'_>,
     worktree: &WorktreeName,
 ) -> Result<(), Failure> {
-    let teller = context.teller();
+    let reporter = context.watch_reporter();
     let mut longest_ms = 0;
     locks.observe(worktree, |watched| {
         if watched.watched_ms < longest_ms {
@@ -69,7 +69,7 @@ fn observe(
             return ControlFlow::Break(());
         }
         longest_ms = watched.watched_ms;
-        teller.tell(watched)
+        reporter.tell(watched)
     })?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use jvs_lock::judge::{Judgement, Method};
-use jvs_lock::liveness::{Here as Where, Liveness, Unknowable, liveness};
+use jvs_lock::liveness::{Liveness, Observer, Unknowable, liveness};
 use jvs_lock::record::{Found, Record};
 use jvs_lock::span::Span;
 use jvs_lock::view::{View, Word};
@@ -21,7 +21,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let here = context.here()?;
     let view = look(context, &here)?;
     let clock = context.clock().boot_clock();
-    let place = Where { clock: &clock, pid_namespace: proc::pid_namespace() };
+    let place = Observer { clock: &clock, pid_namespace: proc::pid_namespace() };
     let alive = view.record().map(|record| liveness(record, place, proc::process_stat));
     let root = context.absolute(here.repo.store().root_path());
     let unneeded = keeper_is_dead(&view) && context.is_relied_on(&here, &view.state) == Some(false);

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::Command;
 
-use jvs_kernel::fork::{Place, fork};
+use jvs_kernel::fork::{ForkInto, fork};
 use jvs_kernel::signals;
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::proc;
@@ -97,8 +97,8 @@ impl Child {
         let user =
             (hold == Hold::Namespace && !uid.is_root()).then_some((uid.as_raw(), gid.as_raw()));
         let place = match hold {
-            Hold::Namespace => Place::Namespace { user: user.is_some() },
-            Hold::Cgroup(_) | Hold::Reaper => Place::Here,
+            Hold::Namespace => ForkInto::Namespace { user: user.is_some() },
+            Hold::Cgroup(_) | Hold::Reaper => ForkInto::Here,
         };
         // Should the guardian be killed, its orphans come here and can be found.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;

@@ -8,7 +8,7 @@ use jvs_lock::Lease;
 use jvs_lock::holder::kept_until_when;
 use jvs_lock::span::Span;
 
-use super::held::{Held, Outcome};
+use super::held::{Held, HoldOutcome};
 use crate::context::Context;
 use crate::tree::{Hold, Member, Tree, listed};
 
@@ -42,7 +42,7 @@ pub(super) fn begin(context: &Context<'_>, lease: &Lease<'_>) {
 }
 
 /// The last line of a shell.
-pub(super) fn end(context: &Context<'_>, held: &Held<'_, '_>, outcome: &Outcome) {
+pub(super) fn end(context: &Context<'_>, held: &Held<'_, '_>, outcome: &HoldOutcome) {
     let which = format!("{} (fencing token {})", held.turn.here.worktree, held.lease.token());
     let line = match (&outcome.lost, &outcome.released) {
         (Some(_), _) => format!("The lock of worktree {which} was lost"),

@@ -15,7 +15,7 @@ use std::process::Command;
 use std::str::FromStr;
 
 use jvs_kernel::descriptors::close_all_but;
-use jvs_kernel::fork::{Place, fork};
+use jvs_kernel::fork::{ForkInto, fork};
 use jvs_kernel::signals::Signals;
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use rustix::fs::{Mode, OFlags};
@@ -147,7 +147,7 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
         }
         Hold::Reaper => None,
     };
-    let place = cgroup.as_ref().map_or(Place::Here, |cgroup| Place::Cgroup(cgroup.as_fd()));
+    let place = cgroup.as_ref().map_or(ForkInto::Here, |cgroup| ForkInto::Cgroup(cgroup.as_fd()));
     let Charge { command, gate, let_go, report, .. } = charge;
     // Or the command would wait for itself when `jvs run` is killed before it lets it go,
     // and with it would live the pipes by which keepers know of that.

@@ -29,7 +29,7 @@ pub(super) struct Held<'h, 'r> {
 }
 
 /// What became of one of them.
-pub(super) struct Outcome {
+pub(super) struct HoldOutcome {
     /// Others of the session still need it.
     pub(super) kept: bool,
     /// Why it is lost, if it is.
@@ -74,7 +74,7 @@ impl<'h, 'r> Held<'h, 'r> {
         &self,
         mut guarded: Guarded<'_>,
         left: Option<&str>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<HoldOutcome, Failure> {
         let Turn { locks, holds, .. } = self.turn;
         let noticed = guarded.lost.take();
         let overruled = match noticed {
@@ -102,7 +102,7 @@ impl<'h, 'r> Held<'h, 'r> {
             None => None,
         };
         let (by_others, lost) = (overruled.is_some(), noticed.or(overruled));
-        Ok(Outcome { kept, lost, overruled: by_others, released })
+        Ok(HoldOutcome { kept, lost, overruled: by_others, released })
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn hand_down(
 }
 
 /// What is said of several, each for itself.
-pub(super) fn told(held: &[Held<'_, '_>], outcomes: &[Outcome]) -> Value {
+pub(super) fn told(held: &[Held<'_, '_>], outcomes: &[HoldOutcome]) -> Value {
     let each = held.iter().zip(outcomes).map(|(one, outcome)| {
         json!({
             "worktree": one.turn.here.worktree,

@@ -178,7 +178,7 @@ fn without_the_rule_a_record_that_cannot_be_read_keeps_everybody_out_for_ever() 
         let hushed = Hushed { inner: world.solo.store(), how: Refuses::Reading(Errno::IO) };
         let rival = world.session_on(&hushed, "rival");
         world.lease_runs_out();
-        let refused = without(Rule::HearsayIsNotNeeded, || take(&rival));
+        let refused = without(Rule::AdvisoryFilesAreNotNeeded, || take(&rival));
         assert_eq!(refused.expect_err(name).code(), Code::Io);
     }
 }

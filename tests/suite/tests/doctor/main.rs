@@ -1,4 +1,4 @@
-//! Doctor on broken repositories: one fixture a check, with what it says word
+//! Doctor on broken repositories: one fixture per check, with what it says word
 //! for word; random damage; sessions at work; repositories that lost or moved
 //! their registers.
 #![expect(clippy::disallowed_methods, reason = "plays the vandal: real files, broken on purpose")]

@@ -94,7 +94,7 @@ fn acquiring_again_replaces_the_keeper_and_its_time() {
     world.ok("ann", "lock acquire --for 1h");
     let first = world.keeper();
     world.ok("ann", "lock acquire --for 500ms");
-    assert!(is_gone(first), "one keeper a lock");
+    assert!(is_gone(first), "one keeper per lock");
     world.eventually_free();
     world.ok("ann", "lock acquire --for 1h");
     let second = world.keeper();

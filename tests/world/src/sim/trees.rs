@@ -9,7 +9,7 @@ use jvs_repo::store::{Kind, Listing, RepoPath, Store};
 use jvs_snapshot::chosen::Chosen;
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::manifest::TreePath;
-use jvs_snapshot::trees::{Seen, Spot, Spots, Trees};
+use jvs_snapshot::trees::{Spot, SpotStat, Spots, Trees};
 use jvs_snapshot::{Ready, SnapshotError};
 
 /// Payload trees in the simulated store, whose names are all plain.
@@ -65,9 +65,9 @@ impl Trees for SimTrees<'_> {
 }
 
 impl Spots for SimTrees<'_> {
-    fn look(&self, at: Spot<'_>) -> io::Result<Seen> {
+    fn look(&self, at: Spot<'_>) -> io::Result<SpotStat> {
         let stat = self.0.stat(&joined(at))?;
-        Ok(Seen {
+        Ok(SpotStat {
             is_directory: stat.kind == Kind::Directory,
             is_symlink: stat.kind == Kind::Symlink,
             identity: (stat.device, stat.inode),

@@ -1,4 +1,4 @@
-//! What is only told about a lock: its record, and files of other tools. Who
+//! Advisory files about a lock: its record, and files of other tools. Who
 //! holds is the register's to say, so nothing here is ever needed: what is torn,
 //! what the filesystem refuses, and what does not answer in time is an answer too,
 //! and the lock is judged without it.
@@ -20,8 +20,8 @@ pub(crate) const READ_MAX: usize = 64 * 1024;
 /// How long its content may take to come.
 pub(crate) const PATIENCE_MS: u64 = 2_000;
 
-/// What was heard.
-pub(crate) enum Heard {
+/// What an advisory file says.
+pub(crate) enum Advisory {
     /// There is no such file.
     Nothing,
     /// The file says this.
@@ -32,18 +32,18 @@ pub(crate) enum Heard {
     Refused(String),
 }
 
-/// Listens to the file at `path`. Fails only for a symlink, which nobody may
+/// Reads the file at `path`. Fails only for a symlink, which nobody may
 /// plant in the control plane.
-pub(crate) fn hear(store: &dyn Store, path: &RepoPath) -> io::Result<Heard> {
+pub(crate) fn read_advisory(store: &dyn Store, path: &RepoPath) -> io::Result<Advisory> {
     let read = store.open(path).and_then(|file| file.read_within(READ_MAX, PATIENCE_MS));
     match read {
         Ok(bytes) if bytes.len() > READ_MAX => {
-            Ok(Heard::Unfit(format!("it is larger than {READ_MAX} bytes")))
+            Ok(Advisory::Unfit(format!("it is larger than {READ_MAX} bytes")))
         }
-        Ok(bytes) => Ok(Heard::Bytes(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Heard::Nothing),
+        Ok(bytes) => Ok(Advisory::Bytes(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Advisory::Nothing),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Ok(Heard::Unfit(error.to_string()))
+            Ok(Advisory::Unfit(error.to_string()))
         }
         Err(error) if code_of_io(&error) == Code::PathEscape => Err(error),
         Err(error) => not_shown(error),
@@ -51,7 +51,7 @@ pub(crate) fn hear(store: &dyn Store, path: &RepoPath) -> io::Result<Heard> {
 }
 
 /// What is only told is never needed: not to be shown it is an answer.
-fn not_shown(error: io::Error) -> io::Result<Heard> {
-    sabotage!(Rule::HearsayIsNotNeeded => Err(error));
-    Ok(Heard::Refused(error.to_string()))
+fn not_shown(error: io::Error) -> io::Result<Advisory> {
+    sabotage!(Rule::AdvisoryFilesAreNotNeeded => Err(error));
+    Ok(Advisory::Refused(error.to_string()))
 }

@@ -1,4 +1,4 @@
-//! Tells the user that a lock is watched before it is taken, and for how long.
+//! Reports to the user that a lock is watched before it is taken, and for how long.
 
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
@@ -9,22 +9,22 @@ use jvs_lock::watching::{Patience, Watched};
 use crate::fail::on_one_line;
 use crate::render::{Output, Progress};
 
-/// One command's voice while it watches.
-pub(crate) struct Teller {
+/// Reports what one command watches.
+pub(crate) struct WatchReporter {
     output: Output,
-    told: Mutex<Told>,
+    told: Mutex<Progressed>,
 }
 
 #[derive(Default)]
-struct Told {
+struct Progressed {
     /// Made at the first word: most commands watch nothing.
     progress: Option<Progress>,
     watched_ms: u64,
 }
 
-impl Teller {
+impl WatchReporter {
     pub(crate) fn new(output: Output) -> Self {
-        Teller { output, told: Mutex::default() }
+        WatchReporter { output, told: Mutex::default() }
     }
 
     /// The longest watch that was needed.
@@ -36,7 +36,7 @@ impl Teller {
     }
 }
 
-impl Patience for Teller {
+impl Patience for WatchReporter {
     fn tell(&self, Watched { view, watched_ms, needed_ms }: Watched<'_>) -> ControlFlow<()> {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.watched_ms = told.watched_ms.max(needed_ms);
