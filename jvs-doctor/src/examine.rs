@@ -3,6 +3,7 @@
 
 use jvs_lock::View;
 use jvs_repo::clock::Discipline;
+use jvs_repo::next::Next;
 use jvs_repo::record::format::{Format, FormatError};
 use serde::Serialize;
 
@@ -164,7 +165,7 @@ fn vitals(survey: &Survey<'_, '_>) -> Vitals {
 }
 
 /// A finding of a check that is made outside this crate.
-pub fn finding(check: Check, path: String, message: String, advice: String) -> Finding {
+pub fn finding(check: Check, path: String, message: String, advice: Next) -> Finding {
     Finding {
         check,
         severity: check.severity(),

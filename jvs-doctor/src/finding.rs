@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use crate::check::{Check, Severity};
-use crate::remedy::{Remedy, Tense};
+use crate::remedy::Remedy;
 use crate::treat::RepairError;
 
 /// What became of a finding's remedy.
@@ -34,7 +35,7 @@ pub struct Finding {
     /// What was seen, in one sentence.
     pub message: String,
     /// What a person can do.
-    pub advice: Option<String>,
+    pub advice: Option<Next>,
     /// What doctor can do.
     pub remedy: Option<Remedy>,
     /// What came of it.
@@ -42,20 +43,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// What to do about it, in one sentence.
-    pub fn remedy_text(&self) -> String {
-        match (&self.remedy, &self.advice) {
-            (Some(remedy), _) if remedy.is_cleanup() => {
-                format!("`jvs doctor --strict` {}", remedy.sentence(Tense::Does))
-            }
-            (Some(remedy), _) => {
-                format!("`jvs doctor --strict --repair` {}", remedy.sentence(Tense::Does))
-            }
-            (None, Some(advice)) => advice.clone(),
-            (None, None) => "nothing needs to be done".to_owned(),
-        }
-    }
-
     /// Was it repaired?
     pub fn is_repaired(&self) -> bool {
         matches!(self.outcome, Some(Outcome::Repaired))
@@ -149,8 +136,8 @@ impl Report {
         let message = format!("it cannot be read: {error}");
         // The store says whose it is and who asks.
         let advice = match message.contains("permission denied") {
-            true => "have its owner or root run `jvs doctor --strict`, or let you in",
-            false => "check the mount and the permissions, then run `jvs doctor --strict` again",
+            true => Next::HaveOwnerAskDoctor,
+            false => Next::CheckMountAndAskDoctor,
         };
         self.add(Check::Unreadable, path, message).advice(advice);
     }
@@ -167,7 +154,7 @@ impl Found<'_> {
         self
     }
 
-    pub(crate) fn advice(self, advice: impl Into<String>) -> Self {
+    pub(crate) fn advice(self, advice: impl Into<Next>) -> Self {
         self.finding.advice = Some(advice.into());
         self
     }

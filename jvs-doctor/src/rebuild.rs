@@ -12,6 +12,7 @@ use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::next::Next;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 use jvs_repo::term::Term;
@@ -108,7 +109,7 @@ impl Memory {
     /// Everything that remembers `worktree`, except its register. An error if
     /// something that may remember more was not shown: a head or a token that is
     /// too low would cost what was committed, or let a dead session publish.
-    fn of(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<Self, String> {
+    fn of(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<Self, Next> {
         refuse_unseen(survey)?;
         let mut memory = Memory::default();
         let over = memory.buried(survey, worktree);
@@ -179,7 +180,7 @@ impl Memory {
     }
 
     /// What the lock record remembers.
-    fn record(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<(), String> {
+    fn record(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<(), Next> {
         match jvs_lock::record::read(survey.store(), worktree) {
             Ok(jvs_lock::record::Found::Record(record)) => {
                 self.term(record.term());
@@ -270,8 +271,8 @@ fn quarantined(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<V
     Ok(states)
 }
 
-fn unanswered(what: &str) -> String {
-    format!("first make the filesystem answer: {what}")
+fn unanswered(what: &str) -> Next {
+    format!("first make the filesystem answer: {what}").into()
 }
 
 /// How many names a person is asked to type at once.
@@ -289,7 +290,7 @@ pub(crate) fn plan(
     survey: &Survey<'_, '_>,
     worktree: &WorktreeName,
     fault: &Fault,
-) -> Result<Rebuild, String> {
+) -> Result<Rebuild, Next> {
     let mut memory = Memory::of(survey, worktree)?;
     let ruin = match fault {
         Fault::Missing | Fault::Empty => Ruin::Nothing,
@@ -298,7 +299,7 @@ pub(crate) fn plan(
             let dir = layout::register(worktree);
             let typed = |name: &OsString| Shown::new(&below(&dir, name)).typed();
             let words: Vec<String> = names.iter().take(MOST_TYPED).map(typed).collect();
-            return Err(format!("take it away by hand: rm {}", words.join(" ")));
+            return Err(format!("take it away by hand: rm {}", words.join(" ")).into());
         }
         Fault::NotADirectory(_) => Ruin::NotADirectory,
         Fault::Several(states) => return of_several(survey, worktree, memory, states),
@@ -332,7 +333,7 @@ pub(crate) fn plan_regressed(
     survey: &Survey<'_, '_>,
     worktree: &WorktreeName,
     state: &State,
-) -> Result<Rebuild, String> {
+) -> Result<Rebuild, Next> {
     let mut rebuild = plan(survey, worktree, &Fault::Missing)?;
     if state.epoch.counter < Epoch::END && state.token < FencingToken::END {
         rebuild.epoch_counter = rebuild.epoch_counter.max(state.epoch.counter.saturating_add(1));
@@ -369,7 +370,7 @@ fn of_several(
     worktree: &WorktreeName,
     mut memory: Memory,
     states: &[State],
-) -> Result<Rebuild, String> {
+) -> Result<Rebuild, Next> {
     for state in states {
         memory.term(state.term());
     }
@@ -396,7 +397,7 @@ fn of_several(
 }
 
 /// Nothing follows from what the filesystem did not show: it may remember more.
-fn refuse_unseen(survey: &Survey<'_, '_>) -> Result<(), String> {
+fn refuse_unseen(survey: &Survey<'_, '_>) -> Result<(), Next> {
     sabotage!(Rule::UnseenIsNotGone => Ok(()));
     match survey.unseen.first() {
         Some(unseen) => Err(unanswered(&unseen.to_string())),
@@ -412,12 +413,6 @@ fn is_removed(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
     !survey.is_recorded(worktree)
 }
 
-fn ask(heads: impl Iterator<Item = Option<SnapshotId>>) -> String {
-    let heads: Vec<String> =
-        heads.map(|head| head.map_or("none".to_owned(), |head| head.to_string())).collect();
-    format!(
-        "the evidence does not show which of {} is the head; stop all writers, choose one and run \
-         `jvs doctor --strict --repair --head ID`",
-        heads.join(" and ")
-    )
+fn ask(heads: impl Iterator<Item = Option<SnapshotId>>) -> Next {
+    Next::ChooseHead(heads.collect())
 }

@@ -8,12 +8,14 @@ use jvs_repo::clock::WallMs;
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use serde_json::json;
 
 use crate::hold::HoldRefusal;
 use crate::judge::{Evidence, Judgement, Method, Standing};
 use crate::legacy::Legacy;
 use crate::queue::Step;
+use crate::reclaim::WhyNot;
 use crate::record::Found;
 use crate::register::ReadError;
 use crate::span::Span;
@@ -88,7 +90,7 @@ pub enum LockError {
         /// What was seen.
         view: Box<View>,
         /// Which rules there are and why none applies.
-        why_not: String,
+        why_not: WhyNot,
     },
     /// A lock of another tool, which may still be at work.
     Legacy {
@@ -460,122 +462,69 @@ impl Coded for LockError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
+        let stealable_in = |view: &View| view.judgement.as_ref().map_or(0, |it| it.stealable_in_ms);
         Some(match self {
-            LockError::Read(error) => return error.hint(),
-            LockError::Io { source, .. } if code_of_io(source) == Code::AuditChainBroken => {
-                "keep a copy of the audit directory, then see what is wrong with it: \
-                 jvs audit --verify"
-                    .into()
-            }
-            LockError::Io { source, .. } if code_of_io(source) == Code::Usage => {
-                "say it in fewer words".into()
-            }
-            LockError::NotDurable { worktree, .. } => format!(
-                "look after the disk or the mount, then see how it stands: jvs lock status -w \
-                 {worktree}"
-            ),
-            LockError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free some space on this volume, then run the same command again".into()
-                }
-                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                    "make the repository writable for this user, then run the same command again"
-                        .into()
-                }
-                _ => "nothing was changed; check the mount, then run the same command again".into(),
-            },
-            LockError::OutcomeUnknown { worktree, .. } => format!(
-                "nothing was undone; once the mount answers again run: jvs lock status -w {worktree}"
-            ),
+            LockError::Read(error) => return error.next(),
+            LockError::Io { source, .. } => next_after_io(source),
+            LockError::NotDurable { worktree, .. } => Next::CheckDiskThenStatus(worktree.clone()),
+            LockError::OutcomeUnknown { worktree, .. } => Next::StatusOnceMounted(worktree.clone()),
             LockError::StaleMount { .. } => {
                 "mount the volume without --readdir-cache, then try again".into()
             }
-            LockError::Conflict(view) if view.word() == Word::Expired => format!(
-                "run this again in {} to take it over, or see: jvs lock why -w {}",
-                Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms)),
-                view.worktree
-            ),
-            LockError::Conflict(view) | LockError::ReclaimDenied { view, .. } => {
-                let see = format!(
-                    "wait in line for it: jvs lock acquire --wait -w {0}, or see who holds it and \
-                     why: jvs lock why -w {0}",
-                    view.worktree
-                );
-                view.holder().advice().map_or(see.clone(), |advice| format!("{advice}; or {see}"))
+            LockError::Conflict(view) if view.word() == Word::Expired => {
+                Next::TryLaterOrWhy(stealable_in(view), view.worktree.clone())
             }
+            LockError::Conflict(view) => next_in_conflict(view),
+            LockError::ReclaimDenied { view, why_not } => match why_not.off.as_slice() {
+                [] => next_in_conflict(view),
+                _ => next_in_conflict(view).or(Next::AllowReclaim),
+            },
             LockError::Legacy { worktree, legacy, .. } => match legacy.ends {
-                Some(_) => format!(
-                    "wait until it ends: jvs lock acquire --wait -w {worktree}; if that tool is gone \
-                     for good, in the repository's root: rm {}",
-                    legacy.path
-                ),
+                Some(_) => Next::AwaitOtherTool(worktree.clone(), legacy.path.clone()),
                 None => format!(
                     "it ends only when that tool gives it back; if the tool is gone for good, in the \
                      repository's root: rm {}",
                     legacy.path
-                ),
+                )
+                .into(),
             },
-            LockError::NotFrozen { worktree } => {
-                format!("see how it stands: jvs lock status -w {worktree}")
+            LockError::NotFrozen { worktree } => Next::Status(worktree.clone()),
+            LockError::NoSuchWaiter { worktree, session } => {
+                Next::HaveSessionWait(session.clone(), worktree.clone())
             }
-            LockError::NoSuchWaiter { worktree, session } => format!(
-                "have it wait first: JVS_SESSION_ID={session} jvs lock acquire --wait -w {worktree}"
-            ),
             LockError::InLine { waited_ms: None, view, .. } => {
-                format!("stand in line: jvs lock acquire --wait -w {}", view.worktree)
+                Next::StandInLine(view.worktree.clone())
             }
-            LockError::InLine { waited_ms: Some(_), view, .. } => format!(
-                "wait longer (--wait=1h), or see who holds it and why: jvs lock why -w {}",
-                view.worktree
-            ),
+            LockError::InLine { waited_ms: Some(_), view, .. } => {
+                Next::WaitLongerOrWhy(view.worktree.clone())
+            }
             LockError::Deadlock { worktree, steps, .. } => match steps.last() {
-                Some(Step { worktree: own, within: true, .. }) => format!(
-                    "let the command end that this one runs under; then run it with both in one \
-                     go: jvs run --wait -w {own} -w {worktree} -- COMMAND"
-                ),
-                Some(Step { worktree: own, .. }) => format!(
-                    "give back what is waited for: jvs lock release -w {own}; then take both in one \
-                     go: jvs lock acquire --wait -w {own} -w {worktree}"
-                ),
-                None => "run within it: jvs run --join".into(),
+                Some(Step { worktree: own, within: true, .. }) => {
+                    Next::RunWithBoth(own.clone(), worktree.clone())
+                }
+                Some(Step { worktree: own, .. }) => Next::TakeBoth(own.clone(), worktree.clone()),
+                None => Next::Join,
             },
-            LockError::Unproven(view) => format!(
-                "run this again without --no-watch, or in {}: it is watched until then",
-                Span(view.judgement.as_ref().map_or(0, |judged| judged.watch_ms))
-            ),
-            LockError::Frozen(view) if is_over_by_a_doubtful_clock(view) => format!(
-                "let chrony or another service steer the clock, or if it is over: jvs lock \
-                 unfreeze -w {} --reason TEXT",
-                view.worktree
-            ),
-            LockError::Frozen(view) => {
-                format!("wait until the freeze ends, or see: jvs lock why -w {}", view.worktree)
+            LockError::Unproven(view) => {
+                Next::Watch(view.judgement.as_ref().map_or(0, |judged| judged.watch_ms))
             }
-            LockError::ClockSkew { view, .. } => format!(
-                "set the clocks right (timedatectl, chronyc tracking), or prove the holder idle \
-                 without them: jvs lock steal -w {} --observe --reason TEXT",
-                view.worktree
-            ),
-            LockError::NotHeld { view } => view
-                .holder()
-                .advice()
-                .unwrap_or_else(|| format!("to take it: jvs lock acquire -w {}", view.worktree)),
-            LockError::Fenced { worktree, .. } => {
-                format!("stop writing to the worktree; see who has it: jvs lock why -w {worktree}")
+            LockError::Frozen(view) if is_over_by_a_doubtful_clock(view) => {
+                Next::SteerClockOrUnfreeze(view.worktree.clone())
             }
-            LockError::Expired { worktree, .. } => format!(
-                "stop writing, then take it again if it is still free: jvs lock acquire -w {worktree}"
-            ),
-            LockError::NotMade { .. } | LockError::Retired { .. } => {
-                "see which there are: jvs worktree list".into()
+            LockError::Frozen(view) => Next::AwaitThawOrWhy(view.worktree.clone()),
+            LockError::ClockSkew { view, .. } => Next::SetClocksOrObserve(view.worktree.clone()),
+            LockError::NotHeld { view } => {
+                let acquire = || Next::Acquire(view.worktree.clone());
+                view.holder().advice().unwrap_or_else(acquire)
             }
+            LockError::Fenced { worktree, .. } => Next::StopWriting(worktree.clone()),
+            LockError::Expired { worktree, .. } => Next::AcquireAgain(worktree.clone()),
+            LockError::NotMade { .. } | LockError::Retired { .. } => Next::ListWorktrees,
             LockError::HeadMoved { .. } => "take the snapshot again on top of the new head".into(),
-            LockError::Invalid { .. } => "see: jvs lock --help".into(),
-            LockError::Hold(refusal) => return refusal.hint(),
-            LockError::Internal { .. } => {
-                "please report this, with the output of: jvs audit --json".into()
-            }
+            LockError::Invalid { .. } => Next::ReadHelpOfLocks,
+            LockError::Hold(refusal) => return refusal.next(),
+            LockError::Internal { .. } => Next::ReportBug,
         })
     }
 
@@ -593,7 +542,7 @@ impl Coded for LockError {
                 let mut details = view_details(view);
                 details["reason"] = json!("LOCK_HELD");
                 details["priority"] = json!("low");
-                details["why_not"] = json!(why_not);
+                details["why_not"] = json!(why_not.to_string());
                 Some(details)
             }
             LockError::Hold(refusal) => refusal.details(),
@@ -634,6 +583,26 @@ impl Coded for LockError {
             }
             _ => None,
         }
+    }
+}
+
+fn next_in_conflict(view: &View) -> Next {
+    let wait = Next::WaitOrWhy(view.worktree.clone());
+    match view.holder().advice() {
+        Some(advice) => advice.or(wait),
+        None => wait,
+    }
+}
+
+fn next_after_io(source: &io::Error) -> Next {
+    match (code_of_io(source), source.kind()) {
+        (Code::AuditChainBroken, _) => Next::VerifyAudit,
+        (Code::Usage, _) => "say it in fewer words".into(),
+        (_, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Next::FreeSpace,
+        (_, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) => {
+            "make the repository writable for this user, then run the same command again".into()
+        }
+        _ => "nothing was changed; check the mount, then run the same command again".into(),
     }
 }
 
@@ -747,14 +716,14 @@ impl Coded for BirthError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
-            BirthError::Exists { .. } => "see which there are: jvs worktree list".into(),
+            BirthError::Exists { .. } => Next::ListWorktrees,
             BirthError::Io { .. } => "check the mount, then run the same command again".into(),
             BirthError::OutcomeUnknown { .. } => {
                 "once the mount answers again, run the same command again".into()
             }
-            BirthError::Read(error) => return error.hint(),
+            BirthError::Read(error) => return error.next(),
         })
     }
 }

@@ -3,6 +3,7 @@
 //! uses it. Nothing is decided by them.
 
 use jvs_repo::clock::{BootId, WallMs};
+use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, With};
@@ -212,22 +213,20 @@ impl<'v> Holder<'v> {
     }
 
     /// What helps if the holder is oneself after all.
-    pub fn advice(&self) -> Option<String> {
+    pub fn advice(&self) -> Option<Next> {
         let record = self.record?;
         let (id, worktree) = (&record.session_id, &self.view.worktree);
         match self.kinship() {
-            Kinship::OtherTerminal => Some(format!(
-                "give it back there, or from here: jvs lock release -w {worktree} --session {id}; \
-                 or go on here as that session: export JVS_SESSION_ID={id}"
-            )),
+            Kinship::OtherTerminal => Some(Next::ReleaseElsewhere(worktree.clone(), id.clone())),
             Kinship::OtherPrivateDir => {
                 let dir = record.place.private_dir.as_deref()?;
                 let base = dir.strip_suffix("/jvs")?;
                 let me = self.view.seen_by.as_deref()?;
-                Some(match me.is_user_of(record) {
+                let words = match me.is_user_of(record) {
                     true => format!("use that directory: export XDG_RUNTIME_DIR={base}"),
                     false => format!("run this as the user to whom {dir} belongs"),
-                })
+                };
+                Some(words.into())
             }
             Kinship::Oneself | Kinship::None => None,
         }

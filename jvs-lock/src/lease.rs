@@ -12,6 +12,7 @@ use jvs_repo::clock::{BootMs, Reading};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::record::audit::Transferred;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
@@ -590,8 +591,8 @@ impl Coded for ReleaseError<'_> {
         self.error.code()
     }
 
-    fn hint(&self) -> Option<String> {
-        self.error.hint()
+    fn next(&self) -> Option<Next> {
+        self.error.next()
     }
 
     fn details(&self) -> Option<serde_json::Value> {

@@ -277,8 +277,27 @@ fn is_by_our_clocks(record: &Record, now: Reading, policy: &LockPolicy) -> bool 
     record.renewed_at().is_some_and(|at| now.parted_ms(&at, allowed).is_none())
 }
 
-/// Which rules there are and why none of them applied.
-fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRules) -> String {
+/// Why none of the rules allows to overrule a live holder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WhyNot {
+    /// Of each rule that is on, what is missing.
+    pub unmet: Vec<&'static str>,
+    /// The keys of those that are off in this repository.
+    pub off: Vec<&'static str>,
+}
+
+impl fmt::Display for WhyNot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.unmet.join(", "))?;
+        if self.off.is_empty() {
+            return Ok(());
+        }
+        let mark = if self.unmet.is_empty() { "" } else { "; " };
+        write!(f, "{mark}off in this repository: {}", self.off.join(", "))
+    }
+}
+
+fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRules) -> WhyNot {
     let mut parts = Vec::new();
     if rules.holder_dead {
         parts.push(match keeper {
@@ -299,7 +318,7 @@ fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRule
     if rules.emergency_override && !claimant.emergency {
         parts.push("an emergency must be declared with --emergency");
     }
-    let off: Vec<&str> = [
+    let off = [
         (rules.holder_dead, "reclaim.holder_dead"),
         (rules.same_user, "reclaim.same_user"),
         (rules.higher_privilege, "reclaim.higher_privilege"),
@@ -308,14 +327,7 @@ fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRule
     .into_iter()
     .filter_map(|(on, name)| (!on).then_some(name))
     .collect();
-    let mut text = parts.join(", ");
-    if !off.is_empty() {
-        if !text.is_empty() {
-            text.push_str("; ");
-        }
-        text += &format!("off in this repository (jvs config set KEY true): {}", off.join(", "));
-    }
-    text
+    WhyNot { unmet: parts, off }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::id::{Epoch, OpNonce, Seq};
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::next::Next;
 use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 use rustix::io::Errno;
@@ -96,19 +97,12 @@ impl Coded for ReadError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
-            ReadError::Missing { .. } | ReadError::Corrupt { .. } => {
-                "stop all writers of this worktree, then run: jvs doctor --strict --repair".into()
-            }
-            ReadError::WentBack { .. } => {
-                "the metadata engine lost a write or a cache is stale; run: jvs doctor --probe"
-                    .into()
-            }
+            ReadError::Missing { .. } | ReadError::Corrupt { .. } => Next::StopWritersAndRepair,
+            ReadError::WentBack { .. } => Next::ProbeFilesystem,
             ReadError::Io { source, .. } if code_of_io(source) == Code::PathEscape => {
-                "a symlink stands where a control directory should be; remove it, then run: \
-                 jvs doctor --strict"
-                    .into()
+                Next::RemoveSymlink
             }
             ReadError::Io { .. } => {
                 "check that the filesystem is mounted and healthy, then try again".into()

@@ -10,6 +10,7 @@ use jvs_repo::clock::{BootId, Clock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::HolderNonce;
 pub use jvs_repo::metadata::{Environment, Purpose};
+use jvs_repo::next::Next;
 use jvs_repo::record::keeper::Keeper;
 pub use jvs_repo::record::lock::{Place, Sort};
 use jvs_repo::sabotage;
@@ -64,11 +65,14 @@ impl Coded for BadSessionId {
         Code::SessionInvalid
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(format!(
-            "use 1 to {SESSION_ID_MAX} printable ASCII characters without spaces, for example \
-             JVS_SESSION_ID=agent-1"
-        ))
+    fn next(&self) -> Option<Next> {
+        Some(
+            format!(
+                "use 1 to {SESSION_ID_MAX} printable ASCII characters without spaces, for example \
+                 JVS_SESSION_ID=agent-1"
+            )
+            .into(),
+        )
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::next::Next;
+
 macro_rules! codes {
     ($($variant:ident $name:literal $exit:literal $meaning:literal;)*) => {
         /// A stable error code: part of the public interface.
@@ -76,8 +78,8 @@ pub trait Coded: std::error::Error {
     /// The stable code.
     fn code(&self) -> Code;
 
-    /// What to do next: a sentence that names a command where there is one.
-    fn hint(&self) -> Option<String> {
+    /// What to do next; the command spells it.
+    fn next(&self) -> Option<Next> {
         None
     }
 

@@ -131,6 +131,7 @@ pub fn list(config: &Config) -> impl Iterator<Item = (&'static Key, String)> + '
 mod tests {
     use super::*;
     use crate::code::{Code, Coded};
+    use crate::next::Next;
     use crate::store::{PosixStore, RepoPath};
 
     #[test]
@@ -164,8 +165,9 @@ mod tests {
         assert_eq!(list(&config).count(), KEYS.len());
         let error = get(&config, "lock.lease_duration").expect_err("unknown");
         assert_eq!(error.code(), Code::NotFound);
-        assert!(error.hint().expect("hint").contains("lock.lease_duration_ms"));
-        assert!(get(&config, "nothing.like.it").expect_err("unknown").hint().is_some());
+        assert_eq!(error.next(), Some(Next::ListKeys(Some("lock.lease_duration_ms"))));
+        let error = get(&config, "nothing.like.it").expect_err("unknown");
+        assert_eq!(error.next(), Some(Next::ListKeys(None)));
     }
 
     #[test]

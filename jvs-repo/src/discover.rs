@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::code::{Code, Coded};
 use crate::layout;
 use crate::name::WorktreeName;
+use crate::next::Next;
 
 /// A place in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,16 +98,15 @@ impl Coded for DiscoverError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
-            DiscoverError::Escape { control_dir } => {
-                format!(
-                    "remove it with `rm {}` or work in another directory",
-                    control_dir.display()
-                )
-            }
-            DiscoverError::Gone => "go to where it is now: cd \"$PWD\"".to_owned(),
-            _ => "make one with `jvs init PATH`, or name one with `--repo PATH`".to_owned(),
+            DiscoverError::Escape { control_dir } => format!(
+                "remove it with `rm {}` or work in another directory",
+                control_dir.display()
+            )
+            .into(),
+            DiscoverError::Gone => "go to where it is now: cd \"$PWD\"".into(),
+            _ => Next::InitOrName,
         })
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         for place in [dir.path().to_owned(), dir.path().join("absent")] {
             let error = discover(&place).expect_err("none");
             assert_eq!(error.code(), Code::NotARepository);
-            assert!(error.hint().expect("hint").contains("jvs init PATH"));
+            assert_eq!(error.next(), Some(Next::InitOrName));
         }
     }
 

@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde::de::{self, DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 
 use crate::code::{Code, Coded, code_of_io};
+use crate::next::Next;
 use crate::store::{RepoPath, Store};
 
 /// What a control file may have at most.
@@ -98,17 +99,10 @@ impl Coded for RecordError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         match self.code() {
-            Code::RecordInvalid => Some(format!(
-                "nothing was changed; `jvs doctor --strict` says what {} should be",
-                self.path
-            )),
-            Code::PathEscape => Some(format!(
-                "put a real directory or file in place of the symlink at or above {}, then run \
-                 `jvs doctor --strict`",
-                self.path
-            )),
+            Code::RecordInvalid => Some(Next::AskDoctorAbout(self.path.clone())),
+            Code::PathEscape => Some(Next::ReplaceSymlink(self.path.clone())),
             _ => None,
         }
     }
@@ -352,10 +346,12 @@ mod tests {
         let error = read::<Shape>(&store, &at).expect_err("10 MB");
         assert_eq!(error.code(), Code::RecordInvalid);
         assert!(error.to_string().starts_with("r.json cannot be used: "), "{error}");
-        assert!(error.hint().expect("hint").contains("jvs doctor --strict"));
+        assert_eq!(error.next(), Some(Next::AskDoctorAbout(at.clone())));
 
         store.unlink(&at).expect("unlink");
         std::os::unix::fs::symlink("elsewhere", dir.path().join("r.json")).expect("symlink");
-        assert_eq!(read::<Shape>(&store, &at).expect_err("symlink").code(), Code::PathEscape);
+        let error = read::<Shape>(&store, &at).expect_err("symlink");
+        assert_eq!(error.code(), Code::PathEscape);
+        assert_eq!(error.next(), Some(Next::ReplaceSymlink(at)));
     }
 }

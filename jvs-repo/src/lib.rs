@@ -29,6 +29,7 @@ pub mod layout;
 pub mod metadata;
 pub mod mutation;
 pub mod name;
+pub mod next;
 pub mod nursery;
 pub mod probe;
 pub mod proc;

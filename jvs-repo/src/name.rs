@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::code::{Code, Coded};
 use crate::id::text_serde;
+use crate::next::Next;
 
 /// Longest name, in bytes.
 pub const NAME_MAX: usize = 64;
@@ -54,11 +55,8 @@ impl Coded for NameError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(format!(
-            "use letters, digits, '.', '_' and '-', at most {NAME_MAX} of them; see which there are: \
-             jvs worktree list, jvs tag --list"
-        ))
+    fn next(&self) -> Option<Next> {
+        Some(Next::ChooseValidName(NAME_MAX))
     }
 }
 
@@ -215,7 +213,7 @@ mod tests {
         ] {
             let error = name.parse::<WorktreeName>().expect_err(name);
             assert_eq!(error.code(), code, "{name:?}");
-            assert!(error.hint().is_some());
+            assert!(error.next().is_some());
         }
     }
 

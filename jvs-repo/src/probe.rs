@@ -22,6 +22,7 @@ use crate::code::{Code, Coded, code_of_io};
 use crate::entropy::Entropy;
 use crate::id::OpNonce;
 use crate::layout;
+use crate::next::Next;
 use crate::store::{RepoPath, Store, remove_tree};
 
 /// How much a finding matters.
@@ -164,17 +165,20 @@ impl Coded for ProbeError {
         code_of_io(&self.source)
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(match self.source.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                "choose a directory that you may write to; `findmnt -T PATH` shows how it is mounted"
-                    .to_owned()
+    fn next(&self) -> Option<Next> {
+        Some(
+            match self.source.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                    "choose a directory that you may write to; `findmnt -T PATH` shows how it is \
+                     mounted"
+                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "free some space; `df -h PATH` and `df -i PATH` show how much there is"
+                }
+                _ => "try again; `dmesg` may say what is wrong with the filesystem",
             }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                "free some space; `df -h PATH` and `df -i PATH` show how much there is".to_owned()
-            }
-            _ => "try again; `dmesg` may say what is wrong with the filesystem".to_owned(),
-        })
+            .into(),
+        )
     }
 }
 
@@ -205,8 +209,8 @@ impl Coded for UnsafeFilesystem {
         Code::UnsafeFilesystem
     }
 
-    fn hint(&self) -> Option<String> {
-        self.findings.first().map(|finding| finding.remedy.clone())
+    fn next(&self) -> Option<Next> {
+        self.findings.first().map(|finding| finding.remedy.clone().into())
     }
 
     fn details(&self) -> Option<serde_json::Value> {
@@ -275,7 +279,7 @@ mod tests {
             assert_eq!(error.code(), Code::UnsafeFilesystem);
             let subjects: Vec<_> = error.findings.iter().map(|f| f.subject).collect();
             assert!(subjects.contains(&Subject::Promise(subject)), "{lie:?}: {subjects:?}");
-            assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
+            assert_eq!(error.next(), Some(Next::from(error.findings[0].remedy.clone())));
             assert!(left.is_empty(), "{lie:?} leaves {left:?}");
         }
     }
@@ -299,6 +303,6 @@ mod tests {
         let error = probe(&store, &RepoPath::root(), Filesystem::unknown(), &SystemEntropy)
             .expect_err("nothing is known");
         assert_eq!(error.code(), Code::Io);
-        assert!(error.hint().expect("hint").contains("findmnt"));
+        assert!(matches!(error.next(), Some(Next::Words(words)) if words.contains("findmnt")));
     }
 }

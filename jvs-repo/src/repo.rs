@@ -14,6 +14,7 @@ use crate::id::OpNonce;
 use crate::json::RecordError;
 use crate::layout;
 use crate::name::WorktreeName;
+use crate::next::Next;
 use crate::record::format::{Format, FormatError};
 use crate::record::worktree::{self, Listing, WorktreeRecord};
 use crate::store::{Kind, PosixStore, Store};
@@ -166,14 +167,12 @@ impl Coded for OpenError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         match self {
-            OpenError::NotARepository { root } => {
-                Some(format!("make one with `jvs init {}`", root.display()))
-            }
-            OpenError::Format(error) => error.hint(),
+            OpenError::NotARepository { root } => Some(Next::Init(root.clone())),
+            OpenError::Format(error) => error.next(),
             OpenError::Io { path, .. } => {
-                Some(format!("`ls -ld {}` shows who may read it", path.display()))
+                Some(format!("`ls -ld {}` shows who may read it", path.display()).into())
             }
         }
     }
@@ -244,8 +243,8 @@ impl Coded for PayloadError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
-        Some("`jvs doctor --strict` says what is missing and how to mend it".to_owned())
+    fn next(&self) -> Option<Next> {
+        Some(Next::AskDoctorWhatIsMissing)
     }
 }
 
@@ -301,7 +300,7 @@ mod tests {
         for root in [dir.path().to_owned(), dir.path().join("absent")] {
             let error = refusal(&root);
             assert_eq!(error.code(), Code::NotARepository);
-            assert!(error.hint().expect("hint").contains("jvs init"));
+            assert_eq!(error.next(), Some(Next::Init(root)));
         }
         PosixStore::open(dir.path())
             .and_then(|store| store.make_dir(&layout::control_dir()))
@@ -317,7 +316,7 @@ mod tests {
         write(&store, &layout::format(), br#"{"format":99}"#);
         let error = refusal(dir.path());
         assert_eq!(error.code(), Code::FormatUnsupported);
-        assert!(error.hint().expect("hint").contains("format 99"));
+        assert_eq!(error.next(), Some(Next::UseVersionFor(99)));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::next::Next;
 
 use crate::engine::EngineName;
 use crate::manifest::{TreePath, WriteError};
@@ -121,39 +122,24 @@ impl Coded for CaptureError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
-            Self::Changed(_) => "stop what writes there, or take a picture that may be torn with \
-                                 --consistency best_effort"
-                .to_owned(),
-            Self::NotWrittenOut(_) => "close what writes there and try again, or take what is \
-                                       there: jvs snapshot --consistency best_effort"
-                .to_owned(),
+            Self::Changed(_) => Next::StopWritersOrTakeTorn,
+            Self::NotWrittenOut(_) => Next::CloseWritersOrTakeUnquiet,
             Self::Walk(WalkError::Unreadable { .. }) => {
-                "make them readable for you, or move them out of the worktree".to_owned()
+                "make them readable for you, or move them out of the worktree".into()
             }
             Self::Walk(WalkError::MountPoint { path }) => {
-                format!("unmount {path}, or move it out of the worktree")
+                format!("unmount {path}, or move it out of the worktree").into()
             }
-            Self::Walk(WalkError::TooDeep { .. }) => "move what is that deep upwards".to_owned(),
-            Self::Io { source, .. } | Self::CloneFailed(source)
-                if source.kind() == io::ErrorKind::QuotaExceeded =>
-            {
-                "free some space, for example with jvs gc, or have the quota raised".to_owned()
-            }
+            Self::Walk(WalkError::TooDeep { .. }) => "move what is that deep upwards".into(),
             Self::Io { source, .. } | Self::CloneFailed(source)
                 if crate::fidelity::is_full(source) =>
             {
-                "free some space, for example with jvs gc".to_owned()
+                Next::Collect(source.kind() == io::ErrorKind::QuotaExceeded)
             }
-            Self::EngineUnavailable { .. } => {
-                "let JVS choose: jvs config set snapshot.engine auto".to_owned()
-            }
-            Self::CloneRefused { .. } => {
-                "put the juicefs program that made this mount on the search path, or copy \
-                 instead: jvs config set snapshot.engine copy"
-                    .to_owned()
-            }
+            Self::EngineUnavailable { .. } => Next::ChooseEngine,
+            Self::CloneRefused { .. } => Next::InstallClonerOrCopy,
             _ => return None,
         })
     }

@@ -8,6 +8,7 @@ use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::json::RecordError;
 use jvs_repo::name::TagName;
+use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 use serde_json::json;
 
@@ -241,43 +242,28 @@ impl Coded for SnapshotError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
             SnapshotError::NotFound { .. }
             | SnapshotError::Hidden { .. }
-            | SnapshotError::Collected { .. } => "see which there are: jvs history --all".into(),
-            SnapshotError::NoSuchPath { id, .. } => {
-                format!("see what it has: ls \"$(jvs info {id} --json | jq -r .data.path)\"")
-            }
+            | SnapshotError::Collected { .. } => Next::ListSnapshots,
+            SnapshotError::NoSuchPath { id, .. } => Next::ListFilesOf(*id),
             SnapshotError::InTheWay { path, .. } => {
-                format!("nothing was changed; move {path} away, or restore all of it")
+                format!("nothing was changed; move {path} away, or restore all of it").into()
             }
-            SnapshotError::NoneYet => "take the first one: jvs snapshot NOTE".into(),
+            SnapshotError::NoneYet => Next::TakeFirstSnapshot,
             SnapshotError::Ambiguous { .. } => "give more of its id".into(),
-            SnapshotError::Invalid { .. } => "see: jvs --help".into(),
-            SnapshotError::ClockDoubted { .. } => {
-                "if `date` is right on this host: jvs gc --trust-clock".into()
-            }
-            SnapshotError::Corrupt { .. } | SnapshotError::Mismatch { .. } => {
-                "nothing was changed; see what exactly differs: jvs verify --all".into()
-            }
-            SnapshotError::Broken { .. } => "see what is wrong: jvs doctor --strict".into(),
-            SnapshotError::NoSuchTag { .. } => "see which there are: jvs tag --list".into(),
-            SnapshotError::TagExists { tag, .. } => {
-                format!("tags do not move; to use the name again: jvs tag --delete {tag}")
-            }
+            SnapshotError::Invalid { .. } => Next::ReadHelp,
+            SnapshotError::ClockDoubted { .. } => Next::TrustClock,
+            SnapshotError::Corrupt { .. } | SnapshotError::Mismatch { .. } => Next::VerifyAll,
+            SnapshotError::Broken { .. } => Next::AskDoctor,
+            SnapshotError::NoSuchTag { .. } => Next::ListTags,
+            SnapshotError::TagExists { tag, .. } => Next::DeleteTag(tag.clone()),
             SnapshotError::Unreadable { .. } => {
                 "make the files readable for this user, then run the same command again".into()
             }
-            SnapshotError::Record(error) => return error.hint(),
-            SnapshotError::Lock(error) => return error.hint(),
-            SnapshotError::Io { source, .. }
-                if source.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) =>
-            {
-                "this kernel or sandbox does not know a call that is needed; allow statx(2), \
-                 openat2(2) and copy_file_range(2) in it"
-                    .into()
-            }
+            SnapshotError::Record(error) => return error.next(),
+            SnapshotError::Lock(error) => return error.next(),
             SnapshotError::Writeback { certain: true, .. }
             | SnapshotError::Writeback { blocks: Some(_), .. } => {
                 "wait until they are uploaded, or mount without --writeback".into()
@@ -287,12 +273,14 @@ impl Coded for SnapshotError {
                  root"
                     .into()
             }
-            SnapshotError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free some space on this volume, then run the same command again".into()
-                }
-                _ => "check the mount and its permissions, then run the same command again".into(),
-            },
+            SnapshotError::Io { source, .. }
+                if source.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) =>
+            {
+                "this kernel or sandbox does not know a call that is needed; allow statx(2), \
+                 openat2(2) and copy_file_range(2) in it"
+                    .into()
+            }
+            SnapshotError::Io { source, .. } => Next::after_io(source),
         })
     }
 
@@ -322,7 +310,7 @@ mod tests {
             (SnapshotError::Writeback { blocks: Some(3), certain: true }, Code::UnsafeFilesystem),
         ] {
             assert_eq!(error.code(), code, "{error}");
-            assert!(error.hint().is_some(), "{error}");
+            assert!(error.next().is_some(), "{error}");
         }
     }
 }

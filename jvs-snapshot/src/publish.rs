@@ -12,6 +12,7 @@ use jvs_lock::{Fence, LockError, Seams, State};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
@@ -273,16 +274,14 @@ impl Coded for PublishError<'_> {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         match self {
             PublishError::Fenced { error, .. } | PublishError::NotPublished { error, .. } => {
-                error.hint()
+                error.next()
             }
             PublishError::HeadMoved { .. } => Some("take the snapshot again".into()),
             PublishError::OutcomeUnknown { id, .. } | PublishError::NotYetVisible { id, .. } => {
-                Some(format!(
-                    "once the mount answers again, see whether it is there: jvs info {id}"
-                ))
+                Some(Next::SeeSnapshotOnceMounted(*id))
             }
         }
     }

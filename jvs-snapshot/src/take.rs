@@ -8,6 +8,7 @@ use jvs_lock::{Fence, Lease, LockError, Shared};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Consistency;
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use crate::descriptor::About;
@@ -81,7 +82,7 @@ pub enum TakeError {
 pub struct NotPublished {
     code: Code,
     message: String,
-    hint: Option<String>,
+    next: Option<Next>,
     details: Option<serde_json::Value>,
 }
 
@@ -118,14 +119,12 @@ impl Coded for TakeError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         match self {
-            TakeError::Capture(error) => error.hint(),
-            TakeError::Snapshot(error) => error.hint(),
-            TakeError::NotPublished(lost) => lost.hint.clone(),
-            TakeError::SharedIsNeverQuiet => {
-                Some("take what is there: jvs snapshot --consistency best_effort".into())
-            }
+            TakeError::Capture(error) => error.next(),
+            TakeError::Snapshot(error) => error.next(),
+            TakeError::NotPublished(lost) => lost.next.clone(),
+            TakeError::SharedIsNeverQuiet => Some(Next::TakeUnquiet),
         }
     }
 
@@ -276,9 +275,9 @@ fn publish(
 
 fn not_published(error: PublishError<'_>) -> TakeError {
     let (code, message) = (error.code(), error.to_string());
-    let (hint, details) = (error.hint(), error.details());
+    let (next, details) = (error.next(), error.details());
     if let PublishError::Fenced { staged, .. } | PublishError::NotPublished { staged, .. } = error {
         let _ = staged.discard();
     }
-    TakeError::NotPublished(Box::new(NotPublished { code, message, hint, details }))
+    TakeError::NotPublished(Box::new(NotPublished { code, message, next, details }))
 }

@@ -4,10 +4,12 @@ use std::fmt;
 use std::io;
 
 use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::next::Next;
 use jvs_repo::store::Denied;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::hint;
 use crate::render::{Done, Output};
 
 /// Why a command failed. `?` makes it from anything that is [`Coded`].
@@ -89,7 +91,7 @@ impl Failure {
         let hint = match self.denied() {
             // Whoever was refused is helped by what lets them in.
             Some(denied) => Some(denied.help()),
-            None => self.error.hint().or_else(usual),
+            None => self.error.next().as_ref().map(hint::spell).or_else(usual),
         };
         hint.map(|hint| on_one_line(&hint))
     }
@@ -162,8 +164,8 @@ impl Coded for WrongUsage {
         Code::Usage
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(self.hint.clone())
+    fn next(&self) -> Option<Next> {
+        Some(self.hint.clone().into())
     }
 }
 
@@ -204,8 +206,8 @@ impl Coded for Stuck {
         code_of_io(&self.error)
     }
 
-    fn hint(&self) -> Option<String> {
-        self.hint.map(str::to_owned)
+    fn next(&self) -> Option<Next> {
+        self.hint.map(Next::from)
     }
 }
 
@@ -228,7 +230,7 @@ impl Coded for Bug {
         Code::Internal
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(
             concat!("this is a bug in jvs; please report it: ", env!("CARGO_PKG_REPOSITORY"))
                 .into(),

@@ -18,6 +18,7 @@ mod bell;
 mod command;
 mod context;
 mod fail;
+mod hint;
 mod interrupt;
 mod keeper;
 mod local_time;

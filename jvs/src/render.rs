@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
 use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::next::Next;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
@@ -214,7 +215,7 @@ impl Coded for Unsaid {
         code_of_io(&self.error)
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some("do not run it again for the answer: see how things stand with `jvs status`".into())
     }
 }

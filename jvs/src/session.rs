@@ -22,6 +22,7 @@ use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{HolderNonce, hex};
+use jvs_repo::next::Next;
 use jvs_repo::proc;
 use jvs_repo::store::PosixStore;
 
@@ -207,7 +208,7 @@ impl Coded for Unusable {
         Code::SessionInvalid
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(self.hint.clone())
+    fn next(&self) -> Option<Next> {
+        Some(self.hint.clone().into())
     }
 }

@@ -2,6 +2,7 @@
 
 use jvs_lock::history::{self, Life, Problem, Witnessed};
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use crate::check::{Check, Severity};
@@ -40,9 +41,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     }
     if more > 0 {
         let message = format!("{more} more lines or links are inconsistent");
-        report
-            .add(Check::AuditForged, layout::audit(), message)
-            .advice("jvs audit --verify --json");
+        report.add(Check::AuditForged, layout::audit(), message).advice(Next::VerifyAuditInFull);
     }
     for life in found.lives.iter().filter(|life| !life.is_over) {
         forged_register(survey, life, report);

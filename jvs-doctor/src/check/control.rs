@@ -3,6 +3,7 @@
 use jvs_repo::code::Coded;
 use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::record::format::{Format, FormatError};
 use jvs_repo::store::Kind;
 
@@ -33,7 +34,7 @@ pub(crate) fn format(
         Err(error @ FormatError::Unsupported { .. }) => {
             report
                 .add(Check::FormatUnsupported, &path, error.to_string())
-                .advice(error.hint().unwrap_or_default());
+                .advice(error.next().unwrap_or(Next::AskDoctor));
         }
         Err(FormatError::Record(RecordError { reason: Reason::Io(error), .. })) => {
             if is_symlink(error) {
@@ -92,7 +93,7 @@ fn config(survey: &Survey<'_, '_>, report: &mut Report) {
         _ => {
             report
                 .add(Check::ConfigInvalid, &path, error.to_string())
-                .advice(error.hint().unwrap_or_else(|| format!("edit {path}")));
+                .advice(error.next().unwrap_or_else(|| format!("edit {path}").into()));
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use jvs_repo::audit::{Kind, Phase};
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::probe::{self, Setup, Subject};
 use jvs_repo::record::audit::Collected;
 
@@ -47,9 +48,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             space.inodes_free,
             space.inodes
         );
-        report
-            .add(Check::FsFull, &at, message)
-            .advice("free some space: `jvs gc --dry-run` shows what nobody needs");
+        report.add(Check::FsFull, &at, message).advice(Next::SeeWhatToCollect);
     }
 }
 

@@ -6,6 +6,7 @@ use jvs_lock::liveness::Liveness;
 use jvs_lock::span::Span;
 use jvs_lock::state::Hold;
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 
 use crate::check::Check;
 use crate::finding::Report;
@@ -30,7 +31,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                 report
                     .add(Check::LockExpired, path, message)
                     .of(worktree)
-                    .advice(format!("wait, then take it: jvs lock acquire -w {worktree}"));
+                    .advice(Next::AcquireLater(worktree.clone()));
             }
             (Word::Stealable, _) => {
                 let message = format!("the lease of {who} ended {over} ago and was not released");
@@ -58,7 +59,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             report
                 .add(Check::KeeperDead, layout::lock_record(worktree), message)
                 .of(worktree)
-                .advice("its session can go on with `jvs lock acquire`; else wait until it ends");
+                .advice(Next::GoOnAsHolder);
         }
     }
 }

@@ -9,6 +9,7 @@ use jvs_repo::audit::Phase;
 use jvs_repo::id::Seq;
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::next::Next;
 use jvs_repo::store::{Kind, RepoPath};
 use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
@@ -93,7 +94,7 @@ fn some_of(names: &[impl AsRef<OsStr>]) -> String {
     }
 }
 
-fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, String>>) {
+fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, Next>>) {
     match plan {
         Some(Ok(rebuild)) => {
             found.remedy(Remedy::Rebuild(Box::new(rebuild)));
@@ -102,9 +103,7 @@ fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, 
             found.advice(ask);
         }
         None => {
-            found.advice(
-                "stop all writers of this worktree, then run `jvs doctor --strict --repair`",
-            );
+            found.advice(Next::StopWritersAndRepair);
         }
     }
 }

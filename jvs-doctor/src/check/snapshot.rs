@@ -9,6 +9,7 @@ use jvs_repo::audit::{Event, Kind};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::record::audit::Collected;
 use jvs_repo::sabotage;
 use jvs_snapshot::descriptor::Descriptor;
@@ -44,11 +45,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                     format!("the head of worktree '{worktree}', {head}, is missing"),
                 )
                 .of(worktree)
-                .advice(format!(
-                    "restore that directory from a backup; if there is none, give up what it \
-                     contained: `jvs doctor --repair -w {worktree} --head ID`, with a snapshot of that \
-                     worktree that is there, or with `none`"
-                ))
+                .advice(Next::RestoreOrChooseHead(worktree.clone()))
                 .maybe(
                     rebuild::plan_chosen(survey, worktree, state)
                         .map(|rebuild| Remedy::Rebuild(Box::new(rebuild))),
@@ -66,11 +63,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             id: head,
             write: !staged,
         });
-        report
-            .add(check, &dir, message)
-            .of(worktree)
-            .advice("`jvs doctor --strict` says more")
-            .maybe(remedy);
+        report.add(check, &dir, message).of(worktree).advice(Next::AskDoctorForMore).maybe(remedy);
     }
 }
 

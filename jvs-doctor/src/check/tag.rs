@@ -6,6 +6,7 @@ use jvs_repo::id::SnapshotId;
 use jvs_repo::json::Limits;
 use jvs_repo::layout;
 use jvs_repo::name::TagName;
+use jvs_repo::next::Next;
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::tags::{self, LoggedTag};
 
@@ -93,7 +94,7 @@ fn missing(survey: &Survey<'_, '_>, told: &[LoggedTag], report: &mut Report) {
         );
         report
             .add(Check::TagMissing, &path, message)
-            .advice(format!("tag it again: jvs tag {} {}", told.snapshot_id, told.tag))
+            .advice(Next::TagAgain(told.snapshot_id, told.tag.clone()))
             .maybe(
                 (survey.unseen.is_empty() && !survey.is_missing(&layout::tags()))
                     .then(|| Remedy::RestoreTag(told.clone())),

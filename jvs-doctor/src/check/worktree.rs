@@ -9,6 +9,7 @@ use jvs_lock::worktrees::unfinished::{self, Doing};
 use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::next::Next;
 use jvs_repo::store::{Kind, RepoPath};
 
 use crate::check::seal;
@@ -58,7 +59,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             report
                 .add(check, &path, error.to_string())
                 .of(worktree)
-                .advice("first repair its register: `jvs doctor --strict --repair`")
+                .advice(Next::RepairRegisterFirst)
                 .maybe(remedy);
         }
         payload(survey, worktree, report);
@@ -92,7 +93,7 @@ fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report
             report
                 .add(Check::WorktreeNoFiles, &path, "it is not a directory")
                 .of(worktree)
-                .advice("move it away, then run `jvs doctor --strict --repair`");
+                .advice(Next::MoveAwayAndRepair);
         }
         Ok(Files::Missing) => {
             if !survey.is_unchanged(worktree)
@@ -104,11 +105,8 @@ fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report
             // elsewhere it would be taken for a deletion of all files.
             let empty = state.is_some_and(|state| state.head.is_none());
             let advice = match state.and_then(|state| state.head) {
-                Some(head) => format!(
-                    "if the files are not elsewhere: mkdir {path}, then \
-                     `jvs restore {head} --in-place -w {worktree} --reason TEXT`"
-                ),
-                None => "repair its register first: `jvs doctor --strict --repair`".to_owned(),
+                Some(head) => Next::RestoreLostFiles(path.clone(), worktree.clone(), head),
+                None => Next::RepairRegisterFirst,
             };
             report
                 .add(Check::WorktreeNoFiles, &path, format!("worktree '{worktree}' has no files"))
@@ -152,7 +150,7 @@ fn unrecorded(
                     format!("worktree '{worktree}' has no metadata"),
                 )
                 .of(worktree)
-                .advice("repair its register first: `jvs doctor --strict --repair`")
+                .advice(Next::RepairRegisterFirst)
                 .maybe(remedy);
         }
         _ => half_made(worktree, &register, report),
@@ -220,10 +218,7 @@ fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) 
             format!("worktree '{worktree}' has a register and no metadata"),
         )
         .of(worktree)
-        .advice(format!(
-            "if nobody is creating it: move its files away if it has any, then \
-             `jvs worktree create {worktree}`"
-        ));
+        .advice(Next::CreateWorktreeAgain(worktree.clone()));
 }
 
 fn unknown_payloads(

@@ -6,6 +6,7 @@ use std::fmt;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::FencingToken;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use serde_json::json;
 
 use super::stake::{Kind, Stake};
@@ -150,24 +151,18 @@ impl Coded for HoldRefusal {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
-            HoldRefusal::Taken { worktree, .. } => format!(
-                "see what changed (jvs diff -w {worktree}, jvs history -w {worktree}), then say \
-                 that you know: jvs lock acquire -w {worktree}"
-            ),
-            HoldRefusal::Relied { refused: Refused::Run, .. } => {
-                "run beside it: jvs run --join, or after it: jvs run --wait".to_owned()
+            HoldRefusal::Taken { worktree, .. } => Next::LookAndAcquire(worktree.clone()),
+            HoldRefusal::Relied { refused: Refused::Run, .. } => Next::JoinOrWait,
+            HoldRefusal::Relied { worktree, refused: Refused::GiveBack, .. } => {
+                Next::ReleaseByForce(worktree.clone())
             }
-            HoldRefusal::Relied { worktree, refused: Refused::GiveBack, .. } => format!(
-                "wait for them, or end them and give it back: jvs lock release --force -w \
-                 {worktree}"
-            ),
             HoldRefusal::Relied { refused: Refused::Force, .. } => {
-                "end them where they run, such as in their container, and try again".to_owned()
+                "end them where they run, such as in their container, and try again".into()
             }
-            HoldRefusal::Forgotten { .. } => "run the same command again".to_owned(),
-            HoldRefusal::IsOpen { .. } => "try again".to_owned(),
+            HoldRefusal::Forgotten { .. } => "run the same command again".into(),
+            HoldRefusal::IsOpen { .. } => "try again".into(),
         })
     }
 

@@ -1,5 +1,6 @@
 use jvs_repo::clock::{BootMs, Reading, WallMs};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 
 use super::*;
 use crate::record::tests::granted;
@@ -70,9 +71,8 @@ fn it_is_you_in_another_terminal_of_this_host_and_not_your_agent_nor_elsewhere()
     };
     let view = seen(mine);
     assert_eq!(view.holder().who(), "you, in another terminal (pts/3)");
-    let advice = view.holder().advice().expect("what to do");
-    assert!(advice.contains("jvs lock release -w main --session s"), "{advice}");
-    assert!(advice.contains("export JVS_SESSION_ID=s"), "{advice}");
+    let elsewhere = Next::ReleaseElsewhere(WorktreeName::main(), "s".into());
+    assert_eq!(view.holder().advice(), Some(elsewhere));
     let others: [fn(&mut Record, &mut Onlooker); 4] = [
         |_, me| me.user = "bob".into(),
         |_, me| me.boot_id = BootId("later".into()),
@@ -98,8 +98,8 @@ fn the_same_id_with_another_private_directory_is_told_which() {
     });
     let who = view.holder().who();
     assert_eq!(who, "this very session id with another private directory (/run/user/7/jvs)");
-    let advice = view.holder().advice().expect("what to do");
-    assert_eq!(advice, "use that directory: export XDG_RUNTIME_DIR=/run/user/7");
+    let words = "use that directory: export XDG_RUNTIME_DIR=/run/user/7";
+    assert_eq!(view.holder().advice(), Some(words.into()));
 }
 
 #[test]

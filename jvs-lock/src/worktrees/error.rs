@@ -6,6 +6,7 @@ use std::io;
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::json::RecordError;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use super::unfinished::Doing;
@@ -153,40 +154,27 @@ impl Coded for WorktreeError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
-            WorktreeError::Lock(error) => return error.hint(),
-            WorktreeError::Birth(error) => return error.hint(),
-            WorktreeError::Record(error) => return error.hint(),
-            WorktreeError::Exists { .. } => {
-                "choose another name; see which there are: jvs worktree list".into()
-            }
-            WorktreeError::NotFound { .. } => "see which there are: jvs worktree list".into(),
-            WorktreeError::BroughtBack { .. } => {
-                "see who has it now, and whether it is to go all the same: jvs worktree list".into()
-            }
-            WorktreeError::NotEmpty { name } => {
-                format!("to delete them for good: jvs worktree remove {name} --force")
-            }
+            WorktreeError::Lock(error) => return error.next(),
+            WorktreeError::Birth(error) => return error.next(),
+            WorktreeError::Record(error) => return error.next(),
+            WorktreeError::Exists { .. } => Next::ChooseUnusedName,
+            WorktreeError::NotFound { .. } => Next::ListWorktrees,
+            WorktreeError::BroughtBack { .. } => Next::SeeWhetherToRemove,
+            WorktreeError::NotEmpty { name } => Next::RemoveWithFiles(name.clone()),
             WorktreeError::Underway { name, doing: Doing::Renaming { to } } => {
-                format!("if that was interrupted, finish it: jvs worktree rename {name} {to}")
+                Next::FinishRename(name.clone(), to.clone())
             }
             WorktreeError::Underway { doing: Doing::Changing, .. } => {
                 "let its writers come to an end, then run the same command again".into()
             }
             WorktreeError::Underway { .. } | WorktreeError::BeingRestored { .. } => {
-                "if that was interrupted, let doctor end it: jvs doctor --strict --repair".into()
+                Next::RepairInterrupted
             }
-            WorktreeError::OutcomeUnknown { .. } => {
-                "once the mount answers again, run: jvs doctor --strict --repair".into()
-            }
-            WorktreeError::IsMain => "make another one: jvs worktree create NAME".into(),
-            WorktreeError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free some space on this volume, then run the same command again".into()
-                }
-                _ => "check the mount and its permissions, then run the same command again".into(),
-            },
+            WorktreeError::OutcomeUnknown { .. } => Next::RepairOnceMounted,
+            WorktreeError::IsMain => Next::CreateWorktree,
+            WorktreeError::Io { source, .. } => Next::after_io(source),
         })
     }
 

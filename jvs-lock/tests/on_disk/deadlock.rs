@@ -8,6 +8,7 @@ use jvs_lock::{Lease, LockError, Locks, Want, worktrees};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, RepoPath};
@@ -114,13 +115,7 @@ fn the_newest_of_a_circle_is_told_who_waits_for_whom_and_leaves_the_line() {
         "waiting for worktree 'b' would never end: session two holds it and waits for worktree \
          'c'; session three holds that and waits for worktree 'a', which this session holds"
     );
-    assert_eq!(
-        told.hint().as_deref(),
-        Some(
-            "give back what is waited for: jvs lock release -w a; then take both in one go: \
-             jvs lock acquire --wait -w a -w b"
-        )
-    );
+    assert_eq!(told.next(), Some(Next::TakeBoth(name("a"), name("b"))));
     let details = told.details().expect("told");
     let cycle = &details["cycle"];
     assert_eq!(cycle.as_array().map(Vec::len), Some(3));

@@ -9,6 +9,7 @@ use jvs_repo::clock::{Clock, WallMs};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::Store;
 use jvs_world::repository::main;
@@ -68,7 +69,7 @@ fn a_lock_is_handed_only_to_somebody_who_waits() {
     let nobody = "nobody".parse().expect("valid");
     let error = giver.waiter(&main(), &nobody, &all_alive).expect_err("nobody waits");
     assert_eq!(error.code(), Code::NotFound);
-    assert!(error.hint().is_some_and(|hint| hint.contains("--wait")));
+    assert_eq!(error.next(), Some(Next::HaveSessionWait("nobody".into(), main())));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
 
@@ -78,7 +79,7 @@ fn a_free_lock_is_not_taken_past_those_who_wait_but_one_s_own_is_refreshed() {
         .acquire_in_turn(&main(), Want::lease(1_000), &all_alive)
         .expect_err("it is the other's turn");
     assert_eq!(error.code(), Code::LockConflict);
-    assert!(error.hint().is_some_and(|hint| hint.contains("--wait")), "{error}");
+    assert_eq!(error.next(), Some(Next::StandInLine(main())), "{error}");
     assert_eq!(error.details().expect("told")["ahead"], 1);
 
     let mine = first.acquire_in_turn(&main(), Want::lease(1_000), &all_alive).expect("my turn");

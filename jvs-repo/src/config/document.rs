@@ -183,7 +183,7 @@ mod tests {
             assert!(said.starts_with(&format!("{}:{line}: ", crate::layout::config())), "{said}");
             assert!(said.contains(word), "{said}\nshould say {word}");
             assert!(!said.contains('\n'), "one line: {said}");
-            assert!(error.hint().is_some(), "{said}");
+            assert!(error.next().is_some(), "{said}");
             assert_eq!(error.details().expect("details")["line"], line);
         }
     }

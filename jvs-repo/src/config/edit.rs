@@ -149,7 +149,7 @@ mod tests {
         ] {
             let error = set(text, key, value).expect_err(key);
             assert_eq!(error.code(), code, "{text:?} {key}={value}: {error}");
-            assert!(error.hint().is_some());
+            assert!(error.next().is_some());
         }
     }
 

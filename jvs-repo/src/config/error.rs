@@ -7,6 +7,7 @@ use std::io;
 use super::key::{self, Key};
 use crate::code::{Code, Coded, code_of_io};
 use crate::layout;
+use crate::next::Next;
 
 /// A configuration that cannot be used, or a change to it that was refused.
 #[derive(Debug)]
@@ -108,30 +109,19 @@ impl Coded for ConfigError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         let file = layout::config();
+        let edit = |line: usize| Next::from(format!("edit line {line} of {file}"));
         match self {
-            ConfigError::Syntax { line, .. } => Some(format!("edit line {line} of {file}")),
-            ConfigError::UnknownKey { line, key } => Some(match key::nearest(key) {
-                Some(near) => format!("did you mean {near}? edit line {line} of {file}"),
-                None => format!(
-                    "delete line {line} of {file}; `jvs config list` shows the keys there are"
-                ),
-            }),
+            ConfigError::Syntax { line, .. } => Some(edit(*line)),
+            ConfigError::UnknownKey { line, key } => Some(Next::FixKey(*line, key::nearest(key))),
             ConfigError::BadValue { key, line, .. } => match key::find(key) {
-                Ok(Key { default, .. }) => {
-                    Some(format!("`jvs config set {key} {default}` restores the default"))
-                }
-                Err(_) => line.map(|line| format!("edit line {line} of {file}")),
+                Ok(Key { default, .. }) => Some(Next::RestoreDefault(key.clone(), default)),
+                Err(_) => line.map(edit),
             },
-            ConfigError::Contradiction { key, .. } => {
-                Some(format!("choose another value with `jvs config set {key} VALUE`"))
-            }
-            ConfigError::NoSuchKey { key } => Some(match key::nearest(key) {
-                Some(near) => format!("did you mean {near}? `jvs config list` shows all keys"),
-                None => "`jvs config list` shows all keys".to_owned(),
-            }),
-            ConfigError::Io(_) => Some(format!("`ls -l {file}` shows what is there")),
+            ConfigError::Contradiction { key, .. } => Some(Next::ChooseValue(key)),
+            ConfigError::NoSuchKey { key } => Some(Next::ListKeys(key::nearest(key))),
+            ConfigError::Io(_) => Some(format!("`ls -l {file}` shows what is there").into()),
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::code::{Code, Coded, code_of_io};
 use crate::discover::DiscoverError;
+use crate::next::Next;
 use crate::probe::{ProbeError, UnsafeFilesystem};
 use crate::repo::OpenError;
 
@@ -190,53 +191,24 @@ impl Coded for InitError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(match self {
-            InitError::AlreadyARepository { root } => {
-                format!("see what is in it: jvs worktree list --repo {}", root.display())
-            }
-            InitError::Inside { outer, .. } => format!(
-                "make a worktree of that repository: jvs worktree create NAME --repo {}",
-                outer.display()
-            ),
-            InitError::Contains { .. } => "choose another directory: jvs init PATH".to_owned(),
-            InitError::NotEmpty { root } => format!(
-                "to make its content worktree main, without copying: jvs init --adopt {}",
-                root.display()
-            ),
+            InitError::AlreadyARepository { root } => Next::SeeRepository(root.clone()),
+            InitError::Inside { outer, .. } => Next::CreateWorktreeOf(outer.clone()),
+            InitError::Contains { .. } => Next::InitElsewhere("directory"),
+            InitError::NotEmpty { root } => Next::Adopt(root.clone()),
             InitError::NotADirectory { .. } | InitError::IsTheWholeSystem => {
-                "choose another path: jvs init PATH".to_owned()
+                Next::InitElsewhere("path")
             }
             InitError::Unfinished { root } | InitError::Stranded { root, .. } => {
-                format!("to go on where it ended: jvs init --adopt {}", root.display())
+                Next::FinishInit(root.clone())
             }
-            InitError::UnderWay { root } => {
-                format!("wait for it, then: jvs worktree list --repo {}", root.display())
-            }
-            InitError::Surroundings(error) => return error.hint(),
-            InitError::Unsafe(error) => return error.hint(),
-            InitError::Probe(error) => return error.hint(),
-            InitError::Io { root, source, .. } => match source.kind() {
-                io::ErrorKind::NotFound => {
-                    let parent = root.parent().filter(|parent| *parent != Path::new(""));
-                    format!(
-                        "make the directory that it is to be in: mkdir -p {}",
-                        parent.unwrap_or(root).display()
-                    )
-                }
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    format!("free some space: df -h {}", root.display())
-                }
-                io::ErrorKind::AlreadyExists => {
-                    format!("somebody else made it meanwhile: ls -la {}", root.display())
-                }
-                io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => format!(
-                    "what is mounted inside cannot be adopted; see: findmnt -R {}",
-                    root.display()
-                ),
-                _ => format!("see who may write there: ls -ld {}", root.display()),
-            },
-            InitError::Open(error) => return error.hint(),
+            InitError::UnderWay { root } => Next::AwaitInit(root.clone()),
+            InitError::Surroundings(error) => return error.next(),
+            InitError::Unsafe(error) => return error.next(),
+            InitError::Probe(error) => return error.next(),
+            InitError::Io { root, source, .. } => next_after_io(root, source).into(),
+            InitError::Open(error) => return error.next(),
         })
     }
 
@@ -246,5 +218,27 @@ impl Coded for InitError {
             InitError::Open(error) => error.details(),
             _ => None,
         }
+    }
+}
+
+fn next_after_io(root: &Path, source: &io::Error) -> String {
+    match source.kind() {
+        io::ErrorKind::NotFound => {
+            let parent = root.parent().filter(|parent| *parent != Path::new(""));
+            format!(
+                "make the directory that it is to be in: mkdir -p {}",
+                parent.unwrap_or(root).display()
+            )
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("free some space: df -h {}", root.display())
+        }
+        io::ErrorKind::AlreadyExists => {
+            format!("somebody else made it meanwhile: ls -la {}", root.display())
+        }
+        io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
+            format!("what is mounted inside cannot be adopted; see: findmnt -R {}", root.display())
+        }
+        _ => format!("see who may write there: ls -ld {}", root.display()),
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use super::*;
 use crate::code::{Code, Coded};
+use crate::next::Next;
 use crate::store::Kind;
 
 fn make_dirs(path: &Path) {
@@ -83,7 +84,7 @@ fn blind(root: &Path, adopt: Adopt, not_the_user_s: &'static [&'static str]) -> 
 
 fn refusal(root: &Path, adopt: Adopt) -> InitError {
     let error = unprobed(root, adopt).expect_err("refused");
-    assert!(error.hint().is_some(), "{error}");
+    assert!(error.next().is_some(), "{error}");
     error
 }
 
@@ -168,8 +169,8 @@ fn what_is_in_the_way_is_refused_and_not_touched() {
             assert_eq!(refusal(&at.join(path), adopt).code(), code, "{path}");
         }
     }
-    let hint = refusal(&at.join("full"), Adopt::No).hint().expect("hint");
-    assert!(hint.contains("jvs init --adopt"), "{hint}");
+    let full = at.join("full");
+    assert_eq!(refusal(&full, Adopt::No).next(), Some(Next::Adopt(full)));
     assert_eq!(tree(&at), before);
 }
 
@@ -379,7 +380,7 @@ fn an_interrupted_attempt_is_named_with_the_way_on() {
     unborn.finish().expect_err("died");
     let error = refusal(&root, Adopt::No);
     assert!(matches!(error, InitError::Unfinished { .. }), "{error}");
-    assert!(error.hint().expect("hint").contains("jvs init --adopt"));
+    assert_eq!(error.next(), Some(Next::FinishInit(root)));
 }
 
 #[test]

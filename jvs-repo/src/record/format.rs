@@ -15,6 +15,7 @@ use crate::code::{Code, Coded};
 use crate::entropy::Entropy;
 use crate::json::{self, Limits, RecordError};
 use crate::layout;
+use crate::next::Next;
 use crate::record::seal::{Sealable, Sealed};
 use crate::store::Store;
 
@@ -124,13 +125,10 @@ impl Coded for FormatError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         match self {
-            FormatError::Unsupported { found } => Some(format!(
-                "use a version of jvs that reads format {found}; `jvs --version` tells which one \
-                 this is"
-            )),
-            FormatError::Record(error) => error.hint(),
+            FormatError::Unsupported { found } => Some(Next::UseVersionFor(*found)),
+            FormatError::Record(error) => error.next(),
         }
     }
 
@@ -203,7 +201,7 @@ mod tests {
             let error = stored(text.as_bytes()).expect_err("unsupported");
             assert_eq!(error.code(), Code::FormatUnsupported);
             assert!(error.to_string().contains(age), "{error}");
-            assert!(error.hint().expect("hint").contains("reads format"));
+            assert!(matches!(error.next(), Some(Next::UseVersionFor(0 | 2))), "{error}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use jvs_lock::LockError;
 use jvs_lock::worktrees::WorktreeError;
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::next::Next;
 use jvs_repo::record::audit::HalfRestored;
 use jvs_repo::store::RepoPath;
 use serde_json::{Value, json};
@@ -128,16 +129,12 @@ impl Coded for RestoreError {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         match self {
-            RestoreError::Snapshot(error) => error.hint(),
-            RestoreError::Copy(error) => error.hint(),
-            RestoreError::Worktree(error) => error.hint(),
-            RestoreError::Half(half) => Some(format!(
-                "see what is there now: jvs diff; compare it with {}, and remove that when \
-                 nothing in it is missed",
-                half.old
-            )),
+            RestoreError::Snapshot(error) => error.next(),
+            RestoreError::Copy(error) => error.next(),
+            RestoreError::Worktree(error) => error.next(),
+            RestoreError::Half(half) => Some(Next::CompareWithOldFiles(half.old.clone())),
         }
     }
 

@@ -9,6 +9,7 @@ use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_kit::live::mount::Covered;
 use jvs_kit::live::process::{DEADLINE, eventually};
 use jvs_repo::code::{Code, Coded as _};
+use jvs_repo::next::Next;
 use jvs_snapshot::progress::{Phase, Progress, Silent};
 use jvs_snapshot::stage::CaptureError;
 
@@ -85,8 +86,7 @@ fn a_program_that_is_missing_is_named_with_what_to_do() {
     let said = error.to_string();
     assert!(said.contains("there is no /nowhere/juicefs"), "{said}");
     assert!(said.contains("Read-only file system"), "{said}");
-    let hint = error.hint().expect("a hint");
-    assert!(hint.contains("jvs config set snapshot.engine copy"), "{hint}");
+    assert_eq!(error.next(), Some(Next::InstallClonerOrCopy));
 }
 
 #[test]

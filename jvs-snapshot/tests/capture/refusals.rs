@@ -7,6 +7,7 @@ use super::support::{World, unprivileged, zoo};
 use jvs_kit::live::loopfs::SmallFs;
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::config::Engine;
+use jvs_repo::next::Next;
 use jvs_snapshot::progress::Silent;
 
 #[test]
@@ -52,7 +53,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
     let error = world.try_capture("1", None, &Silent).expect_err("no space");
     assert_eq!(error.code(), Code::Io);
     assert!(error.to_string().contains("No space"), "{error}");
-    assert!(error.hint().is_some_and(|hint| hint.contains("jvs gc")));
+    assert_eq!(error.next(), Some(Next::Collect(false)));
     assert!(!world.payload("1").exists());
 }
 

@@ -122,7 +122,7 @@ fn a_capture_that_its_lease_did_not_outlive_says_so() {
     let at = Snapshots::new(seams, &world.store);
     let error = take(&at, &mut Hold::Lease(&mut lease), request, &lapse).expect_err("stopped");
     assert_eq!(error.code(), Code::LockExpired, "{error}");
-    assert!(error.hint().is_some());
+    assert!(error.next().is_some());
     assert_eq!(world.names(&layout::staging()), [""; 0]);
 }
 
@@ -158,7 +158,7 @@ fn a_lock_lost_during_the_capture_fences_the_snapshot_and_leaves_nothing_behind(
     let error =
         take(&world.at(), &mut Hold::Lease(&mut lease), request, &thief).expect_err("fenced");
     assert_eq!(error.code(), Code::FencingMismatch, "{error}");
-    assert!(error.hint().is_some());
+    assert!(error.next().is_some());
     assert_eq!(world.names(&layout::snapshots()), [""; 0]);
     assert_eq!(world.names(&layout::staging()), [""; 0]);
     assert_eq!(read(&world.file("a.txt")), "one");

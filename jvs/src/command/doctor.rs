@@ -16,6 +16,7 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::probe::Filesystem;
 use jvs_repo::proc;
 use jvs_repo::repo::Repo;
@@ -141,7 +142,7 @@ fn notes(context: &Context<'_>) -> Option<Finding> {
         counted(number as u64, "session")
     );
     let advice = "the session's next command tells it; else remove the files in it";
-    Some(finding(Check::SessionStale, shown(&dir), message, advice.to_owned()))
+    Some(finding(Check::SessionStale, shown(&dir), message, advice.into()))
 }
 
 /// What sessions of this user left when they died in the middle of their first
@@ -151,7 +152,7 @@ fn leftovers(context: &Context<'_>) -> Vec<Finding> {
         let path = shown(&path);
         let message = "a session died while it made its secret; it has another".to_owned();
         let advice = format!("nobody can still need it: rm {path}");
-        finding(Check::SessionStale, path, message, advice)
+        finding(Check::SessionStale, path, message, advice.into())
     };
     context.session_leftovers().into_iter().map(told).collect()
 }
@@ -209,8 +210,8 @@ impl Coded for Remains {
         Code::DriftRemains
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(self.hint.to_owned())
+    fn next(&self) -> Option<Next> {
+        Some(self.hint.into())
     }
 
     fn details(&self) -> Option<serde_json::Value> {

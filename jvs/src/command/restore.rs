@@ -8,6 +8,7 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::{Config, Consistency};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::chosen::Chosen;
@@ -355,7 +356,7 @@ impl Coded for Outside {
         Code::PathEscape
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some("paths are relative to this directory, and inside the worktree".into())
     }
 }

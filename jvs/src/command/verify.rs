@@ -6,6 +6,7 @@ use std::fmt::Write;
 
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::SnapshotId;
+use jvs_repo::next::Next;
 use jvs_snapshot::compare::{Difference, Trust};
 use jvs_snapshot::diff;
 use jvs_snapshot::verify::{Mismatch, Verification, verify, verify_tags};
@@ -194,7 +195,7 @@ impl Coded for Damaged {
         self.code
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(
             "keep a copy of what is left; restore what you need from a snapshot that verifies"
                 .into(),

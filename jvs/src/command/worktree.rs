@@ -9,6 +9,7 @@ mod rename;
 
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::record::worktree::WorktreeRecord;
 use jvs_repo::repo::Repo;
 
@@ -52,10 +53,7 @@ impl Coded for NoSuchWorktree {
         Code::NotFound
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(format!(
-            "see which there are with `jvs worktree list`, or make it with `jvs worktree create {}`",
-            self.0
-        ))
+    fn next(&self) -> Option<Next> {
+        Some(Next::ListOrCreateWorktree(self.0.clone()))
     }
 }

@@ -11,6 +11,7 @@ use jvs_lock::{Lease, Session, Ticket};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_repo::proc;
 use jvs_repo::term::Term;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -140,15 +141,12 @@ impl Coded for NotKept {
         self.code
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         let lost = matches!(
             self.code,
             Code::FencingMismatch | Code::LockExpired | Code::LockNotHeld | Code::LockConflict
         );
-        lost.then(|| {
-            let worktree = &self.worktree;
-            format!("stop writing to the worktree; see who has it: jvs lock why -w {worktree}")
-        })
+        lost.then(|| Next::StopWriting(self.worktree.clone()))
     }
 }
 

@@ -6,6 +6,7 @@ use std::io;
 use jvs_lock::history::{self, Logs, Problem, Report};
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::repo::Repo;
 use jvs_repo::store::Store;
 use serde_json::{Value, json};
@@ -120,9 +121,11 @@ impl Coded for Unread {
         code_of_io(&self.error)
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         let name = self.names.first()?;
-        Some(format!("look at the mount and at the permissions: ls -l {name}; then try again"))
+        let words =
+            format!("look at the mount and at the permissions: ls -l {name}; then try again");
+        Some(words.into())
     }
 
     fn details(&self) -> Option<Value> {
@@ -150,7 +153,7 @@ impl Coded for Broken {
         Code::AuditChainBroken
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some(
             "keep a copy of the audit directory, then see all of it: `jvs audit --verify --json`"
                 .into(),

@@ -42,7 +42,7 @@ pub(super) fn findings(verdict: &Verdict) -> impl Iterator<Item = Finding> {
     verdict.broken.iter().map(|broken| {
         let message = format!("{} (seen from {})", broken.message, verdict.host);
         let path = layout::probe_verdict().to_string();
-        examine::finding(Check::FsPromise, path, message, broken.remedy.clone())
+        examine::finding(Check::FsPromise, path, message, broken.remedy.clone().into())
     })
 }
 

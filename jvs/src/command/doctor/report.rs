@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::super::snapshots::counted;
 use super::probe;
 use crate::fail::on_one_line;
+use crate::hint::spell_remedy;
 use crate::render::Paint;
 
 pub(super) struct Saying<'s> {
@@ -93,7 +94,7 @@ impl Saying<'_> {
             "path": finding.path,
             "worktree": finding.worktree,
             "message": finding.message,
-            "remedy": finding.remedy_text(),
+            "remedy": spell_remedy(finding),
             "repaired": finding.is_repaired(),
         });
         if let Some(Outcome::Refused(why)) = &finding.outcome {
@@ -179,7 +180,7 @@ impl Saying<'_> {
                 let line = match (self.would(finding), self.would_refuse(finding)) {
                     (Some(would), _) => format!("would {would}"),
                     (None, Some(why)) => format!("would not be repaired: {why}"),
-                    (None, None) => format!("remedy: {}", finding.remedy_text()),
+                    (None, None) => format!("remedy: {}", spell_remedy(finding)),
                 };
                 let _ = writeln!(text, "  {}", on_one_line(&line));
             }

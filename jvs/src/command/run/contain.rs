@@ -5,6 +5,7 @@ use std::io;
 use std::process::Command;
 
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::next::Next;
 use jvs_repo::proc;
 
 use super::child::{Child, Reins};
@@ -98,7 +99,7 @@ impl Coded for CannotWatch {
         Code::Io
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some("mount the one of this namespace first: mount -t proc proc /proc".into())
     }
 }
@@ -128,7 +129,7 @@ impl Coded for CannotContain {
         Code::Io
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some("have the best way chosen that there is: --contain auto; nothing was run".into())
     }
 }

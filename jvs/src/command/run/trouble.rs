@@ -2,6 +2,7 @@
 
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use serde_json::json;
 
 use crate::fail::Failure;
@@ -39,7 +40,7 @@ impl Coded for CannotRun {
         Code::Io
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         Some("check the command's name and that it may be executed; the lock was given back".into())
     }
 }
@@ -75,8 +76,8 @@ impl Coded for LostLease {
         Code::FencingMismatch
     }
 
-    fn hint(&self) -> Option<String> {
-        Some(format!("see who has it and why: jvs lock why -w {}", self.worktree))
+    fn next(&self) -> Option<Next> {
+        Some(Next::Why(self.worktree.clone()))
     }
 
     fn details(&self) -> Option<serde_json::Value> {

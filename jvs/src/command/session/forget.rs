@@ -7,6 +7,7 @@ use std::io;
 
 use jvs_lock::session::SessionId;
 use jvs_repo::code::{Code, Coded};
+use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
 use super::survey::{Holding, Looking, Survey};
@@ -152,10 +153,10 @@ impl Coded for NotForgotten {
         }
     }
 
-    fn hint(&self) -> Option<String> {
+    fn next(&self) -> Option<Next> {
         let id = &self.id;
         let all_the_same = format!("jvs session forget {id} --force");
-        Some(match &*self.why {
+        let words = match &*self.why {
             Why::Nothing => "see which there are: jvs session list".to_owned(),
             Why::Alive { options, commands, .. } => {
                 let force = if commands.is_empty() { "" } else { "--force " };
@@ -168,7 +169,8 @@ impl Coded for NotForgotten {
                 "look what changed and say that you know: jvs lock acquire {options} --session \
                  {id}; or forget that it was: {all_the_same}"
             ),
-        })
+        };
+        Some(words.into())
     }
 
     fn details(&self) -> Option<Value> {

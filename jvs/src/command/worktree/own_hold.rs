@@ -9,6 +9,7 @@ use jvs_lock::{Locks, Want};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::FencingToken;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
 use crate::command::lock::turn::Turn;
@@ -129,9 +130,9 @@ impl Coded for Interrupted {
         self.error.code()
     }
 
-    fn hint(&self) -> Option<String> {
-        let take = || format!("to have the lock again: jvs lock acquire -w {}", self.worktree);
-        self.error.hint().or_else(|| self.again.is_none().then(take))
+    fn next(&self) -> Option<Next> {
+        let take = || Next::AcquireBack(self.worktree.clone());
+        self.error.next().or_else(|| self.again.is_none().then(take))
     }
 
     fn details(&self) -> Option<Value> {

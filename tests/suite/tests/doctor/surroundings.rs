@@ -12,6 +12,7 @@ use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
 use jvs_repo::duration::Period;
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
+use jvs_repo::next::Next;
 use jvs_repo::probe::{Filesystem, JuiceFs};
 use jvs_repo::proc;
 use jvs_repo::store::Space;
@@ -102,7 +103,12 @@ fn told(clinic: &Clinic, world: World) -> String {
         for finding in examine(&patient, depth).findings {
             let (severity, check) = (finding.severity.as_str(), finding.check);
             let _ = writeln!(text, "{severity}[{check}] {}: {}", finding.path, finding.message);
-            let _ = writeln!(text, "  remedy: {}", finding.remedy_text());
+            // How the rest is typed is the command's to say.
+            let _ = match finding.advice {
+                Some(Next::Words(words)) => writeln!(text, "  remedy: {words}"),
+                Some(next) => writeln!(text, "  remedy: {next:?}"),
+                None => writeln!(text, "  remedy: {:?}", finding.remedy),
+            };
         }
     }
     readable(&text)

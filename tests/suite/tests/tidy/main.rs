@@ -8,6 +8,7 @@ mod contributing;
 mod dependencies;
 mod documents;
 mod glossary;
+mod hints;
 mod on_disk;
 mod packages;
 mod source;
