@@ -89,6 +89,56 @@ pub trait Coded: std::error::Error {
     }
 }
 
+/// What an error of several layers says: something of its own, or no more than the
+/// error of a layer below.
+#[derive(Debug)]
+pub enum Layer<'e> {
+    /// This code.
+    Own(Code),
+    /// All that this one says.
+    Below(&'e dyn Coded),
+}
+
+/// An error that passes on, in some of its cases, what another says: which, is said
+/// once, and [`Coded`] follows from it.
+pub trait Layered: std::error::Error {
+    /// Who speaks.
+    fn layer(&self) -> Layer<'_>;
+
+    /// What to do next where it speaks for itself.
+    fn own_next(&self) -> Option<Next> {
+        None
+    }
+
+    /// The details of where it speaks for itself.
+    fn own_details(&self) -> Option<serde_json::Value> {
+        None
+    }
+}
+
+impl<E: Layered> Coded for E {
+    fn code(&self) -> Code {
+        match self.layer() {
+            Layer::Own(code) => code,
+            Layer::Below(error) => error.code(),
+        }
+    }
+
+    fn next(&self) -> Option<Next> {
+        match self.layer() {
+            Layer::Own(_) => self.own_next(),
+            Layer::Below(error) => error.next(),
+        }
+    }
+
+    fn details(&self) -> Option<serde_json::Value> {
+        match self.layer() {
+            Layer::Own(_) => self.own_details(),
+            Layer::Below(error) => error.details(),
+        }
+    }
+}
+
 /// The code of a bare `io::Error`: a symlink in the control plane is an escape, a
 /// refusal is about who asks and never about what is there, a rename that the
 /// filesystem does not know makes it unsafe, what the audit log refuses is told as

@@ -4,7 +4,6 @@
 //! for this before it does anything.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -37,53 +36,31 @@ pub struct ControlDir {
 }
 
 /// Why no repository was found.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {
     /// None here or above.
+    #[error("no repository in {} or any directory above it", from.display())]
     NotARepository {
         /// Where the search began.
         from: PathBuf,
     },
     /// A control directory that is a symlink.
+    #[error("{} is a symlink, which is not followed", control_dir.display())]
     Escape {
         /// The symlink.
         control_dir: PathBuf,
     },
     /// The current directory was removed or replaced: a restore in place does so.
+    #[error("the current directory is gone: it was removed, or replaced by another")]
     Gone,
     /// The search could not go on.
+    #[error("{}: {source}", path.display())]
     Io {
         /// What could not be looked at.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
-}
-
-impl fmt::Display for DiscoverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DiscoverError::NotARepository { from } => {
-                write!(f, "no repository in {} or any directory above it", from.display())
-            }
-            DiscoverError::Escape { control_dir } => {
-                write!(f, "{} is a symlink, which is not followed", control_dir.display())
-            }
-            DiscoverError::Gone => {
-                write!(f, "the current directory is gone: it was removed, or replaced by another")
-            }
-            DiscoverError::Io { path, source } => write!(f, "{}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for DiscoverError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            DiscoverError::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }
 
 impl Coded for DiscoverError {

@@ -64,18 +64,11 @@ impl fmt::Display for Period {
 }
 
 /// Text that is not a duration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; write a duration like 500ms, 30s, 10m, 1h30m or 7d")]
 pub struct NotAPeriod {
     problem: &'static str,
 }
-
-impl fmt::Display for NotAPeriod {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; write a duration like 500ms, 30s, 10m, 1h30m or 7d", self.problem)
-    }
-}
-
-impl std::error::Error for NotAPeriod {}
 
 impl FromStr for Period {
     type Err = NotAPeriod;

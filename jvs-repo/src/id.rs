@@ -8,7 +8,8 @@ use std::str::FromStr;
 use crate::entropy::Entropy;
 
 /// Text that is not the identifier it was taken for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected {what}")]
 pub struct NotAnId {
     what: &'static str,
 }
@@ -19,14 +20,6 @@ impl NotAnId {
         NotAnId { what }
     }
 }
-
-impl fmt::Display for NotAnId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected {}", self.what)
-    }
-}
-
-impl std::error::Error for NotAnId {}
 
 /// Parses a decimal number strictly: digits only, no sign, no leading zero, so
 /// that each number has exactly one spelling and no two names mean one state.

@@ -35,24 +35,39 @@ impl Limits {
 }
 
 /// A control file that is not what it should be.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 pub struct RecordError {
     /// Which file.
     pub path: RepoPath,
     /// What is wrong with it.
+    #[source]
     pub reason: Reason,
 }
 
 /// Why a control file could not be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Reason {
     /// Its content is torn, oversized or of another shape.
+    #[error("{0}")]
     Invalid(String),
     /// The filesystem refused.
-    Io(io::Error),
+    #[error("{0}")]
+    Io(#[source] io::Error),
 }
 
 impl RecordError {
+    fn sentence(&self) -> String {
+        let RecordError { path, reason } = self;
+        match reason {
+            Reason::Invalid(reason) => format!("{path} cannot be used: {reason}"),
+            Reason::Io(error) if code_of_io(error) == Code::PathEscape => {
+                format!("{path} is reached through a symlink, which is not followed")
+            }
+            Reason::Io(error) => format!("{path}: {error}"),
+        }
+    }
+
     /// The file at `path` has content that cannot be believed.
     pub fn invalid(path: &RepoPath, reason: impl Into<String>) -> Self {
         RecordError { path: path.clone(), reason: Reason::Invalid(reason.into()) }
@@ -66,27 +81,6 @@ impl RecordError {
             _ => Reason::Io(error),
         };
         RecordError { path: path.clone(), reason }
-    }
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.reason {
-            Reason::Invalid(reason) => write!(f, "{} cannot be used: {reason}", self.path),
-            Reason::Io(error) if code_of_io(error) == Code::PathEscape => {
-                write!(f, "{} is reached through a symlink, which is not followed", self.path)
-            }
-            Reason::Io(error) => write!(f, "{}: {error}", self.path),
-        }
-    }
-}
-
-impl std::error::Error for RecordError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match &self.reason {
-            Reason::Invalid(_) => None,
-            Reason::Io(error) => Some(error),
-        }
     }
 }
 

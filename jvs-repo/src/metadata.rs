@@ -1,8 +1,6 @@
 //! The words in which a lock says where it is held and what for: closed lists,
 //! shared by lock records and by the configuration's tables.
 
-use std::fmt;
-
 /// A closed list of words as a type.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal)* }) => {
@@ -49,7 +47,8 @@ words! {
 }
 
 /// Text that is none of the allowed words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("expected one of: {}", one_of.join(", "))]
 pub struct NotAWord {
     one_of: &'static [&'static str],
 }
@@ -59,14 +58,6 @@ impl NotAWord {
         NotAWord { one_of }
     }
 }
-
-impl fmt::Display for NotAWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "expected one of: {}", self.one_of.join(", "))
-    }
-}
-
-impl std::error::Error for NotAWord {}
 
 #[cfg(test)]
 mod tests {

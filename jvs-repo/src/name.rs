@@ -11,7 +11,8 @@ use crate::next::Next;
 pub const NAME_MAX: usize = 64;
 
 /// Why a name was refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.sentence())]
 pub struct NameError {
     name: String,
     problem: Problem,
@@ -26,26 +27,24 @@ enum Problem {
     LikeAnOption,
 }
 
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl NameError {
+    fn sentence(&self) -> String {
         let shown: String = self.name.chars().take(80).flat_map(char::escape_debug).collect();
         match self.problem {
-            Problem::Empty => write!(f, "a name cannot be empty"),
+            Problem::Empty => "a name cannot be empty".to_owned(),
             Problem::TooLong(bytes) => {
-                write!(f, "the name \"{shown}\" has {bytes} bytes; at most {NAME_MAX} are allowed")
+                format!("the name \"{shown}\" has {bytes} bytes; at most {NAME_MAX} are allowed")
             }
-            Problem::Escapes => write!(f, "the name \"{shown}\" would leave the repository"),
+            Problem::Escapes => format!("the name \"{shown}\" would leave the repository"),
             Problem::Character(c) => {
-                write!(f, "the name \"{shown}\" contains {:?}, which is not allowed", c)
+                format!("the name \"{shown}\" contains {c:?}, which is not allowed")
             }
             Problem::LikeAnOption => {
-                write!(f, "the name \"{shown}\" begins with '-', as options do")
+                format!("the name \"{shown}\" begins with '-', as options do")
             }
         }
     }
 }
-
-impl std::error::Error for NameError {}
 
 impl Coded for NameError {
     fn code(&self) -> Code {

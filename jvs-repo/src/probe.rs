@@ -11,7 +11,6 @@ mod promise;
 mod second;
 mod subject;
 
-use std::fmt;
 use std::io;
 
 pub use mount::{Filesystem, JuiceFs};
@@ -131,7 +130,8 @@ impl Drop for Scratch<'_> {
 }
 
 /// The probe could not be carried out, so nothing is known.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the filesystem could not be tested: cannot {doing}: {source}")]
 pub struct ProbeError {
     doing: &'static str,
     source: io::Error,
@@ -145,18 +145,6 @@ impl ProbeError {
     /// What the operating system answered.
     pub fn io(&self) -> &io::Error {
         &self.source
-    }
-}
-
-impl fmt::Display for ProbeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the filesystem could not be tested: cannot {}: {}", self.doing, self.source)
-    }
-}
-
-impl std::error::Error for ProbeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
     }
 }
 
@@ -183,7 +171,8 @@ impl Coded for ProbeError {
 }
 
 /// A filesystem that breaks a promise.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("a lock on this filesystem ({}) could lie: {}", filesystem.kind, messages(findings))]
 pub struct UnsafeFilesystem {
     /// What kind it is.
     pub filesystem: Box<Filesystem>,
@@ -191,18 +180,10 @@ pub struct UnsafeFilesystem {
     pub findings: Vec<Finding>,
 }
 
-impl fmt::Display for UnsafeFilesystem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a lock on this filesystem ({}) could lie: ", self.filesystem.kind)?;
-        for (n, finding) in self.findings.iter().enumerate() {
-            let separator = if n == 0 { "" } else { "; " };
-            write!(f, "{separator}{}", finding.message)?;
-        }
-        Ok(())
-    }
+fn messages(findings: &[Finding]) -> String {
+    let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
+    messages.join("; ")
 }
-
-impl std::error::Error for UnsafeFilesystem {}
 
 impl Coded for UnsafeFilesystem {
     fn code(&self) -> Code {

@@ -1,13 +1,12 @@
 //! An open repository: its format is known, its identity read, its files
 //! reachable through the store.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::code::{Code, Coded, code_of_io};
+use crate::code::{Code, Coded, Layer, Layered, code_of_io};
 use crate::config::{self, Config, ConfigError};
 use crate::entropy::Entropy;
 use crate::id::OpNonce;
@@ -112,16 +111,19 @@ impl Repo {
 }
 
 /// Why a repository could not be opened.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// There is none at this root.
+    #[error("{} is not a repository", root.display())]
     NotARepository {
         /// Where it was looked for.
         root: PathBuf,
     },
     /// Its format is another version's or cannot be read.
-    Format(FormatError),
+    #[error(transparent)]
+    Format(#[from] FormatError),
     /// The root could not be opened.
+    #[error("{}: {source}", path.display())]
     Io {
         /// What could not be opened.
         path: PathBuf,
@@ -130,65 +132,35 @@ pub enum OpenError {
     },
 }
 
-impl From<FormatError> for OpenError {
-    fn from(error: FormatError) -> Self {
-        OpenError::Format(error)
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Layered for OpenError {
+    fn layer(&self) -> Layer<'_> {
         match self {
-            OpenError::NotARepository { root } => {
-                write!(f, "{} is not a repository", root.display())
-            }
-            OpenError::Format(error) => error.fmt(f),
-            OpenError::Io { path, source } => write!(f, "{}: {source}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            OpenError::Io { source, .. } => Some(source),
-            OpenError::Format(error) => error.source(),
-            OpenError::NotARepository { .. } => None,
-        }
-    }
-}
-
-impl Coded for OpenError {
-    fn code(&self) -> Code {
-        match self {
-            OpenError::NotARepository { .. } => Code::NotARepository,
-            OpenError::Format(error) => error.code(),
-            OpenError::Io { source, .. } => code_of_io(source),
+            OpenError::NotARepository { .. } => Layer::Own(Code::NotARepository),
+            OpenError::Format(error) => Layer::Below(error),
+            OpenError::Io { source, .. } => Layer::Own(code_of_io(source)),
         }
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         match self {
             OpenError::NotARepository { root } => Some(Next::Init(root.clone())),
-            OpenError::Format(error) => error.next(),
+            OpenError::Format(_) => None,
             OpenError::Io { path, .. } => {
                 Some(format!("`ls -ld {}` shows who may read it", path.display()).into())
             }
         }
     }
-
-    fn details(&self) -> Option<serde_json::Value> {
-        match self {
-            OpenError::Format(error) => error.details(),
-            _ => None,
-        }
-    }
 }
 
 /// Why a worktree's payload cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum PayloadError {
     /// Something else is in its place.
+    #[error(
+        "{}, where worktree {worktree} should be, is {}",
+        path.display(),
+        if *symlink { "a symlink" } else { "not a directory" }
+    )]
     NotADirectory {
         /// Whose payload it should be.
         worktree: WorktreeName,
@@ -198,6 +170,7 @@ pub enum PayloadError {
         symlink: bool,
     },
     /// It cannot be looked at.
+    #[error("{} of worktree {worktree}: {source}", path.display())]
     Io {
         /// Whose payload it is.
         worktree: WorktreeName,
@@ -206,29 +179,6 @@ pub enum PayloadError {
         /// Why.
         source: io::Error,
     },
-}
-
-impl fmt::Display for PayloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PayloadError::NotADirectory { worktree, path, symlink } => {
-                let what = if *symlink { "a symlink" } else { "not a directory" };
-                write!(f, "{}, where worktree {worktree} should be, is {what}", path.display())
-            }
-            PayloadError::Io { worktree, path, source } => {
-                write!(f, "{} of worktree {worktree}: {source}", path.display())
-            }
-        }
-    }
-}
-
-impl std::error::Error for PayloadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            PayloadError::Io { source, .. } => Some(source),
-            PayloadError::NotADirectory { .. } => None,
-        }
-    }
 }
 
 impl Coded for PayloadError {

@@ -4,7 +4,6 @@
 //! opened again, and whoever locks must not have to read all of them.
 
 use std::any::Any;
-use std::fmt;
 use std::io;
 
 use super::{Event, WriterId, room};
@@ -45,40 +44,24 @@ impl Turn for Alone {
 }
 
 /// An event that does not fit into a line. Nothing was written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("its event would take {length} bytes, and a line has at most {LINE_MAX}")]
 pub struct EventTooLong {
     /// How long its line would be.
     pub length: usize,
 }
 
-impl fmt::Display for EventTooLong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let EventTooLong { length } = self;
-        write!(f, "its event would take {length} bytes, and a line has at most {LINE_MAX}")
-    }
-}
-
-impl std::error::Error for EventTooLong {}
-
 /// None of a writer's logs is to be added to.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "somebody wrote to {} and to the {} logs that took its place",
+    layout::audit_log(writer),
+    LOGS_MAX - 1
+)]
 pub struct Spoilt {
     /// Its first log.
     pub writer: WriterId,
 }
-
-impl fmt::Display for Spoilt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "somebody wrote to {} and to the {} logs that took its place",
-            layout::audit_log(&self.writer),
-            LOGS_MAX - 1
-        )
-    }
-}
-
-impl std::error::Error for Spoilt {}
 
 /// The end of a log: where the next line goes and what it is chained to.
 #[derive(Clone, Copy)]

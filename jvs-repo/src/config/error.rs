@@ -1,7 +1,6 @@
 //! What can be wrong with a configuration, said so that it can be put right:
 //! file, line, key, what was found and what is allowed.
 
-use std::fmt;
 use std::io;
 
 use super::key::{self, Key};
@@ -10,9 +9,10 @@ use crate::layout;
 use crate::next::Next;
 
 /// A configuration that cannot be used, or a change to it that was refused.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// Not TOML; also a key that appears twice.
+    #[error("{}{problem}", Self::place(Some(*line)))]
     Syntax {
         /// Where.
         line: usize,
@@ -20,6 +20,7 @@ pub enum ConfigError {
         problem: String,
     },
     /// The file has a key that means nothing.
+    #[error("{}there is no key {key}", Self::place(Some(*line)))]
     UnknownKey {
         /// Where.
         line: usize,
@@ -27,6 +28,7 @@ pub enum ConfigError {
         key: String,
     },
     /// A value of the wrong type or out of range.
+    #[error("{}{key} cannot be {found}; it is {allowed}", Self::place(*line))]
     BadValue {
         /// Where, if it is in the file and not on the command line.
         line: Option<usize>,
@@ -38,6 +40,7 @@ pub enum ConfigError {
         allowed: String,
     },
     /// Two values that cannot both hold.
+    #[error("{}{key} cannot be {found}; it is {allowed}", Self::place(*line))]
     Contradiction {
         /// Where, if one of them is in the file.
         line: Option<usize>,
@@ -49,12 +52,14 @@ pub enum ConfigError {
         allowed: String,
     },
     /// The user asked for a key that does not exist.
+    #[error("there is no key {key:?}")]
     NoSuchKey {
         /// The key.
         key: String,
     },
     /// The file could not be read or written.
-    Io(io::Error),
+    #[error("{}", unusable(.0))]
+    Io(#[source] io::Error),
 }
 
 impl ConfigError {
@@ -63,40 +68,11 @@ impl ConfigError {
     }
 }
 
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConfigError::Syntax { line, problem } => {
-                write!(f, "{}{problem}", Self::place(Some(*line)))
-            }
-            ConfigError::UnknownKey { line, key } => {
-                write!(f, "{}there is no key {key}", Self::place(Some(*line)))
-            }
-            ConfigError::BadValue { line, key, found, allowed } => {
-                write!(f, "{}{key} cannot be {found}; it is {allowed}", Self::place(*line))
-            }
-            ConfigError::Contradiction { line, key, found, allowed } => {
-                write!(f, "{}{key} cannot be {found}; it is {allowed}", Self::place(*line))
-            }
-            ConfigError::NoSuchKey { key } => write!(f, "there is no key {key:?}"),
-            ConfigError::Io(error) if code_of_io(error) == Code::PathEscape => {
-                write!(
-                    f,
-                    "{} is reached through a symlink, which is not followed",
-                    layout::config()
-                )
-            }
-            ConfigError::Io(error) => write!(f, "{}: {error}", layout::config()),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ConfigError::Io(error) => Some(error),
-            _ => None,
-        }
+fn unusable(error: &io::Error) -> String {
+    let file = layout::config();
+    match code_of_io(error) {
+        Code::PathEscape => format!("{file} is reached through a symlink, which is not followed"),
+        _ => format!("{file}: {error}"),
     }
 }
 

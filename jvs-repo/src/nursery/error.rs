@@ -1,26 +1,31 @@
 //! Why no repository was made. Whatever the reason, the directory is as it was,
 //! except where the error says otherwise.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::code::{Code, Coded, code_of_io};
+use crate::code::{Code, Coded, Layer, Layered, code_of_io};
 use crate::discover::DiscoverError;
 use crate::next::Next;
 use crate::probe::{ProbeError, UnsafeFilesystem};
 use crate::repo::OpenError;
 
 /// Why no repository was made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InitError {
     /// There is one already.
+    #[error("{} is a repository already", root.display())]
     AlreadyARepository {
         /// Where.
         root: PathBuf,
     },
     /// It would be inside another one.
+    #[error(
+        "{} is inside the repository {}; one repository cannot be inside another",
+        root.display(),
+        outer.display()
+    )]
     Inside {
         /// The one that was to be made.
         root: PathBuf,
@@ -28,6 +33,11 @@ pub enum InitError {
         outer: PathBuf,
     },
     /// Another one would be inside it.
+    #[error(
+        "{} contains the repository {}; one repository cannot be inside another",
+        root.display(),
+        inner.display()
+    )]
     Contains {
         /// The one that was to be made.
         root: PathBuf,
@@ -35,35 +45,44 @@ pub enum InitError {
         inner: PathBuf,
     },
     /// There are files, and nobody said to adopt them.
+    #[error("{} is not empty", root.display())]
     NotEmpty {
         /// Where.
         root: PathBuf,
     },
     /// Something that is no directory is there.
+    #[error("{} is there and is not a directory", root.display())]
     NotADirectory {
         /// Where.
         root: PathBuf,
     },
     /// An earlier attempt was interrupted.
+    #[error("an earlier `jvs init` in {} was interrupted", root.display())]
     Unfinished {
         /// Where.
         root: PathBuf,
     },
     /// Another process is making one here right now.
+    #[error("another `jvs init` is at work in {}", root.display())]
     UnderWay {
         /// Where.
         root: PathBuf,
     },
     /// The root directory of the system cannot be adopted.
+    #[error("the root directory of the system cannot be adopted")]
     IsTheWholeSystem,
     /// A control directory that is a symlink, or a directory above that cannot
     /// be looked at.
-    Surroundings(DiscoverError),
+    #[error(transparent)]
+    Surroundings(#[from] DiscoverError),
     /// The filesystem does not keep its promises.
-    Unsafe(UnsafeFilesystem),
+    #[error(transparent)]
+    Unsafe(#[from] UnsafeFilesystem),
     /// Whether it keeps them could not be found out.
-    Probe(ProbeError),
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
     /// The filesystem failed or refused.
+    #[error("{}: cannot {doing}: {source}", root.display())]
     Io {
         /// Where.
         root: PathBuf,
@@ -73,16 +92,23 @@ pub enum InitError {
         source: io::Error,
     },
     /// It failed, and then so did putting things back.
+    #[error(
+        "{}: cannot put the repository into place: {cause}; and then what was moved could not be \
+         moved back: {obstacle}; nothing is lost",
+        root.display()
+    )]
     Stranded {
         /// Where.
         root: PathBuf,
         /// What failed first.
+        #[source]
         cause: io::Error,
         /// What kept us from putting things back.
         obstacle: io::Error,
     },
     /// It was made, but then could not be opened.
-    Open(OpenError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
 }
 
 impl InitError {
@@ -91,83 +117,9 @@ impl InitError {
     }
 }
 
-macro_rules! from_inner {
-    ($($variant:ident $inner:ty;)*) => {
-        $(impl From<$inner> for InitError {
-            fn from(error: $inner) -> Self {
-                InitError::$variant(error)
-            }
-        })*
-    };
-}
-from_inner! {
-    Surroundings DiscoverError;
-    Unsafe UnsafeFilesystem;
-    Probe ProbeError;
-    Open OpenError;
-}
-
-impl fmt::Display for InitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InitError::AlreadyARepository { root } => {
-                write!(f, "{} is a repository already", root.display())
-            }
-            InitError::Inside { root, outer } => write!(
-                f,
-                "{} is inside the repository {}; one repository cannot be inside another",
-                root.display(),
-                outer.display()
-            ),
-            InitError::Contains { root, inner } => write!(
-                f,
-                "{} contains the repository {}; one repository cannot be inside another",
-                root.display(),
-                inner.display()
-            ),
-            InitError::NotEmpty { root } => write!(f, "{} is not empty", root.display()),
-            InitError::NotADirectory { root } => {
-                write!(f, "{} is there and is not a directory", root.display())
-            }
-            InitError::Unfinished { root } => {
-                write!(f, "an earlier `jvs init` in {} was interrupted", root.display())
-            }
-            InitError::UnderWay { root } => {
-                write!(f, "another `jvs init` is at work in {}", root.display())
-            }
-            InitError::IsTheWholeSystem => {
-                write!(f, "the root directory of the system cannot be adopted")
-            }
-            InitError::Surroundings(error) => error.fmt(f),
-            InitError::Unsafe(error) => error.fmt(f),
-            InitError::Probe(error) => error.fmt(f),
-            InitError::Io { root, doing, source } => {
-                write!(f, "{}: cannot {doing}: {source}", root.display())
-            }
-            InitError::Stranded { root, cause, obstacle } => write!(
-                f,
-                "{}: cannot put the repository into place: {cause}; and then what was moved could \
-                 not be moved back: {obstacle}; nothing is lost",
-                root.display()
-            ),
-            InitError::Open(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for InitError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            InitError::Io { source, .. } => Some(source),
-            InitError::Stranded { cause, .. } => Some(cause),
-            _ => None,
-        }
-    }
-}
-
-impl Coded for InitError {
-    fn code(&self) -> Code {
-        match self {
+impl Layered for InitError {
+    fn layer(&self) -> Layer<'_> {
+        Layer::Own(match self {
             InitError::AlreadyARepository { .. }
             | InitError::Inside { .. }
             | InitError::Contains { .. }
@@ -179,19 +131,19 @@ impl Coded for InitError {
             // Nothing to be found above is no error for init; not being able
             // to look is.
             InitError::Surroundings(DiscoverError::Io { .. }) => Code::Io,
-            InitError::Surroundings(error) => error.code(),
-            InitError::Unsafe(error) => error.code(),
-            InitError::Probe(error) => error.code(),
+            InitError::Surroundings(error) => return Layer::Below(error),
+            InitError::Unsafe(error) => return Layer::Below(error),
+            InitError::Probe(error) => return Layer::Below(error),
+            InitError::Open(error) => return Layer::Below(error),
             InitError::Io { source, .. } if source.kind() == io::ErrorKind::AlreadyExists => {
                 Code::Exists
             }
             InitError::Io { source, .. } => code_of_io(source),
             InitError::Stranded { .. } => Code::Io,
-            InitError::Open(error) => error.code(),
-        }
+        })
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         Some(match self {
             InitError::AlreadyARepository { root } => Next::SeeRepository(root.clone()),
             InitError::Inside { outer, .. } => Next::CreateWorktreeOf(outer.clone()),
@@ -205,19 +157,9 @@ impl Coded for InitError {
             }
             InitError::UnderWay { root } => Next::AwaitInit(root.clone()),
             InitError::Surroundings(error) => return error.next(),
-            InitError::Unsafe(error) => return error.next(),
-            InitError::Probe(error) => return error.next(),
+            InitError::Unsafe(_) | InitError::Probe(_) | InitError::Open(_) => return None,
             InitError::Io { root, source, .. } => next_after_io(root, source).into(),
-            InitError::Open(error) => return error.next(),
         })
-    }
-
-    fn details(&self) -> Option<serde_json::Value> {
-        match self {
-            InitError::Unsafe(error) => error.details(),
-            InitError::Open(error) => error.details(),
-            _ => None,
-        }
     }
 }
 

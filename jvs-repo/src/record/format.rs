@@ -6,12 +6,10 @@
 //! its canonical spelling; sealed with a checksum, which formats of earlier
 //! versions lack.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::code::{Code, Coded};
+use crate::code::{Code, Layer, Layered};
 use crate::entropy::Entropy;
 use crate::json::{self, Limits, RecordError};
 use crate::layout;
@@ -75,64 +73,39 @@ impl Format {
 }
 
 /// Why a repository's format was refused.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum FormatError {
     /// Another version's repository.
+    #[error(
+        "the repository has format {found}, made by {} version of jvs; this one reads format \
+         {CURRENT} only",
+        if *found > CURRENT { "a newer" } else { "an older" }
+    )]
     Unsupported {
         /// The number in the file.
         found: u64,
     },
     /// The file cannot be believed.
-    Record(RecordError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
 }
 
-impl From<RecordError> for FormatError {
-    fn from(error: RecordError) -> Self {
-        FormatError::Record(error)
-    }
-}
-
-impl fmt::Display for FormatError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Layered for FormatError {
+    fn layer(&self) -> Layer<'_> {
         match self {
-            FormatError::Unsupported { found } => {
-                let age = if *found > CURRENT { "a newer" } else { "an older" };
-                write!(
-                    f,
-                    "the repository has format {found}, made by {age} version of jvs; this one \
-                     reads format {CURRENT} only"
-                )
-            }
-            FormatError::Record(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FormatError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            FormatError::Record(error) => Some(error),
-            FormatError::Unsupported { .. } => None,
-        }
-    }
-}
-
-impl Coded for FormatError {
-    fn code(&self) -> Code {
-        match self {
-            FormatError::Unsupported { .. } => Code::FormatUnsupported,
-            FormatError::Record(error) => error.code(),
+            FormatError::Unsupported { .. } => Layer::Own(Code::FormatUnsupported),
+            FormatError::Record(error) => Layer::Below(error),
         }
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         match self {
             FormatError::Unsupported { found } => Some(Next::UseVersionFor(*found)),
-            FormatError::Record(error) => error.next(),
+            FormatError::Record(_) => None,
         }
     }
 
-    fn details(&self) -> Option<serde_json::Value> {
+    fn own_details(&self) -> Option<serde_json::Value> {
         match self {
             FormatError::Unsupported { found } => {
                 Some(serde_json::json!({ "found": found, "supported": [CURRENT] }))
@@ -161,6 +134,7 @@ mod canonical_uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::Coded;
     use crate::entropy::SystemEntropy;
     use crate::store::{PosixStore, RepoPath};
 

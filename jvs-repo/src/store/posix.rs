@@ -322,16 +322,9 @@ impl PosixStore {
 }
 
 /// The filesystem does not know a rename that refuses to replace or that swaps.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("this filesystem has no rename that refuses to replace ({0})")]
 pub(crate) struct NoFlaggedRename(Errno);
-
-impl std::fmt::Display for NoFlaggedRename {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "this filesystem has no rename that refuses to replace ({})", self.0)
-    }
-}
-
-impl std::error::Error for NoFlaggedRename {}
 
 /// Is `path` somewhere below `above`?
 fn is_below(path: &RepoPath, above: &RepoPath) -> bool {

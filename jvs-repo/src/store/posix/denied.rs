@@ -1,7 +1,6 @@
 //! What stands behind a bare EACCES: which file or directory on the way, whose it
 //! is, what its mode is, who asked, and what would let them in.
 
-use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -26,7 +25,12 @@ pub(super) enum Asked {
 }
 
 /// A refusal, explained.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error(
+    "permission denied: you, user {you}, may not {verb} {}{}",
+    path.display(),
+    self.whose()
+)]
 pub struct Denied {
     /// What stands in the way.
     path: PathBuf,
@@ -48,6 +52,15 @@ pub struct Denied {
 }
 
 impl Denied {
+    fn whose(&self) -> String {
+        match (self.owner, self.group, self.mode) {
+            (Some(owner), Some(group), Some(mode)) => {
+                format!(", which belongs to user {owner} and group {group} and has mode {mode:04o}")
+            }
+            _ => String::new(),
+        }
+    }
+
     /// The explanation in an error, if it has one.
     pub fn of(error: &io::Error) -> Option<&Denied> {
         error.get_ref()?.downcast_ref()
@@ -82,24 +95,6 @@ impl Denied {
         }
     }
 }
-
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "permission denied: you, user {}, may not {} ", self.you, self.verb)?;
-        write!(f, "{}", self.path.display())?;
-        match (self.owner, self.group, self.mode) {
-            (Some(owner), Some(group), Some(mode)) => {
-                write!(
-                    f,
-                    ", which belongs to user {owner} and group {group} and has mode {mode:04o}"
-                )
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl std::error::Error for Denied {}
 
 /// Explains why `path`, below the root that is held open, could not be used.
 pub(super) fn explain(
