@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 
 use jvs_repo::clock::WallMs;
-use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::code::{Code, Layer, Layered, code_of_io};
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
@@ -23,12 +23,14 @@ use crate::state::Hold;
 use crate::view::{View, Word};
 
 /// Why an operation on a lock failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
     /// The register could not be read.
-    Read(ReadError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// The filesystem failed or refused; nothing was changed.
+    #[error("{doing} of worktree '{worktree}': {source}")]
     Io {
         /// The worktree.
         worktree: WorktreeName,
@@ -38,6 +40,7 @@ pub enum LockError {
         source: io::Error,
     },
     /// A rename was neither confirmed nor refused.
+    #[error("whether the lock of worktree '{worktree}' was moved cannot be told: {source}")]
     OutcomeUnknown {
         /// The worktree.
         worktree: WorktreeName,
@@ -45,6 +48,7 @@ pub enum LockError {
         source: io::Error,
     },
     /// It was done, but may not survive a power cut.
+    #[error("worktree '{worktree}' {done}, but that may not survive a power cut: {source}")]
     NotDurable {
         /// The worktree.
         worktree: WorktreeName,
@@ -54,18 +58,23 @@ pub enum LockError {
         source: io::Error,
     },
     /// This mount shows an entry that the metadata engine does not have.
+    #[error("this mount shows an outdated fence register of worktree '{worktree}'")]
     StaleMount {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// Another session holds it.
+    #[error("{}", conflict(.0))]
     Conflict(Box<View>),
     /// An operator froze it.
+    #[error("{}", frozen(.0))]
     Frozen(Box<View>),
     /// Another session holds it, and its lease is over by a clock of another host.
     /// Nobody has watched it for long enough to believe that.
+    #[error("{}", unproven(.0))]
     Unproven(Box<View>),
     /// Others wait for it, and it is not this session's turn.
+    #[error("{}", in_line(*ahead, *waited_ms, view))]
     InLine {
         /// How many are in front.
         ahead: usize,
@@ -76,6 +85,7 @@ pub enum LockError {
     },
     /// Those who hold what is waited for wait for this session, and nobody of them would
     /// ever get on. Of them all this wait is the newest.
+    #[error("waiting for worktree '{worktree}' would never end{}", circle(steps))]
     Deadlock {
         /// The worktree.
         worktree: WorktreeName,
@@ -86,6 +96,7 @@ pub enum LockError {
         steps: Vec<Step>,
     },
     /// A live holder, and no rule that allows to overrule it.
+    #[error("{}; it cannot be reclaimed: {why_not}", conflict(view))]
     ReclaimDenied {
         /// What was seen.
         view: Box<View>,
@@ -93,6 +104,7 @@ pub enum LockError {
         why_not: WhyNot,
     },
     /// A lock of another tool, which may still be at work.
+    #[error("{}", of_legacy(worktree, legacy, *now))]
     Legacy {
         /// The worktree.
         worktree: WorktreeName,
@@ -102,11 +114,13 @@ pub enum LockError {
         now: WallMs,
     },
     /// There is no freeze to lift.
+    #[error("worktree '{worktree}' is not frozen")]
     NotFrozen {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// Nobody of that session waits in line.
+    #[error("session {session} does not wait for the lock of worktree '{worktree}'")]
     NoSuchWaiter {
         /// The worktree.
         worktree: WorktreeName,
@@ -114,6 +128,7 @@ pub enum LockError {
         session: String,
     },
     /// The clocks disagree.
+    #[error("{}", skew(view, *max_clock_skew_ms))]
     ClockSkew {
         /// What was seen.
         view: Box<View>,
@@ -121,11 +136,16 @@ pub enum LockError {
         max_clock_skew_ms: u64,
     },
     /// This session does not hold it.
+    #[error("{}", not_held(view))]
     NotHeld {
         /// What was seen.
         view: Box<View>,
     },
     /// This session's hold was taken over.
+    #[error(
+        "the lock of worktree '{worktree}' was taken over: this session held token {token}, the \
+         token is now {current}"
+    )]
     Fenced {
         /// The worktree.
         worktree: WorktreeName,
@@ -135,6 +155,7 @@ pub enum LockError {
         current: FencingToken,
     },
     /// The lease ran out before it was renewed.
+    #[error("the lease of worktree '{worktree}' (token {token}) ran out {} ago", Span(*since_ms))]
     Expired {
         /// The worktree.
         worktree: WorktreeName,
@@ -144,16 +165,19 @@ pub enum LockError {
         since_ms: u64,
     },
     /// Its name is reserved, and it is not made yet.
+    #[error("worktree '{worktree}' is not made yet")]
     NotMade {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// The worktree was removed.
+    #[error("worktree '{worktree}' was removed")]
     Retired {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// The head is not the parent that a commit was built on.
+    #[error("{}", moved_head(worktree, *current))]
     HeadMoved {
         /// The worktree.
         worktree: WorktreeName,
@@ -161,13 +185,16 @@ pub enum LockError {
         current: Option<SnapshotId>,
     },
     /// A value that cannot be used.
+    #[error("{problem}")]
     Invalid {
         /// What is wrong with it.
         problem: String,
     },
     /// The session says no to itself.
+    #[error(transparent)]
     Hold(Box<HoldRefusal>),
     /// A fact that the code relies on was false.
+    #[error("a fact that must hold does not: {what}")]
     Internal {
         /// Which.
         what: &'static str,
@@ -204,157 +231,113 @@ impl From<HoldRefusal> for LockError {
     }
 }
 
-impl From<ReadError> for LockError {
-    fn from(error: ReadError) -> Self {
-        LockError::Read(error)
-    }
+/// What keeps a session in line from getting it.
+fn in_line(ahead: usize, waited_ms: Option<u64>, view: &View) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        let Some(waited) = waited_ms else {
+            write!(f, "worktree '{}' is not locked, but ", view.worktree)?;
+            return match ahead {
+                1 => write!(f, "another session waits for it already"),
+                _ => write!(f, "{ahead} sessions wait for it already"),
+            };
+        };
+        write!(f, "gave up after {}: ", Span(waited))?;
+        match ahead {
+            0 => {}
+            1 => write!(f, "one session is still ahead in line; ")?,
+            _ => write!(f, "{ahead} sessions are still ahead in line; ")?,
+        }
+        match view.word() {
+            Word::Free => write!(f, "worktree '{}' is free", view.worktree),
+            _ => write!(f, "{}", conflict(view)),
+        }
+    })
 }
 
-impl fmt::Display for LockError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LockError::Read(error) => error.fmt(f),
-            LockError::Io { worktree, doing, source } => {
-                write!(f, "{doing} of worktree '{worktree}': {source}")
-            }
-            LockError::OutcomeUnknown { worktree, source } => write!(
-                f,
-                "whether the lock of worktree '{worktree}' was moved cannot be told: {source}"
-            ),
-            LockError::NotDurable { worktree, done, source } => write!(
-                f,
-                "worktree '{worktree}' {done}, but that may not survive a power cut: {source}"
-            ),
-            LockError::StaleMount { worktree } => {
-                write!(f, "this mount shows an outdated fence register of worktree '{worktree}'")
-            }
-            LockError::Conflict(view) => conflict_sentence(f, view),
-            LockError::ReclaimDenied { view, why_not } => {
-                conflict_sentence(f, view)?;
-                write!(f, "; it cannot be reclaimed: {why_not}")
-            }
-            LockError::Legacy { worktree, legacy, now } => {
-                f.write_str(&legacy.sentence(worktree, *now))?;
-                match legacy.ends {
-                    // Over by its own end, and still within the margin for clocks.
-                    Some(ends) if ends < *now => write!(f, ", and clocks may differ"),
-                    _ => Ok(()),
-                }
-            }
-            LockError::NotFrozen { worktree } => write!(f, "worktree '{worktree}' is not frozen"),
-            LockError::NoSuchWaiter { worktree, session } => {
-                write!(f, "session {session} does not wait for the lock of worktree '{worktree}'")
-            }
-            LockError::InLine { ahead, waited_ms: None, view } => write!(
-                f,
-                "worktree '{}' is not locked, but {} for it already",
-                view.worktree,
-                if *ahead == 1 {
-                    "another session waits".into()
-                } else {
-                    format!("{ahead} sessions wait")
-                }
-            ),
-            LockError::InLine { ahead, waited_ms: Some(waited), view } => {
-                write!(f, "gave up after {}: ", Span(*waited))?;
-                match ahead {
-                    0 => {}
-                    1 => write!(f, "one session is still ahead in line; ")?,
-                    _ => write!(f, "{ahead} sessions are still ahead in line; ")?,
-                }
-                match view.word() {
-                    Word::Free => write!(f, "worktree '{}' is free", view.worktree),
-                    _ => conflict_sentence(f, view),
-                }
-            }
-            LockError::Deadlock { worktree, steps, .. } => {
-                write!(f, "waiting for worktree '{worktree}' would never end")?;
-                if steps.is_empty() {
-                    write!(f, ": the run of this session that has it to itself started this one")?;
-                }
-                for (at, step) in steps.iter().enumerate() {
-                    let (mark, what) = if at == 0 { (":", "it") } else { (";", "that") };
-                    match (step.mine, steps.get(at + 1)) {
-                        (false, Some(next)) => write!(
-                            f,
-                            "{mark} session {} holds {what} and waits for worktree '{}'",
-                            step.held_by, next.worktree
-                        )?,
-                        _ => write!(f, ", which this session holds")?,
-                    }
-                }
-                Ok(())
-            }
-            LockError::Unproven(view) => unproven_sentence(f, view),
-            LockError::Frozen(view) => {
-                write!(f, "worktree '{}' is frozen", view.worktree)?;
-                if let Some(expires) = view.expires() {
-                    write!(
-                        f,
-                        " until {} (for {} more)",
-                        expires.shown(),
-                        Span(view.remaining_ms())
-                    )?;
-                }
-                if let Some(note) = view.record().and_then(|record| record.note.as_deref()) {
-                    write!(f, ": {note}")?;
-                }
-                match is_over_by_a_doubtful_clock(view) {
-                    true => write!(
-                        f,
-                        "; this host's clock says that this is over, and nothing steers that clock"
-                    ),
-                    false => Ok(()),
-                }
-            }
-            LockError::ClockSkew { view, max_clock_skew_ms } => {
-                let judged = view.judgement.as_ref();
-                let observed = judged.map_or(0, |judged| judged.observed_skew_ms);
-                write!(
-                    f,
-                    "the clocks of this host and of the holder of worktree '{}' are at least {} \
-                     apart ({} allowed)",
-                    view.worktree,
-                    Span(observed),
-                    Span(*max_clock_skew_ms)
-                )?;
-                judged.and_then(widest).map_or(Ok(()), |evidence| write!(f, ": {evidence}"))
-            }
-            LockError::NotHeld { view } => {
-                write!(f, "this session does not hold the lock of worktree '{}': ", view.worktree)?;
-                match (view.word(), view.record()) {
-                    (Word::Free, _) => write!(f, "it is free"),
-                    (Word::Frozen, Some(_)) => {
-                        write!(f, "it was frozen by {}", view.holder().who())
-                    }
-                    (_, Some(_)) => write!(f, "it is held by {}", view.holder().who()),
-                    (word, None) => write!(f, "it is {}", word.as_str()),
-                }
-            }
-            LockError::Fenced { worktree, token, current } => write!(
-                f,
-                "the lock of worktree '{worktree}' was taken over: this session held token \
-                 {token}, the token is now {current}"
-            ),
-            LockError::Expired { worktree, token, since_ms } => write!(
-                f,
-                "the lease of worktree '{worktree}' (token {token}) ran out {} ago",
-                Span(*since_ms)
-            ),
-            LockError::NotMade { worktree } => {
-                write!(f, "worktree '{worktree}' is not made yet")
-            }
-            LockError::Retired { worktree } => {
-                write!(f, "worktree '{worktree}' was removed")
-            }
-            LockError::HeadMoved { worktree, current } => match current {
-                Some(head) => write!(f, "the head of worktree '{worktree}' is now {head}"),
-                None => write!(f, "worktree '{worktree}' has no head"),
-            },
-            LockError::Invalid { problem } => f.write_str(problem),
-            LockError::Hold(refusal) => refusal.fmt(f),
-            LockError::Internal { what } => write!(f, "a fact that must hold does not: {what}"),
+/// Who waits for whom.
+fn circle(steps: &[Step]) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        if steps.is_empty() {
+            write!(f, ": the run of this session that has it to itself started this one")?;
         }
+        for (at, step) in steps.iter().enumerate() {
+            let (mark, what) = if at == 0 { (":", "it") } else { (";", "that") };
+            match (step.mine, steps.get(at + 1)) {
+                (false, Some(next)) => write!(
+                    f,
+                    "{mark} session {} holds {what} and waits for worktree '{}'",
+                    step.held_by, next.worktree
+                )?,
+                _ => write!(f, ", which this session holds")?,
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Until when it is frozen, and why.
+fn frozen(view: &View) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        write!(f, "worktree '{}' is frozen", view.worktree)?;
+        if let Some(expires) = view.expires() {
+            let more = Span(view.remaining_ms());
+            write!(f, " until {} (for {more} more)", expires.shown())?;
+        }
+        if let Some(note) = view.record().and_then(|record| record.note.as_deref()) {
+            write!(f, ": {note}")?;
+        }
+        match is_over_by_a_doubtful_clock(view) {
+            true => write!(
+                f,
+                "; this host's clock says that this is over, and nothing steers that clock"
+            ),
+            false => Ok(()),
+        }
+    })
+}
+
+/// How far clocks are apart, and by whose word.
+fn skew(view: &View, allowed_ms: u64) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        let judged = view.judgement.as_ref();
+        let observed = judged.map_or(0, |judged| judged.observed_skew_ms);
+        write!(
+            f,
+            "the clocks of this host and of the holder of worktree '{}' are at least {} apart ({} \
+             allowed)",
+            view.worktree,
+            Span(observed),
+            Span(allowed_ms)
+        )?;
+        judged.and_then(widest).map_or(Ok(()), |evidence| write!(f, ": {evidence}"))
+    })
+}
+
+/// Who has what this session does not.
+fn not_held(view: &View) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        write!(f, "this session does not hold the lock of worktree '{}': ", view.worktree)?;
+        match (view.word(), view.record()) {
+            (Word::Free, _) => write!(f, "it is free"),
+            (Word::Frozen, Some(_)) => write!(f, "it was frozen by {}", view.holder().who()),
+            (_, Some(_)) => write!(f, "it is held by {}", view.holder().who()),
+            (word, None) => write!(f, "it is {}", word.as_str()),
+        }
+    })
+}
+
+/// The lock of another tool, over by its own end or not.
+fn of_legacy(worktree: &WorktreeName, legacy: &Legacy, now: WallMs) -> impl fmt::Display {
+    // Over by its own end, and still within the margin for clocks.
+    let doubt = legacy.ends.is_some_and(|ends| ends < now);
+    let sentence = legacy.sentence(worktree, now);
+    sentence + if doubt { ", and clocks may differ" } else { "" }
+}
+
+fn moved_head(worktree: &WorktreeName, current: Option<SnapshotId>) -> String {
+    match current {
+        Some(head) => format!("the head of worktree '{worktree}' is now {head}"),
+        None => format!("worktree '{worktree}' has no head"),
     }
 }
 
@@ -363,23 +346,29 @@ fn widest(judged: &Judgement) -> Option<&Evidence> {
 }
 
 /// By whose word it is over, and what is missing to believe it.
-fn unproven_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
-    let judged = view.judgement.as_ref();
-    let over = view.expires().map_or(0, |expires| view.at.wall.since(expires));
-    write!(f, "worktree '{}' looks abandoned", view.worktree)?;
-    if view.record().is_some() {
-        write!(f, " by {}", view.holder().who())?;
-    }
-    write!(
-        f,
-        ": by this host's wall clock its lease ended {} ago; its holder's may say otherwise, and \
-         it was not watched for long enough to tell ({} more are needed)",
-        Span(over),
-        Span(judged.map_or(0, |judged| judged.watch_ms))
-    )
+fn unproven(view: &View) -> impl fmt::Display {
+    fmt::from_fn(move |f| {
+        let judged = view.judgement.as_ref();
+        let over = view.expires().map_or(0, |expires| view.at.wall.since(expires));
+        write!(f, "worktree '{}' looks abandoned", view.worktree)?;
+        if view.record().is_some() {
+            write!(f, " by {}", view.holder().who())?;
+        }
+        write!(
+            f,
+            ": by this host's wall clock its lease ended {} ago; its holder's may say otherwise, \
+             and it was not watched for long enough to tell ({} more are needed)",
+            Span(over),
+            Span(judged.map_or(0, |judged| judged.watch_ms))
+        )
+    })
 }
 
 /// Held by whom, since when, for how long, until when.
+fn conflict(view: &View) -> impl fmt::Display {
+    fmt::from_fn(move |f| conflict_sentence(f, view))
+}
+
 fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     if let Some(legacy) = view.held_by_other_tool() {
         return f.write_str(&legacy.sentence(&view.worktree, view.at.wall));
@@ -425,20 +414,11 @@ fn is_over_by_a_doubtful_clock(view: &View) -> bool {
     matches!(view.state.hold, Hold::Frozen(_)) && view.judgement.as_ref().is_some_and(over)
 }
 
-impl std::error::Error for LockError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            LockError::Read(error) => Some(error),
-            LockError::Io { source, .. } | LockError::OutcomeUnknown { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl Coded for LockError {
-    fn code(&self) -> Code {
-        match self {
-            LockError::Read(error) => error.code(),
+impl Layered for LockError {
+    fn layer(&self) -> Layer<'_> {
+        Layer::Own(match self {
+            LockError::Read(error) => return Layer::Below(error),
+            LockError::Hold(refusal) => return Layer::Below(&**refusal),
             LockError::Io { source, .. } => code_of_io(source),
             LockError::OutcomeUnknown { .. } | LockError::NotDurable { .. } => Code::OutcomeUnknown,
             LockError::StaleMount { .. } => Code::UnsafeFilesystem,
@@ -457,15 +437,14 @@ impl Coded for LockError {
             | LockError::Retired { .. }
             | LockError::NoSuchWaiter { .. } => Code::NotFound,
             LockError::Invalid { .. } => Code::Usage,
-            LockError::Hold(refusal) => refusal.code(),
             LockError::Internal { .. } => Code::Internal,
-        }
+        })
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         let stealable_in = |view: &View| view.judgement.as_ref().map_or(0, |it| it.stealable_in_ms);
         Some(match self {
-            LockError::Read(error) => return error.next(),
+            LockError::Read(_) | LockError::Hold(_) => return None,
             LockError::Io { source, .. } => next_after_io(source),
             LockError::NotDurable { worktree, .. } => Next::CheckDiskThenStatus(worktree.clone()),
             LockError::OutcomeUnknown { worktree, .. } => Next::StatusOnceMounted(worktree.clone()),
@@ -523,12 +502,11 @@ impl Coded for LockError {
             LockError::NotMade { .. } | LockError::Retired { .. } => Next::ListWorktrees,
             LockError::HeadMoved { .. } => "take the snapshot again on top of the new head".into(),
             LockError::Invalid { .. } => Next::ReadHelpOfLocks,
-            LockError::Hold(refusal) => return refusal.next(),
             LockError::Internal { .. } => Next::ReportBug,
         })
     }
 
-    fn details(&self) -> Option<serde_json::Value> {
+    fn own_details(&self) -> Option<serde_json::Value> {
         match self {
             LockError::Conflict(view) | LockError::Frozen(view) | LockError::NotHeld { view } => {
                 Some(view_details(view))
@@ -545,7 +523,6 @@ impl Coded for LockError {
                 details["why_not"] = json!(why_not.to_string());
                 Some(details)
             }
-            LockError::Hold(refusal) => refusal.details(),
             LockError::Legacy { worktree, legacy, now } => {
                 Some(legacy_details(worktree, legacy, *now))
             }
@@ -650,14 +627,16 @@ fn legacy_details(worktree: &WorktreeName, legacy: &Legacy, now: WallMs) -> serd
 }
 
 /// Why a register could not be made.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum BirthError {
     /// There is one.
+    #[error("worktree '{worktree}' has a fence register already")]
     Exists {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// The filesystem failed; nothing is there.
+    #[error("cannot make the fence register of worktree '{worktree}': {source}")]
     Io {
         /// The worktree.
         worktree: WorktreeName,
@@ -665,6 +644,9 @@ pub enum BirthError {
         source: io::Error,
     },
     /// The rename into place was neither confirmed nor refused.
+    #[error(
+        "whether the fence register of worktree '{worktree}' was made cannot be told: {source}"
+    )]
     OutcomeUnknown {
         /// The worktree.
         worktree: WorktreeName,
@@ -672,58 +654,28 @@ pub enum BirthError {
         source: io::Error,
     },
     /// What is there now cannot be read.
-    Read(ReadError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
 }
 
-impl fmt::Display for BirthError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BirthError::Exists { worktree } => {
-                write!(f, "worktree '{worktree}' has a fence register already")
-            }
-            BirthError::Io { worktree, source } => {
-                write!(f, "cannot make the fence register of worktree '{worktree}': {source}")
-            }
-            BirthError::OutcomeUnknown { worktree, source } => write!(
-                f,
-                "whether the fence register of worktree '{worktree}' was made cannot be told: \
-                 {source}"
-            ),
-            BirthError::Read(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for BirthError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            BirthError::Io { source, .. } | BirthError::OutcomeUnknown { source, .. } => {
-                Some(source)
-            }
-            BirthError::Read(error) => Some(error),
-            BirthError::Exists { .. } => None,
-        }
-    }
-}
-
-impl Coded for BirthError {
-    fn code(&self) -> Code {
-        match self {
+impl Layered for BirthError {
+    fn layer(&self) -> Layer<'_> {
+        Layer::Own(match self {
+            BirthError::Read(error) => return Layer::Below(error),
             BirthError::Exists { .. } => Code::Exists,
             BirthError::Io { source, .. } => code_of_io(source),
             BirthError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
-            BirthError::Read(error) => error.code(),
-        }
+        })
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         Some(match self {
             BirthError::Exists { .. } => Next::ListWorktrees,
             BirthError::Io { .. } => "check the mount, then run the same command again".into(),
             BirthError::OutcomeUnknown { .. } => {
                 "once the mount answers again, run the same command again".into()
             }
-            BirthError::Read(error) => return error.next(),
+            BirthError::Read(_) => return None,
         })
     }
 }

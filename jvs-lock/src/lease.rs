@@ -9,10 +9,9 @@ use std::sync::PoisonError;
 
 use jvs_repo::audit::Kind;
 use jvs_repo::clock::{BootMs, Reading};
-use jvs_repo::code::{Code, Coded};
+use jvs_repo::code::{Code, Coded, Layer, Layered};
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
-use jvs_repo::next::Next;
 use jvs_repo::record::audit::Transferred;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
@@ -554,10 +553,13 @@ fn is_lost(error: &LockError) -> bool {
 
 /// A release that failed, with the lease it failed to release. Its belief has
 /// ended all the same.
+#[derive(thiserror::Error)]
+#[error("{error}")]
 pub struct ReleaseError<'r> {
     /// The lease, to try again with.
     pub lease: Box<Lease<'r>>,
     /// What went wrong.
+    #[source]
     pub error: LockError,
 }
 
@@ -574,28 +576,8 @@ impl fmt::Debug for ReleaseError<'_> {
     }
 }
 
-impl fmt::Display for ReleaseError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for ReleaseError<'_> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
-impl Coded for ReleaseError<'_> {
-    fn code(&self) -> Code {
-        self.error.code()
-    }
-
-    fn next(&self) -> Option<Next> {
-        self.error.next()
-    }
-
-    fn details(&self) -> Option<serde_json::Value> {
-        self.error.details()
+impl Layered for ReleaseError<'_> {
+    fn layer(&self) -> Layer<'_> {
+        Layer::Below(&self.error)
     }
 }

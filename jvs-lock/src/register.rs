@@ -4,7 +4,6 @@
 
 use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io;
 
 use jvs_repo::clock::Clock;
@@ -25,14 +24,16 @@ use crate::state::State;
 const READ_TRIES: u32 = 6;
 
 /// Why the register could not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// There is no register for this worktree.
+    #[error("the fence register of worktree '{worktree}' is missing")]
     Missing {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// Not exactly one entry with a valid name.
+    #[error("the fence register of worktree '{worktree}' is corrupt: {found}")]
     Corrupt {
         /// The worktree.
         worktree: WorktreeName,
@@ -40,6 +41,11 @@ pub enum ReadError {
         found: String,
     },
     /// The filesystem shows a state older than one it has shown before.
+    #[error(
+        "the filesystem went back in time: the register of worktree '{worktree}' was at {}/{} and \
+         is now shown at {}/{}",
+        seen.0, seen.1, shown.0, shown.1
+    )]
     WentBack {
         /// The worktree.
         worktree: WorktreeName,
@@ -49,43 +55,13 @@ pub enum ReadError {
         shown: (Epoch, Seq),
     },
     /// The filesystem failed.
+    #[error("cannot read the fence register of worktree '{worktree}': {source}")]
     Io {
         /// The worktree.
         worktree: WorktreeName,
         /// How.
         source: io::Error,
     },
-}
-
-impl fmt::Display for ReadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ReadError::Missing { worktree } => {
-                write!(f, "the fence register of worktree '{worktree}' is missing")
-            }
-            ReadError::Corrupt { worktree, found } => {
-                write!(f, "the fence register of worktree '{worktree}' is corrupt: {found}")
-            }
-            ReadError::WentBack { worktree, seen, shown } => write!(
-                f,
-                "the filesystem went back in time: the register of worktree '{worktree}' was at \
-                 {}/{} and is now shown at {}/{}",
-                seen.0, seen.1, shown.0, shown.1
-            ),
-            ReadError::Io { worktree, source } => {
-                write!(f, "cannot read the fence register of worktree '{worktree}': {source}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ReadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            ReadError::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }
 
 impl Coded for ReadError {

@@ -48,17 +48,13 @@ impl fmt::Display for SessionId {
 }
 
 /// Text that cannot be a session id.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("\"{}\" cannot be a session id", beginning(.0))]
 pub struct BadSessionId(String);
 
-impl fmt::Display for BadSessionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let shown: String = self.0.chars().take(80).flat_map(char::escape_debug).collect();
-        write!(f, "\"{shown}\" cannot be a session id")
-    }
+fn beginning(text: &str) -> String {
+    text.chars().take(80).flat_map(char::escape_debug).collect()
 }
-
-impl std::error::Error for BadSessionId {}
 
 impl Coded for BadSessionId {
     fn code(&self) -> Code {

@@ -57,9 +57,10 @@ pub enum Refused {
 }
 
 /// Why not.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum HoldRefusal {
     /// The session held it and somebody else may have written since.
+    #[error("{}", taken(worktree, *token, *current, holder.as_deref()))]
     Taken {
         /// The worktree.
         worktree: WorktreeName,
@@ -71,6 +72,7 @@ pub enum HoldRefusal {
         holder: Option<String>,
     },
     /// A command of this very session is in the way.
+    #[error("{}: {}", in_the_way(worktree, *refused), listed(by))]
     Relied {
         /// The worktree.
         worktree: WorktreeName,
@@ -80,67 +82,57 @@ pub enum HoldRefusal {
         by: Vec<Reliance>,
     },
     /// The session was forgotten while this process was at it.
+    #[error(
+        "this session was forgotten, or its private directory removed, while this command used \
+         worktree '{worktree}': what it may have locked lasts for one lease"
+    )]
     Forgotten {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// Another process of the session has just opened a hold: join that one.
+    #[error("another process of this session has just taken worktree '{worktree}'")]
     IsOpen {
         /// The worktree.
         worktree: WorktreeName,
     },
 }
 
-impl fmt::Display for HoldRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HoldRefusal::Taken { worktree, token: FencingToken(0), current, .. } => write!(
-                f,
-                "what this session held of worktree '{worktree}' is not known any more: its name \
-                 in the session's private directory is gone; the token is now {current}"
-            ),
-            HoldRefusal::Taken { worktree, token, current, holder } => {
-                write!(
-                    f,
-                    "worktree '{worktree}' was not this session's all the time: it held token \
-                     {token}, the token is now {current}"
-                )?;
-                match holder {
-                    Some(holder) => write!(f, ", and session {holder} had it since"),
-                    None => Ok(()),
-                }
-            }
-            HoldRefusal::Relied { worktree, refused, by } => {
-                match refused {
-                    Refused::Run => write!(
-                        f,
-                        "another command of this session has worktree '{worktree}' to itself: "
-                    )?,
-                    Refused::Force => write!(
-                        f,
-                        "commands of this session that could not be ended from here need worktree \
-                         '{worktree}': "
-                    )?,
-                    Refused::GiveBack => {
-                        write!(f, "commands of this session still need worktree '{worktree}': ")?;
-                    }
-                }
-                let by: Vec<String> = by.iter().map(Reliance::to_string).collect();
-                f.write_str(&by.join(", "))
-            }
-            HoldRefusal::Forgotten { worktree } => write!(
-                f,
-                "this session was forgotten, or its private directory removed, while this command \
-                 used worktree '{worktree}': what it may have locked lasts for one lease"
-            ),
-            HoldRefusal::IsOpen { worktree } => {
-                write!(f, "another process of this session has just taken worktree '{worktree}'")
-            }
+fn taken(
+    worktree: &WorktreeName,
+    token: FencingToken,
+    current: FencingToken,
+    holder: Option<&str>,
+) -> String {
+    if token == FencingToken(0) {
+        return format!(
+            "what this session held of worktree '{worktree}' is not known any more: its name in \
+             the session's private directory is gone; the token is now {current}"
+        );
+    }
+    let since =
+        holder.map(|holder| format!(", and session {holder} had it since")).unwrap_or_default();
+    format!(
+        "worktree '{worktree}' was not this session's all the time: it held token {token}, the \
+         token is now {current}{since}"
+    )
+}
+
+fn in_the_way(worktree: &WorktreeName, refused: Refused) -> String {
+    match refused {
+        Refused::Run => {
+            format!("another command of this session has worktree '{worktree}' to itself")
         }
+        Refused::Force => format!(
+            "commands of this session that could not be ended from here need worktree '{worktree}'"
+        ),
+        Refused::GiveBack => format!("commands of this session still need worktree '{worktree}'"),
     }
 }
 
-impl std::error::Error for HoldRefusal {}
+fn listed(by: &[Reliance]) -> String {
+    by.iter().map(Reliance::to_string).collect::<Vec<_>>().join(", ")
+}
 
 impl Coded for HoldRefusal {
     fn code(&self) -> Code {

@@ -1,9 +1,8 @@
 //! Why a worktree could not be made, renamed or removed.
 
-use std::fmt;
 use std::io;
 
-use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::code::{Code, Layer, Layered, code_of_io};
 use jvs_repo::json::RecordError;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
@@ -14,16 +13,20 @@ use crate::error::{BirthError, LockError};
 use crate::register::ReadError;
 
 /// Why a worktree could not be made, renamed or removed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorktreeError {
     /// Its lock stands in the way.
-    Lock(LockError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// Its register could not be made.
-    Birth(BirthError),
+    #[error(transparent)]
+    Birth(#[from] BirthError),
     /// Its record could not be read or written.
-    Record(RecordError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Something of that name is there.
+    #[error("worktree '{name}' cannot be made: {what}")]
     Exists {
         /// The name.
         name: WorktreeName,
@@ -31,18 +34,22 @@ pub enum WorktreeError {
         what: String,
     },
     /// There is no such worktree.
+    #[error("there is no worktree '{name}'")]
     NotFound {
         /// The name.
         name: WorktreeName,
     },
     /// It has files, which would be lost.
+    #[error("worktree '{name}' has files, which would be deleted")]
     NotEmpty {
         /// The name.
         name: WorktreeName,
     },
     /// The first worktree can be neither renamed nor removed.
+    #[error("worktree 'main' is the repository's own and stays where it is")]
     IsMain,
     /// Somebody brought it back while it was being removed.
+    #[error("worktree '{name}' was brought back while it was being removed{}", files_in(files.as_ref()))]
     BroughtBack {
         /// The name.
         name: WorktreeName,
@@ -50,6 +57,7 @@ pub enum WorktreeError {
         files: Option<RepoPath>,
     },
     /// It is being renamed or removed, or that was interrupted.
+    #[error("worktree '{name}' is {}", being(doing))]
     Underway {
         /// The name.
         name: WorktreeName,
@@ -57,11 +65,13 @@ pub enum WorktreeError {
         doing: Doing,
     },
     /// Somebody copies the files of a snapshot into it, or was interrupted at that.
+    #[error("worktree '{name}' is being made from a snapshot")]
     BeingRestored {
         /// The name.
         name: WorktreeName,
     },
     /// The filesystem neither confirmed nor refused a step.
+    #[error("what became of worktree '{name}' cannot be told: {source}")]
     OutcomeUnknown {
         /// The name.
         name: WorktreeName,
@@ -69,6 +79,7 @@ pub enum WorktreeError {
         source: io::Error,
     },
     /// The filesystem failed or refused.
+    #[error("{path}: {source}")]
     Io {
         /// Where.
         path: RepoPath,
@@ -77,71 +88,25 @@ pub enum WorktreeError {
     },
 }
 
-impl fmt::Display for WorktreeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WorktreeError::Lock(error) => error.fmt(f),
-            WorktreeError::Birth(error) => error.fmt(f),
-            WorktreeError::Record(error) => error.fmt(f),
-            WorktreeError::Exists { name, what } => {
-                write!(f, "worktree '{name}' cannot be made: {what}")
-            }
-            WorktreeError::NotFound { name } => write!(f, "there is no worktree '{name}'"),
-            WorktreeError::NotEmpty { name } => {
-                write!(f, "worktree '{name}' has files, which would be deleted")
-            }
-            WorktreeError::IsMain => {
-                write!(f, "worktree 'main' is the repository's own and stays where it is")
-            }
-            WorktreeError::BroughtBack { name, files } => {
-                write!(f, "worktree '{name}' was brought back while it was being removed")?;
-                match files {
-                    Some(files) => write!(f, "; its files are in {files}"),
-                    None => Ok(()),
-                }
-            }
-            WorktreeError::Underway { name, doing: Doing::Renaming { to } } => {
-                write!(f, "worktree '{name}' is being renamed to '{to}'")
-            }
-            WorktreeError::Underway { name, doing } => {
-                let doing = match doing {
-                    Doing::Changing => "committed to all the time",
-                    Doing::Making => "being made",
-                    _ => "being removed",
-                };
-                write!(f, "worktree '{name}' is {doing}")
-            }
-            WorktreeError::BeingRestored { name } => {
-                write!(f, "worktree '{name}' is being made from a snapshot")
-            }
-            WorktreeError::OutcomeUnknown { name, source } => {
-                write!(f, "what became of worktree '{name}' cannot be told: {source}")
-            }
-            WorktreeError::Io { path, source } => write!(f, "{path}: {source}"),
-        }
+fn being(doing: &Doing) -> String {
+    match doing {
+        Doing::Renaming { to } => format!("being renamed to '{to}'"),
+        Doing::Changing => "committed to all the time".into(),
+        Doing::Making => "being made".into(),
+        Doing::Removing => "being removed".into(),
     }
 }
 
-impl std::error::Error for WorktreeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            WorktreeError::Lock(error) => Some(error),
-            WorktreeError::Birth(error) => Some(error),
-            WorktreeError::Record(error) => Some(error),
-            WorktreeError::Io { source, .. } | WorktreeError::OutcomeUnknown { source, .. } => {
-                Some(source)
-            }
-            _ => None,
-        }
-    }
+fn files_in(files: Option<&RepoPath>) -> String {
+    files.map(|files| format!("; its files are in {files}")).unwrap_or_default()
 }
 
-impl Coded for WorktreeError {
-    fn code(&self) -> Code {
-        match self {
-            WorktreeError::Lock(error) => error.code(),
-            WorktreeError::Birth(error) => error.code(),
-            WorktreeError::Record(error) => error.code(),
+impl Layered for WorktreeError {
+    fn layer(&self) -> Layer<'_> {
+        Layer::Own(match self {
+            WorktreeError::Lock(error) => return Layer::Below(error),
+            WorktreeError::Birth(error) => return Layer::Below(error),
+            WorktreeError::Record(error) => return Layer::Below(error),
             WorktreeError::Exists { .. } | WorktreeError::NotEmpty { .. } => Code::Exists,
             WorktreeError::BeingRestored { .. } => Code::Exists,
             WorktreeError::Underway { doing: Doing::Changing, .. } => Code::LockConflict,
@@ -151,14 +116,14 @@ impl Coded for WorktreeError {
             WorktreeError::BroughtBack { .. } => Code::FencingMismatch,
             WorktreeError::IsMain => Code::Usage,
             WorktreeError::Io { source, .. } => code_of_io(source),
-        }
+        })
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         Some(match self {
-            WorktreeError::Lock(error) => return error.next(),
-            WorktreeError::Birth(error) => return error.next(),
-            WorktreeError::Record(error) => return error.next(),
+            WorktreeError::Lock(_) | WorktreeError::Birth(_) | WorktreeError::Record(_) => {
+                return None;
+            }
             WorktreeError::Exists { .. } => Next::ChooseUnusedName,
             WorktreeError::NotFound { .. } => Next::ListWorktrees,
             WorktreeError::BroughtBack { .. } => Next::SeeWhetherToRemove,
@@ -177,28 +142,6 @@ impl Coded for WorktreeError {
             WorktreeError::Io { source, .. } => Next::after_io(source),
         })
     }
-
-    fn details(&self) -> Option<serde_json::Value> {
-        match self {
-            WorktreeError::Lock(error) => error.details(),
-            _ => None,
-        }
-    }
-}
-
-macro_rules! from_inner {
-    ($($variant:ident $inner:ty;)*) => {
-        $(impl From<$inner> for WorktreeError {
-            fn from(error: $inner) -> Self {
-                WorktreeError::$variant(error)
-            }
-        })*
-    };
-}
-from_inner! {
-    Lock LockError;
-    Birth BirthError;
-    Record RecordError;
 }
 
 impl From<ReadError> for WorktreeError {
