@@ -1,6 +1,5 @@
 //! Why a tree was not captured.
 
-use std::fmt;
 use std::io;
 
 use jvs_repo::code::{Code, Coded, code_of_io};
@@ -12,15 +11,19 @@ use crate::quiesce::Changes;
 use crate::walk::WalkError;
 
 /// Nothing was captured, and nothing of the attempt is left.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CaptureError {
     /// The source cannot be captured whole.
-    Walk(WalkError),
+    #[error(transparent)]
+    Walk(#[from] WalkError),
     /// Somebody wrote meanwhile, twice.
+    #[error("files changed while being captured: {0}")]
     Changed(Changes),
     /// What programs wrote cannot be shown to be where a look sees it.
+    #[error("cannot tell whether all that was written is captured: {0}")]
     NotWrittenOut(String),
     /// A call on one path failed.
+    #[error("cannot {doing} {path}: {source}")]
     Io {
         /// Below the payload's root.
         path: TreePath,
@@ -30,6 +33,7 @@ pub enum CaptureError {
         source: io::Error,
     },
     /// The engine that was asked for does not work here.
+    #[error("the {engine} engine cannot be used here: {why}")]
     EngineUnavailable {
         /// Which.
         engine: EngineName,
@@ -38,6 +42,7 @@ pub enum CaptureError {
     },
     /// The engine made something else than a copy of the source, although nobody
     /// wrote.
+    #[error("the {engine} engine failed: {why}")]
     EngineFailed {
         /// Which.
         engine: EngineName,
@@ -45,6 +50,10 @@ pub enum CaptureError {
         why: String,
     },
     /// Nobody understood that the tree was to be cloned.
+    #[error(
+        "this JuiceFS mount cannot be asked to clone: its control file: {control}; the juicefs \
+         program: {program}"
+    )]
     CloneRefused {
         /// What the mount's control file said.
         control: String,
@@ -52,10 +61,13 @@ pub enum CaptureError {
         program: String,
     },
     /// The filesystem was asked to clone the tree and could not.
-    CloneFailed(io::Error),
+    #[error("cannot clone the worktree: {0}")]
+    CloneFailed(#[source] io::Error),
     /// The manifest could not be written.
-    Manifest(WriteError),
+    #[error(transparent)]
+    Manifest(#[from] WriteError),
     /// Progress asked for it.
+    #[error("the capture was stopped")]
     Stopped,
 }
 
@@ -67,42 +79,6 @@ impl CaptureError {
     /// A failed call on the capture as a whole.
     pub(crate) fn whole(doing: &'static str) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { path: TreePath::root(), doing, source }
-    }
-}
-
-impl fmt::Display for CaptureError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Walk(error) => error.fmt(f),
-            Self::Changed(changes) => write!(f, "files changed while being captured: {changes}"),
-            Self::NotWrittenOut(why) => {
-                write!(f, "cannot tell whether all that was written is captured: {why}")
-            }
-            Self::Io { path, doing, source } => write!(f, "cannot {doing} {path}: {source}"),
-            Self::EngineUnavailable { engine, why } => {
-                write!(f, "the {engine} engine cannot be used here: {why}")
-            }
-            Self::EngineFailed { engine, why } => write!(f, "the {engine} engine failed: {why}"),
-            Self::CloneRefused { control, program } => write!(
-                f,
-                "this JuiceFS mount cannot be asked to clone: its control file: {control}; the \
-                 juicefs program: {program}"
-            ),
-            Self::CloneFailed(error) => write!(f, "cannot clone the worktree: {error}"),
-            Self::Manifest(error) => error.fmt(f),
-            Self::Stopped => f.write_str("the capture was stopped"),
-        }
-    }
-}
-
-impl std::error::Error for CaptureError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Walk(error) => Some(error),
-            Self::Io { source, .. } | Self::CloneFailed(source) => Some(source),
-            Self::Manifest(error) => Some(error),
-            _ => None,
-        }
     }
 }
 
@@ -142,17 +118,5 @@ impl Coded for CaptureError {
             Self::CloneRefused { .. } => Next::InstallClonerOrCopy,
             _ => return None,
         })
-    }
-}
-
-impl From<WalkError> for CaptureError {
-    fn from(error: WalkError) -> Self {
-        Self::Walk(error)
-    }
-}
-
-impl From<WriteError> for CaptureError {
-    fn from(error: WriteError) -> Self {
-        Self::Manifest(error)
     }
 }

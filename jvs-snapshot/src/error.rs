@@ -1,10 +1,9 @@
 //! Why a snapshot could not be read, named or built.
 
-use std::fmt;
 use std::io;
 
 use jvs_lock::LockError;
-use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::code::{Code, Layer, Layered, code_of_io};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::json::RecordError;
 use jvs_repo::name::TagName;
@@ -15,17 +14,20 @@ use serde_json::json;
 use crate::gc::Doubt;
 
 /// Why a snapshot could not be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// Nothing goes by that name.
+    #[error("there is no {wanted}")]
     NotFound {
         /// What was asked for.
         wanted: String,
     },
     /// The worktree has no snapshot yet.
+    #[error("this worktree has no snapshot yet")]
     NoneYet,
     /// More than one snapshot goes by that name.
+    #[error("'{wanted}' can mean more than one snapshot: {}", listed(candidates))]
     Ambiguous {
         /// What was asked for.
         wanted: String,
@@ -33,16 +35,19 @@ pub enum SnapshotError {
         candidates: Vec<SnapshotId>,
     },
     /// It was never committed.
+    #[error("snapshot {id} was never published")]
     Hidden {
         /// Which.
         id: SnapshotId,
     },
     /// It was, and garbage collection removed it.
+    #[error("snapshot {id} was removed by garbage collection")]
     Collected {
         /// Which.
         id: SnapshotId,
     },
     /// What describes it is not what was written.
+    #[error("{path} is not what was written: {reason}")]
     Corrupt {
         /// The file.
         path: RepoPath,
@@ -50,6 +55,7 @@ pub enum SnapshotError {
         reason: String,
     },
     /// Its ancestors do not add up.
+    #[error("the lineage is broken{}: {problem}", below(*child))]
     Broken {
         /// Whose parent it is.
         child: Option<SnapshotId>,
@@ -57,6 +63,7 @@ pub enum SnapshotError {
         problem: String,
     },
     /// Its files are not those of its manifest.
+    #[error("the files of snapshot {id} are not those of its manifest: {problem}")]
     Mismatch {
         /// Which.
         id: SnapshotId,
@@ -64,6 +71,7 @@ pub enum SnapshotError {
         problem: String,
     },
     /// It has no such file.
+    #[error("there is no '{path}' in snapshot {id}")]
     NoSuchPath {
         /// Which snapshot.
         id: SnapshotId,
@@ -71,6 +79,7 @@ pub enum SnapshotError {
         path: String,
     },
     /// Something in the worktree is in the way of a path.
+    #[error("{path} {problem}")]
     InTheWay {
         /// What.
         path: String,
@@ -80,11 +89,13 @@ pub enum SnapshotError {
         leads_out: bool,
     },
     /// There is no tag of that name.
+    #[error("there is no tag '{tag}'")]
     NoSuchTag {
         /// The tag.
         tag: TagName,
     },
     /// There is a tag of that name.
+    #[error("tag '{tag}' is there and stands for {id}")]
     TagExists {
         /// The tag.
         tag: TagName,
@@ -92,20 +103,28 @@ pub enum SnapshotError {
         id: SnapshotId,
     },
     /// Files could not be read.
+    #[error("{problem}")]
     Unreadable {
         /// Which, and why.
         problem: String,
     },
     /// A control file cannot be used.
-    Record(RecordError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// The lock stands in the way.
-    Lock(LockError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// A value that cannot be used.
+    #[error("{problem}")]
     Invalid {
         /// What is wrong with it.
         problem: String,
     },
     /// What would be removed because of its age, on a clock that is not believed.
+    #[error(
+        "nothing was removed: {count} snapshot{} would be old, but {doubt}",
+        if *count == 1 { "" } else { "s" }
+    )]
     ClockDoubted {
         /// Why not.
         doubt: Doubt,
@@ -113,6 +132,7 @@ pub enum SnapshotError {
         count: usize,
     },
     /// The mount keeps data that no other host can read yet.
+    #[error("this JuiceFS mount {}", to_upload(*blocks, *certain))]
     Writeback {
         /// How many blocks, if it says.
         blocks: Option<u64>,
@@ -121,6 +141,7 @@ pub enum SnapshotError {
         certain: bool,
     },
     /// The filesystem failed or refused.
+    #[error("cannot {doing}: {source}")]
     Io {
         /// What was being done, as the beginning of a sentence.
         doing: String,
@@ -136,90 +157,29 @@ impl SnapshotError {
     }
 }
 
-impl From<LockError> for SnapshotError {
-    fn from(error: LockError) -> Self {
-        SnapshotError::Lock(error)
-    }
+fn listed(ids: &[SnapshotId]) -> String {
+    ids.iter().map(SnapshotId::to_string).collect::<Vec<_>>().join(" ")
 }
 
-impl From<RecordError> for SnapshotError {
-    fn from(error: RecordError) -> Self {
-        SnapshotError::Record(error)
-    }
+fn below(child: Option<SnapshotId>) -> String {
+    child.map(|child| format!(" below {child}")).unwrap_or_default()
 }
 
-impl fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SnapshotError::NotFound { wanted } => write!(f, "there is no {wanted}"),
-            SnapshotError::NoneYet => f.write_str("this worktree has no snapshot yet"),
-            SnapshotError::Ambiguous { wanted, candidates } => {
-                write!(f, "'{wanted}' can mean more than one snapshot:")?;
-                candidates.iter().try_for_each(|id| write!(f, " {id}"))
-            }
-            SnapshotError::Hidden { id } => write!(f, "snapshot {id} was never published"),
-            SnapshotError::Collected { id } => {
-                write!(f, "snapshot {id} was removed by garbage collection")
-            }
-            SnapshotError::Corrupt { path, reason } => {
-                write!(f, "{path} is not what was written: {reason}")
-            }
-            SnapshotError::Broken { child: Some(child), problem } => {
-                write!(f, "the lineage is broken below {child}: {problem}")
-            }
-            SnapshotError::Broken { child: None, problem } => {
-                write!(f, "the lineage is broken: {problem}")
-            }
-            SnapshotError::Mismatch { id, problem } => {
-                write!(f, "the files of snapshot {id} are not those of its manifest: {problem}")
-            }
-            SnapshotError::NoSuchPath { id, path } => {
-                write!(f, "there is no '{path}' in snapshot {id}")
-            }
-            SnapshotError::InTheWay { path, problem, .. } => write!(f, "{path} {problem}"),
-            SnapshotError::NoSuchTag { tag } => write!(f, "there is no tag '{tag}'"),
-            SnapshotError::TagExists { tag, id } => {
-                write!(f, "tag '{tag}' is there and stands for {id}")
-            }
-            SnapshotError::Unreadable { problem } => f.write_str(problem),
-            SnapshotError::Record(error) => error.fmt(f),
-            SnapshotError::Lock(error) => error.fmt(f),
-            SnapshotError::Invalid { problem } => f.write_str(problem),
-            SnapshotError::ClockDoubted { doubt, count } => write!(
-                f,
-                "nothing was removed: {count} snapshot{} would be old, but {doubt}",
-                if *count == 1 { "" } else { "s" }
-            ),
-            SnapshotError::Writeback { blocks: Some(blocks), .. } => write!(
-                f,
-                "this JuiceFS mount uses --writeback and still has {blocks} blocks to upload"
-            ),
-            SnapshotError::Writeback { blocks: None, certain: true } => f.write_str(
-                "this JuiceFS mount uses --writeback and does not say what it has to upload",
-            ),
-            SnapshotError::Writeback { blocks: None, certain: false } => f.write_str(
-                "this JuiceFS mount says neither whether it uses --writeback nor what it has to \
-                 upload",
-            ),
-            SnapshotError::Io { doing, source } => write!(f, "cannot {doing}: {source}"),
+fn to_upload(blocks: Option<u64>, certain: bool) -> String {
+    match (blocks, certain) {
+        (Some(blocks), _) => format!("uses --writeback and still has {blocks} blocks to upload"),
+        (None, true) => "uses --writeback and does not say what it has to upload".into(),
+        (None, false) => {
+            "says neither whether it uses --writeback nor what it has to upload".into()
         }
     }
 }
 
-impl std::error::Error for SnapshotError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            SnapshotError::Record(error) => Some(error),
-            SnapshotError::Lock(error) => Some(error),
-            SnapshotError::Io { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl Coded for SnapshotError {
-    fn code(&self) -> Code {
-        match self {
+impl Layered for SnapshotError {
+    fn layer(&self) -> Layer<'_> {
+        Layer::Own(match self {
+            SnapshotError::Record(error) => return Layer::Below(error),
+            SnapshotError::Lock(error) => return Layer::Below(error),
             SnapshotError::NotFound { .. }
             | SnapshotError::NoneYet
             | SnapshotError::Hidden { .. }
@@ -234,15 +194,13 @@ impl Coded for SnapshotError {
             SnapshotError::Mismatch { .. } => Code::PayloadHashMismatch,
             SnapshotError::TagExists { .. } => Code::Exists,
             SnapshotError::Unreadable { .. } => Code::Io,
-            SnapshotError::Record(error) => error.code(),
-            SnapshotError::Lock(error) => error.code(),
             SnapshotError::Writeback { .. } => Code::UnsafeFilesystem,
             SnapshotError::ClockDoubted { .. } => Code::ClockSkewExceeded,
             SnapshotError::Io { source, .. } => code_of_io(source),
-        }
+        })
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         Some(match self {
             SnapshotError::NotFound { .. }
             | SnapshotError::Hidden { .. }
@@ -262,8 +220,7 @@ impl Coded for SnapshotError {
             SnapshotError::Unreadable { .. } => {
                 "make the files readable for this user, then run the same command again".into()
             }
-            SnapshotError::Record(error) => return error.next(),
-            SnapshotError::Lock(error) => return error.next(),
+            SnapshotError::Record(_) | SnapshotError::Lock(_) => return None,
             SnapshotError::Writeback { certain: true, .. }
             | SnapshotError::Writeback { blocks: Some(_), .. } => {
                 "wait until they are uploaded, or mount without --writeback".into()
@@ -284,13 +241,12 @@ impl Coded for SnapshotError {
         })
     }
 
-    fn details(&self) -> Option<serde_json::Value> {
+    fn own_details(&self) -> Option<serde_json::Value> {
         match self {
             SnapshotError::Ambiguous { candidates, .. } => Some(json!({"candidates": candidates})),
             SnapshotError::Hidden { id } | SnapshotError::Collected { id } => {
                 Some(json!({"snapshot_id": id}))
             }
-            SnapshotError::Lock(error) => error.details(),
             _ => None,
         }
     }
@@ -298,6 +254,8 @@ impl Coded for SnapshotError {
 
 #[cfg(test)]
 mod tests {
+    use jvs_repo::code::Coded;
+
     use super::*;
 
     #[test]

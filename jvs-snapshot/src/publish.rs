@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 
 use jvs_lock::{Fence, LockError, Seams, State};
-use jvs_repo::code::{Code, Coded};
+use jvs_repo::code::{Code, Coded, Layer, Layered};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::next::Next;
@@ -197,40 +197,48 @@ impl fmt::Debug for Staged<'_> {
 }
 
 /// Why a staged snapshot is not visible. While that is certain it is handed
-/// back, to go on with or to discard.
-#[derive(Debug)]
+/// back, as `S`, to go on with or to discard.
+#[derive(Debug, thiserror::Error)]
 #[must_use]
-pub enum PublishError<'r> {
+pub enum PublishError<S> {
     /// The lock was lost: it can never be published.
+    #[error("the snapshot was not published: {error}")]
     Fenced {
         /// The snapshot.
-        staged: Box<Staged<'r>>,
+        staged: S,
         /// How it was lost.
+        #[source]
         error: LockError,
     },
     /// Another snapshot of the same hold came first. [`Staged::rebase`] puts
     /// this one on top of it.
+    #[error("the snapshot was not published: the head is {}", head_now(*current))]
     HeadMoved {
         /// The snapshot.
-        staged: Box<Staged<'r>>,
+        staged: S,
         /// The head now.
         current: Option<SnapshotId>,
     },
     /// It failed, and certainly was not published.
+    #[error("the snapshot was not published: {error}")]
     NotPublished {
         /// The snapshot.
-        staged: Box<Staged<'r>>,
+        staged: S,
         /// How.
+        #[source]
         error: LockError,
     },
     /// It may have been published, or may yet be: everything was left in place.
+    #[error("whether snapshot {id} was published cannot be told: {error}")]
     OutcomeUnknown {
         /// Which.
         id: SnapshotId,
         /// The last answer.
+        #[source]
         error: LockError,
     },
     /// It is committed, and whoever next works on the worktree will show it.
+    #[error("snapshot {id} is committed but could not be made visible: {source}")]
     NotYetVisible {
         /// Which.
         id: SnapshotId,
@@ -239,46 +247,27 @@ pub enum PublishError<'r> {
     },
 }
 
-impl fmt::Display for PublishError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PublishError::Fenced { error, .. } | PublishError::NotPublished { error, .. } => {
-                write!(f, "the snapshot was not published: {error}")
-            }
-            PublishError::HeadMoved { current: Some(head), .. } => {
-                write!(f, "the snapshot was not published: the head is now {head}")
-            }
-            PublishError::HeadMoved { current: None, .. } => {
-                write!(f, "the snapshot was not published: the head is gone")
-            }
-            PublishError::OutcomeUnknown { id, error } => {
-                write!(f, "whether snapshot {id} was published cannot be told: {error}")
-            }
-            PublishError::NotYetVisible { id, source } => {
-                write!(f, "snapshot {id} is committed but could not be made visible: {source}")
-            }
-        }
-    }
+fn head_now(head: Option<SnapshotId>) -> String {
+    head.map_or_else(|| "gone".to_owned(), |head| format!("now {head}"))
 }
 
-impl std::error::Error for PublishError<'_> {}
-
-impl Coded for PublishError<'_> {
-    fn code(&self) -> Code {
+impl<S: fmt::Debug> Layered for PublishError<S> {
+    fn layer(&self) -> Layer<'_> {
         match self {
-            PublishError::Fenced { .. } | PublishError::HeadMoved { .. } => Code::FencingMismatch,
-            PublishError::NotPublished { error, .. } => error.code(),
+            PublishError::NotPublished { error, .. } => Layer::Below(error),
+            PublishError::Fenced { .. } | PublishError::HeadMoved { .. } => {
+                Layer::Own(Code::FencingMismatch)
+            }
             PublishError::OutcomeUnknown { .. } | PublishError::NotYetVisible { .. } => {
-                Code::OutcomeUnknown
+                Layer::Own(Code::OutcomeUnknown)
             }
         }
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         match self {
-            PublishError::Fenced { error, .. } | PublishError::NotPublished { error, .. } => {
-                error.next()
-            }
+            PublishError::NotPublished { .. } => None,
+            PublishError::Fenced { error, .. } => error.next(),
             PublishError::HeadMoved { .. } => Some("take the snapshot again".into()),
             PublishError::OutcomeUnknown { id, .. } | PublishError::NotYetVisible { id, .. } => {
                 Some(Next::SeeSnapshotOnceMounted(*id))
@@ -286,14 +275,35 @@ impl Coded for PublishError<'_> {
         }
     }
 
-    fn details(&self) -> Option<serde_json::Value> {
+    fn own_details(&self) -> Option<serde_json::Value> {
         match self {
-            PublishError::Fenced { error, .. } | PublishError::NotPublished { error, .. } => {
-                error.details()
-            }
-            PublishError::HeadMoved { .. } => None,
+            PublishError::Fenced { error, .. } => error.details(),
+            PublishError::NotPublished { .. } | PublishError::HeadMoved { .. } => None,
             PublishError::OutcomeUnknown { id, .. } | PublishError::NotYetVisible { id, .. } => {
                 Some(serde_json::json!({"snapshot_id": id}))
+            }
+        }
+    }
+}
+
+impl<S> PublishError<S> {
+    /// The snapshot, if it certainly was not published, and the error without it.
+    pub fn hand_back(self) -> (Option<S>, PublishError<()>) {
+        match self {
+            PublishError::Fenced { staged, error } => {
+                (Some(staged), PublishError::Fenced { staged: (), error })
+            }
+            PublishError::HeadMoved { staged, current } => {
+                (Some(staged), PublishError::HeadMoved { staged: (), current })
+            }
+            PublishError::NotPublished { staged, error } => {
+                (Some(staged), PublishError::NotPublished { staged: (), error })
+            }
+            PublishError::OutcomeUnknown { id, error } => {
+                (None, PublishError::OutcomeUnknown { id, error })
+            }
+            PublishError::NotYetVisible { id, source } => {
+                (None, PublishError::NotYetVisible { id, source })
             }
         }
     }
@@ -320,7 +330,7 @@ impl<'r> Staged<'r> {
     ///     let _ = staged.publish(other); // it was published or handed back
     /// }
     /// ```
-    pub fn publish(self, mut fence: Fence<'_, '_>) -> Result<Ready, PublishError<'r>> {
+    pub fn publish(self, mut fence: Fence<'_, '_>) -> Result<Ready, PublishError<Box<Staged<'r>>>> {
         let Bound { ref worktree, term, id, .. } = self.bound;
         if !self.is_begun_under(&fence) {
             let current = fence.token();
@@ -353,7 +363,7 @@ impl<'r> Staged<'r> {
         fence.commit(self.bound.parent, self.id(), &|| catalog.is_shown(self.id()))
     }
 
-    fn not_committed(self, error: LockError) -> PublishError<'r> {
+    fn not_committed(self, error: LockError) -> PublishError<Box<Staged<'r>>> {
         let (id, staged) = (self.id(), Box::new(self));
         match error {
             LockError::HeadMoved { current, .. } => PublishError::HeadMoved { staged, current },

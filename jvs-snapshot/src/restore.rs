@@ -14,11 +14,12 @@ mod swap;
 use jvs_lock::worktrees::{self, Base};
 use jvs_lock::{Lease, Locks, State};
 use jvs_repo::config::{Consistency, Engine};
-use jvs_repo::id::OpNonce;
+use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{Isolation, WorktreeRecord};
 use jvs_repo::store::{PosixStore, RepoPath};
+use jvs_repo::term::Term;
 
 use crate::aside::delete_dir;
 use crate::chosen::Chosen;
@@ -52,21 +53,38 @@ pub struct Restore<'r> {
 /// A tree in `staging/`, equal to a snapshot's, that nobody sees yet.
 #[must_use = "a copy that is dropped stays on disk until it is collected"]
 pub struct Copied {
-    name: StagingName,
+    worktree: WorktreeName,
+    term: Term,
+    source: SnapshotId,
+    op: OpNonce,
     /// What the copy has not.
     pub degraded: Vec<Loss>,
 }
 
 impl Copied {
-    /// Takes the caller's word that the tree of that name equals its snapshot's. For
+    /// Takes the caller's word that the tree in [`Copied::dir`] equals that of `source`. For
     /// payload trees that no engine can copy, as simulated ones.
-    pub fn assume_equal(name: StagingName) -> Self {
-        Copied { name, degraded: Vec::new() }
+    pub fn assume_equal(
+        worktree: &WorktreeName,
+        term: Term,
+        source: SnapshotId,
+        op: OpNonce,
+    ) -> Self {
+        Copied { worktree: worktree.clone(), term, source, op, degraded: Vec::new() }
     }
 
     /// The directory that holds the tree.
     pub fn dir(&self) -> RepoPath {
-        self.name.path()
+        let Copied { worktree, term, source, op, .. } = self;
+        let (worktree, term, source, op) = (worktree.clone(), *term, *source, *op);
+        StagingName::Restore { worktree, term, source, op }.path()
+    }
+
+    /// The directory under the name that says that a worktree's own files may be in it.
+    fn offered(&self, kept: Option<SnapshotId>) -> RepoPath {
+        let Copied { worktree, term, source, op, .. } = self;
+        let (worktree, term, source, op) = (worktree.clone(), *term, *source, *op);
+        StagingName::Swap { worktree, term, source, kept, op }.path()
     }
 
     /// The tree.
@@ -128,20 +146,16 @@ impl<'r> Restore<'r> {
         progress: &dyn Progress,
     ) -> Result<Copied, RestoreError> {
         let seams = self.at.seams;
-        let name = StagingName::Restore {
-            worktree: worktree.clone(),
-            term: state.term(),
-            source: source.id(),
-            op: OpNonce::random(seams.entropy),
-        };
-        let dir = name.path();
+        let op = OpNonce::random(seams.entropy);
+        let (worktree, term, degraded) = (worktree.clone(), state.term(), Vec::new());
+        let copied = Copied { worktree, term, source: source.id(), op, degraded };
+        let dir = copied.dir();
         seams
             .store
             .ensure_dir(&dir)
             .map_err(SnapshotError::io("make a directory to restore to"))?;
-        let copied = self.copy_to(source, chosen, &dir, progress);
-        match copied {
-            Ok(degraded) => Ok(Copied { name, degraded }),
+        match self.copy_to(source, chosen, &dir, progress) {
+            Ok(degraded) => Ok(Copied { degraded, ..copied }),
             Err(error) => {
                 let _ = delete_dir(seams, self.at.trees, &dir);
                 Err(error)

@@ -1,11 +1,10 @@
 //! One snapshot from beginning to end: bind, capture while the lease is kept
 //! alive, seal, publish.
 
-use std::fmt;
 use std::path::Path;
 
 use jvs_lock::{Fence, Lease, LockError, Shared};
-use jvs_repo::code::{Code, Coded};
+use jvs_repo::code::{Code, Layer, Layered};
 use jvs_repo::config::Consistency;
 use jvs_repo::layout;
 use jvs_repo::next::Next;
@@ -64,83 +63,45 @@ pub struct Taken {
 }
 
 /// Why none was taken.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TakeError {
     /// The files could not be captured.
+    #[error(transparent)]
     Capture(CaptureError),
     /// It could not be bound, written or moved.
-    Snapshot(SnapshotError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// It was not published. Already thrown away if that is certain.
-    NotPublished(Box<NotPublished>),
+    #[error(transparent)]
+    NotPublished(Box<PublishError<()>>),
+    /// Each time it was to be published another one had come first. It was thrown away.
+    #[error("the snapshot was not published: other snapshots of this worktree keep coming first")]
+    Overtaken,
     /// A quiet worktree cannot be promised where anyone may write.
+    #[error("a shared worktree has no single writer, so its snapshots cannot be quiesced")]
     SharedIsNeverQuiet,
 }
 
-/// What became of a snapshot that was not published.
-#[derive(Debug)]
-pub struct NotPublished {
-    code: Code,
-    message: String,
-    next: Option<Next>,
-    details: Option<serde_json::Value>,
-}
-
-impl fmt::Display for TakeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Layered for TakeError {
+    fn layer(&self) -> Layer<'_> {
         match self {
-            TakeError::Capture(error) => error.fmt(f),
-            TakeError::Snapshot(error) => error.fmt(f),
-            TakeError::NotPublished(lost) => f.write_str(&lost.message),
-            TakeError::SharedIsNeverQuiet => f.write_str(
-                "a shared worktree has no single writer, so its snapshots cannot be quiesced",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for TakeError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            TakeError::Capture(error) => Some(error),
-            TakeError::Snapshot(error) => Some(error),
-            TakeError::NotPublished(_) | TakeError::SharedIsNeverQuiet => None,
-        }
-    }
-}
-
-impl Coded for TakeError {
-    fn code(&self) -> Code {
-        match self {
-            TakeError::Capture(error) => error.code(),
-            TakeError::Snapshot(error) => error.code(),
-            TakeError::NotPublished(lost) => lost.code,
-            TakeError::SharedIsNeverQuiet => Code::ConsistencyUnavailable,
+            TakeError::Capture(error) => Layer::Below(error),
+            TakeError::Snapshot(error) => Layer::Below(error),
+            TakeError::NotPublished(error) => Layer::Below(&**error),
+            TakeError::Overtaken => Layer::Own(Code::LockConflict),
+            TakeError::SharedIsNeverQuiet => Layer::Own(Code::ConsistencyUnavailable),
         }
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         match self {
-            TakeError::Capture(error) => error.next(),
-            TakeError::Snapshot(error) => error.next(),
-            TakeError::NotPublished(lost) => lost.next.clone(),
+            TakeError::Overtaken => {
+                Some("let the others come to an end, then take it again".into())
+            }
             TakeError::SharedIsNeverQuiet => Some(Next::TakeUnquiet),
+            _ => None,
         }
-    }
-
-    fn details(&self) -> Option<serde_json::Value> {
-        match self {
-            TakeError::Capture(error) => error.details(),
-            TakeError::Snapshot(error) => error.details(),
-            TakeError::NotPublished(lost) => lost.details.clone(),
-            TakeError::SharedIsNeverQuiet => None,
-        }
-    }
-}
-
-impl From<SnapshotError> for TakeError {
-    fn from(error: SnapshotError) -> Self {
-        TakeError::Snapshot(error)
     }
 }
 
@@ -269,15 +230,13 @@ fn publish(
         };
     }
     let _ = staged.discard();
-    let problem = "other snapshots of this session keep coming first".to_owned();
-    Err(SnapshotError::Invalid { problem }.into())
+    Err(TakeError::Overtaken)
 }
 
-fn not_published(error: PublishError<'_>) -> TakeError {
-    let (code, message) = (error.code(), error.to_string());
-    let (next, details) = (error.next(), error.details());
-    if let PublishError::Fenced { staged, .. } | PublishError::NotPublished { staged, .. } = error {
+fn not_published(error: PublishError<Box<Staged<'_>>>) -> TakeError {
+    let (staged, error) = error.hand_back();
+    if let Some(staged) = staged {
         let _ = staged.discard();
     }
-    TakeError::NotPublished(Box::new(NotPublished { code, message, next, details }))
+    TakeError::NotPublished(Box::new(error))
 }

@@ -1,19 +1,21 @@
 //! Why two trees could not be compared.
 
-use std::fmt;
 use std::io;
 
 use crate::manifest::{ManifestError, TreePath};
 use crate::walk::WalkError;
 
 /// Why two trees could not be compared.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// The manifest is not one.
+    #[error(transparent)]
     Manifest(ManifestError),
     /// The files could not be walked through.
+    #[error(transparent)]
     Walk(WalkError),
     /// A file could not be read.
+    #[error("cannot read {path}: {source}")]
     Io {
         /// The file that could not be read.
         path: TreePath,
@@ -21,15 +23,3 @@ pub enum CompareError {
         source: io::Error,
     },
 }
-
-impl fmt::Display for CompareError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CompareError::Manifest(error) => error.fmt(f),
-            CompareError::Walk(error) => error.fmt(f),
-            CompareError::Io { path, source } => write!(f, "cannot read {path}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for CompareError {}

@@ -23,24 +23,15 @@ pub const MAX_PATH_BYTES: usize = MAX_DEPTH * (MAX_NAME_BYTES + 1);
 pub struct TreePath(Vec<u8>);
 
 /// Bytes that are not a [`TreePath`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// A component is empty, `.`, `..`, too long or contains NUL.
+    #[error("not a plain path below the payload's root")]
     Component,
     /// More than [`MAX_DEPTH`] components.
+    #[error("more than {MAX_DEPTH} levels deep")]
     TooDeep,
 }
-
-impl fmt::Display for PathError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Component => f.write_str("not a plain path below the payload's root"),
-            Self::TooDeep => write!(f, "more than {MAX_DEPTH} levels deep"),
-        }
-    }
-}
-
-impl std::error::Error for PathError {}
 
 impl TreePath {
     /// The payload's root.

@@ -4,7 +4,6 @@
 //! before it was found to be within bounds, and no path leaves the tree: each is
 //! made of plain names and lies below an entry that is a directory.
 
-use std::fmt;
 use std::io::{self, Read};
 
 use super::entry::{Device, Entry, EntryKind, Hints, Timestamp, Xattr};
@@ -19,20 +18,25 @@ use super::{
 use crate::hash::Digest;
 
 /// What is wrong with a manifest, and where.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ManifestError {
     /// The file could not be read.
-    Io(io::Error),
+    #[error("cannot read the manifest: {0}")]
+    Io(#[source] io::Error),
     /// Not a manifest, or one of another version.
+    #[error("not a manifest that this version can read")]
     Magic,
     /// It ends before its end.
+    #[error("the manifest ends early, at byte {offset}")]
     Truncated {
         /// How many bytes there were.
         offset: u64,
     },
     /// Something is after its end.
+    #[error("something follows the end of the manifest")]
     Trailing,
     /// Bytes that no writer makes.
+    #[error("manifest entry {entry}: bad {what}")]
     Malformed {
         /// Of the entry, counted from 0.
         entry: u64,
@@ -40,13 +44,16 @@ pub enum ManifestError {
         what: &'static str,
     },
     /// A path that leaves the tree or is too deep.
+    #[error("manifest entry {entry}: {why}")]
     Path {
         /// Of the entry, counted from 0.
         entry: u64,
         /// What is wrong with it.
+        #[source]
         why: PathError,
     },
     /// An entry that cannot follow the one before it.
+    #[error("manifest entry {path}: {why}")]
     OutOfPlace {
         /// Which one.
         path: TreePath,
@@ -54,32 +61,8 @@ pub enum ManifestError {
         why: OutOfPlace,
     },
     /// The counts or the hash at the end do not fit the entries.
+    #[error("the manifest's entries do not add up to what its end says")]
     Sum,
-}
-
-impl fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "cannot read the manifest: {error}"),
-            Self::Magic => f.write_str("not a manifest that this version can read"),
-            Self::Truncated { offset } => write!(f, "the manifest ends early, at byte {offset}"),
-            Self::Trailing => f.write_str("something follows the end of the manifest"),
-            Self::Malformed { entry, what } => write!(f, "manifest entry {entry}: bad {what}"),
-            Self::Path { entry, why } => write!(f, "manifest entry {entry}: {why}"),
-            Self::OutOfPlace { path, why } => write!(f, "manifest entry {path}: {why}"),
-            Self::Sum => f.write_str("the manifest's entries do not add up to what its end says"),
-        }
-    }
-}
-
-impl std::error::Error for ManifestError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            Self::Path { why, .. } => Some(why),
-            _ => None,
-        }
-    }
 }
 
 /// Reads entries in order. As an iterator it drops the hints; after an error or

@@ -1,6 +1,5 @@
 //! Writes a manifest, one entry at a time.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use super::entry::{Entry, EntryKind, Hints, Timestamp};
@@ -13,11 +12,13 @@ use super::{
 };
 
 /// Why a manifest could not be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The file did not take it.
-    Io(io::Error),
+    #[error("cannot write the manifest: {0}")]
+    Io(#[from] io::Error),
     /// Entries came in an order that no tree has.
+    #[error("{path}: {why}")]
     OutOfPlace {
         /// Which one.
         path: super::TreePath,
@@ -25,37 +26,13 @@ pub enum WriteError {
         why: OutOfPlace,
     },
     /// The entry has more or larger parts than a reader accepts.
+    #[error("{path}: {what}")]
     Unrepresentable {
         /// Which one.
         path: super::TreePath,
         /// What is too large.
         what: &'static str,
     },
-}
-
-impl fmt::Display for WriteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "cannot write the manifest: {error}"),
-            Self::OutOfPlace { path, why } => write!(f, "{path}: {why}"),
-            Self::Unrepresentable { path, what } => write!(f, "{path}: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for WriteError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for WriteError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
 }
 
 /// Writes entries as they come; they must come in order. Collects its output,

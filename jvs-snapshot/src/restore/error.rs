@@ -1,10 +1,8 @@
 //! Why nothing was restored.
 
-use std::fmt;
-
 use jvs_lock::LockError;
 use jvs_lock::worktrees::WorktreeError;
-use jvs_repo::code::{Code, Coded};
+use jvs_repo::code::{Coded, Layer, Layered};
 use jvs_repo::next::Next;
 use jvs_repo::record::audit::HalfRestored;
 use jvs_repo::store::RepoPath;
@@ -16,22 +14,27 @@ use crate::manifest::TreePath;
 use crate::stage::CaptureError;
 
 /// Why nothing was restored.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RestoreError {
     /// The snapshot or the lock stands in the way.
-    Snapshot(SnapshotError),
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// Its files could not be copied.
-    Copy(CaptureError),
+    #[error("nothing was restored: {0}")]
+    Copy(#[from] CaptureError),
     /// The worktree could not be made.
-    Worktree(WorktreeError),
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
     /// Files were swapped all the same, or may be.
+    #[error(transparent)]
     Half(Box<Half>),
 }
 
 /// Files that were swapped although the restore failed: not all of them, or not
 /// under the lock.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}; {}; the old ones are in {old}, and nothing was deleted", self.how_many())]
 pub struct Half {
     /// Which, the root if it is the whole worktree.
     pub swapped: Vec<TreePath>,
@@ -42,10 +45,22 @@ pub struct Half {
     /// Where the old ones are, and what was not swapped.
     pub old: RepoPath,
     /// What went wrong.
+    #[source]
     pub cause: RestoreError,
 }
 
 impl Half {
+    fn how_many(&self) -> String {
+        match (self.swapped.len(), self.steps, self.certain) {
+            (0, _, _) => "the files may be swapped, or may yet be".into(),
+            (done, all, true) if done == all => "the files were swapped all the same".into(),
+            (done, all, true) => format!("{done} of {all} paths were swapped all the same"),
+            (done, all, false) => {
+                format!("{done} of {all} paths were swapped, and one more may be")
+            }
+        }
+    }
+
     /// For the audit log and for scripts.
     pub(crate) fn told(&self) -> HalfRestored {
         HalfRestored {
@@ -58,100 +73,35 @@ impl Half {
     }
 }
 
-impl fmt::Display for Half {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Half { swapped, steps, certain, old, cause } = self;
-        write!(f, "{cause}; ")?;
-        match (swapped.len(), steps, certain) {
-            (0, _, _) => f.write_str("the files may be swapped, or may yet be")?,
-            (done, all, true) if done == *all => {
-                f.write_str("the files were swapped all the same")?
-            }
-            (done, all, true) => write!(f, "{done} of {all} paths were swapped all the same")?,
-            (done, all, false) => {
-                write!(f, "{done} of {all} paths were swapped, and one more may be")?;
-            }
-        }
-        write!(f, "; the old ones are in {old}, and nothing was deleted")
-    }
-}
-
-macro_rules! from_inner {
-    ($($variant:ident $inner:ty;)*) => {
-        $(impl From<$inner> for RestoreError {
-            fn from(error: $inner) -> Self {
-                RestoreError::$variant(error)
-            }
-        })*
-    };
-}
-from_inner! {
-    Snapshot SnapshotError;
-    Copy CaptureError;
-    Worktree WorktreeError;
-}
-
 impl From<LockError> for RestoreError {
     fn from(error: LockError) -> Self {
         RestoreError::Snapshot(error.into())
     }
 }
 
-impl fmt::Display for RestoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Layered for RestoreError {
+    fn layer(&self) -> Layer<'_> {
         match self {
-            RestoreError::Snapshot(error) => error.fmt(f),
-            RestoreError::Copy(error) => write!(f, "nothing was restored: {error}"),
-            RestoreError::Worktree(error) => error.fmt(f),
-            RestoreError::Half(half) => half.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RestoreError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            RestoreError::Snapshot(error) => Some(error),
-            RestoreError::Copy(error) => Some(error),
-            RestoreError::Worktree(error) => Some(error),
-            RestoreError::Half(half) => Some(&half.cause),
-        }
-    }
-}
-
-impl Coded for RestoreError {
-    fn code(&self) -> Code {
-        match self {
-            RestoreError::Snapshot(error) => error.code(),
-            RestoreError::Copy(error) => error.code(),
-            RestoreError::Worktree(error) => error.code(),
-            RestoreError::Half(half) => half.cause.code(),
+            RestoreError::Snapshot(error) => Layer::Below(error),
+            RestoreError::Copy(error) => Layer::Below(error),
+            RestoreError::Worktree(error) => Layer::Below(error),
+            RestoreError::Half(half) => Layer::Own(half.cause.code()),
         }
     }
 
-    fn next(&self) -> Option<Next> {
+    fn own_next(&self) -> Option<Next> {
         match self {
-            RestoreError::Snapshot(error) => error.next(),
-            RestoreError::Copy(error) => error.next(),
-            RestoreError::Worktree(error) => error.next(),
             RestoreError::Half(half) => Some(Next::CompareWithOldFiles(half.old.clone())),
+            _ => None,
         }
     }
 
-    fn details(&self) -> Option<Value> {
-        match self {
-            RestoreError::Snapshot(error) => error.details(),
-            RestoreError::Copy(error) => error.details(),
-            RestoreError::Worktree(error) => error.details(),
-            RestoreError::Half(half) => {
-                let mut told = json!(half.told());
-                if let (Value::Object(all), Some(Value::Object(more))) =
-                    (&mut told, half.cause.details())
-                {
-                    all.extend(more);
-                }
-                Some(told)
-            }
+    fn own_details(&self) -> Option<Value> {
+        let RestoreError::Half(half) = self else { return None };
+        let mut told = json!(half.told());
+        if let (Value::Object(all), Some(Value::Object(more))) = (&mut told, half.cause.details()) {
+            all.extend(more);
         }
+        Some(told)
     }
 }

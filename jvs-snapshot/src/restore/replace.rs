@@ -19,7 +19,6 @@ use crate::error::SnapshotError;
 use crate::manifest::TreePath;
 use crate::publish::Snapshots;
 use crate::ready::Ready;
-use crate::staging_name::StagingName;
 use crate::trees::Spots;
 
 /// How many paths one event of the audit log names.
@@ -91,11 +90,7 @@ fn offer(
     copied: &Copied,
     kept: Option<&Ready>,
 ) -> Result<RepoPath, SnapshotError> {
-    let StagingName::Restore { worktree, term, source, op } = copied.name.clone() else {
-        return Err(SnapshotError::Invalid { problem: "it is not a restore".into() });
-    };
-    let kept = kept.map(Ready::id);
-    let dir = StagingName::Swap { worktree, term, source, kept, op }.path();
+    let dir = copied.offered(kept.map(Ready::id));
     move_dir(at.seams, &copied.dir(), &dir)
         .map_err(SnapshotError::io("make the restored files ready"))?;
     Ok(dir)

@@ -1,5 +1,8 @@
 //! A snapshot is visible or it is not, whatever happens to its publisher.
 
+use std::error::Error;
+use std::io;
+
 use jvs_kit::sim::{Errno, Way};
 use jvs_lock::Want;
 use jvs_repo::code::{Code, Coded as _};
@@ -7,6 +10,7 @@ use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::gc;
+use jvs_snapshot::take::TakeError;
 use jvs_snapshot::{PublishError, Snapshots};
 use jvs_world::repository::main;
 use jvs_world::sim::actors::keep;
@@ -301,4 +305,34 @@ fn where_many_write_a_snapshot_needs_no_lease_but_a_token_that_stays() {
     let error = publish(true).expect_err("the token moved");
     assert_eq!(error.code(), Code::FencingMismatch);
     assert_eq!(world.history(), [two.id(), one.id()]);
+}
+
+#[test]
+fn what_the_filesystem_said_is_at_the_end_of_the_sources_of_a_failed_publication() {
+    let (mut certain, mut open) = (0, 0);
+    for n in 0..20 {
+        let world = World::new();
+        let mut lease = world.lease("s");
+        let trees = world.trees();
+        let at = Snapshots::new(world.seams(), &trees);
+        let staged = stage(world.seams(), &at, &mut lease, "text").expect("staged");
+        let fence = lease.fence().expect("live");
+        world.solo.inject(n, Way::Fails(Errno::IO));
+        let published = staged.publish(fence);
+        world.solo.clear_injected();
+        let Err(error) = published else { continue };
+        let (staged, error) = error.hand_back();
+        match staged {
+            Some(_) => certain += 1,
+            None => open += 1,
+        }
+        let error = TakeError::NotPublished(Box::new(error));
+        let mut at: &(dyn Error + 'static) = &error;
+        while let Some(source) = at.source() {
+            at = source;
+        }
+        let said = at.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        assert_eq!(said, Some(Errno::IO.raw_os_error()), "call {n}: {error:?}");
+    }
+    assert!(certain > 0 && open > 0, "{certain} were certain and {open} were not");
 }

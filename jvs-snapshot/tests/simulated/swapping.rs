@@ -14,7 +14,6 @@ use jvs_repo::store::{Kind, RepoPath, Store};
 use jvs_snapshot::chosen::Chosen;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::restore::{Copied, InPlace, RestoreError, Wish, replace};
-use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{Catalog, SnapshotError, Snapshots, gc};
 use jvs_world::repository::main;
 use jvs_world::session::locks_of;
@@ -87,21 +86,17 @@ fn restore(
     chosen: Option<&Chosen>,
 ) -> Result<InPlace, RestoreError> {
     let state = lease.fence()?.read()?;
-    let name = StagingName::Restore {
-        worktree: main(),
-        term: state.term(),
-        source: two.new,
-        op: OpNonce::random(seams.entropy),
-    };
+    let op = OpNonce::random(seams.entropy);
+    let copied = Copied::assume_equal(&main(), state.term(), two.new, op);
     store
-        .make_dir(&name.path())
-        .and_then(|()| put(store, &layout::snapshot_payload(&name.path()), "new"))
+        .make_dir(&copied.dir())
+        .and_then(|()| put(store, &copied.tree(), "new"))
         .map_err(|source| SnapshotError::Io { doing: "copy".into(), source })?;
     let trees = SimTrees(store);
     let at = Snapshots::new(seams, &trees);
     let (source, kept) = (Catalog::new(store).open(two.new)?, Catalog::new(store).open(two.old)?);
     let wish = Wish { source: &source, kept: Some(&kept), chosen, reason: "a test" };
-    replace(&at, &trees, locks, lease, Copied::assume_equal(name), &wish)
+    replace(&at, &trees, locks, lease, copied, &wish)
 }
 
 fn restore_in(world: &World, lease: &mut Lease<'_>, two: Two) -> Result<InPlace, RestoreError> {

@@ -13,7 +13,7 @@ use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::progress::{Phase, Progress, Silent};
 use jvs_snapshot::restore::Wish;
 use jvs_snapshot::stage::Options;
-use jvs_snapshot::take::{Hold, Request, take};
+use jvs_snapshot::take::{Hold, Request, TakeError, take};
 use jvs_world::live::{World, read};
 use jvs_world::repository::main;
 
@@ -175,9 +175,46 @@ fn a_shared_worktree_is_never_quiesced_and_takes_what_is_there_with_a_label() {
     let refused =
         take(&world.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect_err("refused");
     assert_eq!(refused.code(), Code::ConsistencyUnavailable);
-    let plain = world.request(&source);
-    let options = Options { consistency: Consistency::BestEffort, ..Options::default() };
-    let request = Request { options, ..plain };
+    let request = best_effort(world.request(&source));
     let taken = take(&world.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect("taken");
     assert!(taken.ready.descriptor().content.risk.is_some(), "it says what to beware of");
+}
+
+/// Publishes another snapshot each time that one is about to be.
+struct Rival<'w>(&'w World);
+
+impl Progress for Rival<'_> {
+    fn phase(&self, phase: Phase) {
+        if phase == Phase::Sync {
+            let locks = self.0.locks("rival");
+            let mut shared = locks.share(&main()).expect("free");
+            let source = self.0.file("");
+            let request = best_effort(self.0.request(&source));
+            take(&self.0.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect("first");
+        }
+    }
+}
+
+fn best_effort(plain: Request<'_>) -> Request<'_> {
+    let options = Options { consistency: Consistency::BestEffort, ..Options::default() };
+    Request { options, ..plain }
+}
+
+#[test]
+fn a_snapshot_that_others_always_overtake_is_told_so_and_is_no_wrong_usage() {
+    let world = World::with(Isolation::Shared);
+    world.write("a.txt", "one");
+    let locks = world.locks("s");
+    let mut shared = locks.share(&main()).expect("free");
+    let source = world.file("");
+    let request = best_effort(world.request(&source));
+    let error = take(&world.at(), &mut Hold::Shared(&mut shared), request, &Rival(&world))
+        .expect_err("never first");
+    assert!(matches!(error, TakeError::Overtaken), "{error}");
+    assert_eq!(error.code(), Code::LockConflict, "{error}");
+    assert!(error.next().is_some());
+    let head = shared.fence().read().expect("read").head;
+    let lineage = Lineage::from_head(world.at().catalog(), head).expect("a lineage");
+    assert_eq!(lineage.count(), world.names(&layout::snapshots()).len(), "it left nothing");
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
 }

@@ -285,14 +285,10 @@ fn restorer(ctx: &Ctx) -> Option<()> {
     let mut lease = locks(ctx, "r").acquire(&main(), Want::lease(LEASE_MS)).ok()?;
     let state = lease.fence().ok()?.read().ok()?;
     let (source, kept) = (oldest(catalog)?, state.head?);
-    let name = StagingName::Restore {
-        worktree: main(),
-        term: state.term(),
-        source,
-        op: OpNonce::random(ctx.entropy()),
-    };
-    store.make_dir(&name.path()).ok()?;
-    let tree = layout::snapshot_payload(&name.path());
+    let op = OpNonce::random(ctx.entropy());
+    let copied = Copied::assume_equal(&main(), state.term(), source, op);
+    store.make_dir(&copied.dir()).ok()?;
+    let tree = copied.tree();
     store.make_dir(&tree).ok()?;
     let file = store.create_new(&tree.child("file").ok()?).ok()?;
     file.write_at(0, b"one").ok()?;
@@ -302,7 +298,7 @@ fn restorer(ctx: &Ctx) -> Option<()> {
     let at = Snapshots::new(seams(ctx), &trees);
     let wish = Wish { source: &source, kept: Some(&kept), chosen: None, reason: "a test" };
     let locks = locks(ctx, "r");
-    let told = replace(&at, &trees, &locks, &mut lease, Copied::assume_equal(name), &wish);
+    let told = replace(&at, &trees, &locks, &mut lease, copied, &wish);
     ctx.retract("stands_on");
     ctx.claim("told", if told.is_ok() { "done" } else { "not done" });
     Some(())
