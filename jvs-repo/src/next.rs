@@ -35,6 +35,8 @@ pub enum Next {
     Init(PathBuf),
     /// Make a repository somewhere, or name the one that is meant.
     InitOrName,
+    /// Name this repository, once or for good: another user may have put it there.
+    NameRepository(PathBuf),
     /// Make it in another place; this is called so: `directory`.
     InitElsewhere(&'static str),
     /// Make what is in this directory a repository's first worktree.

@@ -1,6 +1,5 @@
 //! From any library's error to a code, a sentence, a hint and an exit status.
 
-use std::fmt;
 use std::io;
 
 use jvs_repo::code::{Code, Coded, code_of_io};
@@ -139,7 +138,8 @@ pub(crate) fn on_one_line(text: &str) -> String {
 }
 
 /// The command line is wrong.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct WrongUsage {
     message: String,
     hint: String,
@@ -150,14 +150,6 @@ impl WrongUsage {
         WrongUsage { message: message.into(), hint: hint.into() }
     }
 }
-
-impl fmt::Display for WrongUsage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for WrongUsage {}
 
 impl Coded for WrongUsage {
     fn code(&self) -> Code {
@@ -170,9 +162,11 @@ impl Coded for WrongUsage {
 }
 
 /// The operating system refused something that only the command asks of it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {doing}: {error}")]
 pub(crate) struct Stuck {
     doing: String,
+    #[source]
     error: io::Error,
     hint: Option<&'static str>,
 }
@@ -189,18 +183,6 @@ impl Stuck {
     }
 }
 
-impl fmt::Display for Stuck {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {}: {}", self.doing, self.error)
-    }
-}
-
-impl std::error::Error for Stuck {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
-
 impl Coded for Stuck {
     fn code(&self) -> Code {
         code_of_io(&self.error)
@@ -212,18 +194,11 @@ impl Coded for Stuck {
 }
 
 /// A fact that JVS relies on was false.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
 struct Bug {
     what: String,
 }
-
-impl fmt::Display for Bug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what)
-    }
-}
-
-impl std::error::Error for Bug {}
 
 impl Coded for Bug {
     fn code(&self) -> Code {

@@ -8,6 +8,8 @@ use jvs_lock::span::Span;
 use jvs_repo::layout;
 use jvs_repo::next::Next;
 
+use crate::render::shown;
+
 /// The sentence that tells a person what to do.
 pub(crate) fn spell(next: &Next) -> String {
     let at = |path: &Path| path.display().to_string();
@@ -25,6 +27,13 @@ pub(crate) fn spell(next: &Next) -> String {
 
         Next::Init(root) => format!("make one with `jvs init {}`", at(root)),
         Next::InitOrName => "make one with `jvs init PATH`, or name one with `--repo PATH`".into(),
+        Next::NameRepository(root) => {
+            let root = shown(root);
+            format!(
+                "to use it once: jvs --repo {root} …; always: list it in \
+                 ~/.config/jvs/config.toml: safe.repository = [\"{root}\"]"
+            )
+        }
         Next::InitElsewhere(what) => format!("choose another {what}: jvs init PATH"),
         Next::Adopt(root) => format!(
             "to make its content worktree main, without copying: jvs init --adopt {}",

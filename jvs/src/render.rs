@@ -3,7 +3,6 @@
 //! A reader that went away (`jvs worktree list | head -1`) ends the command
 //! quietly with the status that a shell gives to a death by SIGPIPE.
 
-use std::fmt;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -197,18 +196,12 @@ impl Output {
 }
 
 /// It was done, and its answer could not be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the command was done, but cannot write to standard output: {error}")]
 struct Unsaid {
+    #[source]
     error: io::Error,
 }
-
-impl fmt::Display for Unsaid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the command was done, but cannot write to standard output: {}", self.error)
-    }
-}
-
-impl std::error::Error for Unsaid {}
 
 impl Coded for Unsaid {
     fn code(&self) -> Code {

@@ -183,7 +183,8 @@ fn identity(purpose: Option<Purpose>, env: Env<'_>) -> Result<Identity, Failure>
 }
 
 /// The session, its secret or what is said about it cannot be used.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Unusable {
     message: String,
     hint: String,
@@ -194,14 +195,6 @@ impl Unusable {
         Unusable { message: message.into(), hint: hint.into() }
     }
 }
-
-impl std::fmt::Display for Unusable {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Unusable {}
 
 impl Coded for Unusable {
     fn code(&self) -> Code {

@@ -2,11 +2,11 @@
 //! control directory where everybody can write, above what others work in: its policy and
 //! its locks would then be theirs. `--repo`, and a list of the user's own, insist.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::discover::Located;
+use jvs_repo::next::Next;
 use rustix::process::geteuid;
 use toml_edit::{Document, Item};
 
@@ -65,37 +65,24 @@ fn read_mine(path: &Path) -> Option<String> {
 }
 
 /// A repository that somebody else may have put where it was found.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the repository in {} belongs to user {owner}, you are user {me}, and anybody can put one \
+     there: it is not used unless you name it",
+    shown(root)
+)]
 struct NotTrusted {
     root: PathBuf,
     owner: u32,
     me: u32,
 }
 
-impl fmt::Display for NotTrusted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NotTrusted { root, owner, me } = self;
-        write!(
-            f,
-            "the repository in {} belongs to user {owner}, you are user {me}, and anybody can put \
-             one there: it is not used unless you name it",
-            shown(root)
-        )
-    }
-}
-
-impl std::error::Error for NotTrusted {}
-
 impl Coded for NotTrusted {
     fn code(&self) -> Code {
         Code::Permission
     }
 
-    fn hint(&self) -> Option<String> {
-        let root = shown(&self.root);
-        Some(format!(
-            "to use it once: jvs --repo {root} …; always: list it in ~/.config/jvs/config.toml: \
-             safe.repository = [\"{root}\"]"
-        ))
+    fn next(&self) -> Option<Next> {
+        Some(Next::NameRepository(self.root.clone()))
     }
 }

@@ -4,7 +4,6 @@ pub(super) mod probe;
 mod prometheus;
 mod report;
 
-use std::fmt;
 use std::path::PathBuf;
 
 use jvs_doctor::examine::finding;
@@ -168,7 +167,12 @@ fn head(text: &str) -> Result<SnapshotId, Failure> {
 }
 
 /// Something is wrong and still there.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the repository is not healthy: {}, {}",
+    counted(*errors as u64, "error"),
+    counted(*warnings as u64, "warning")
+)]
 struct Remains {
     errors: usize,
     warnings: usize,
@@ -191,19 +195,6 @@ impl Remains {
         Remains { errors, warnings, hint }
     }
 }
-
-impl fmt::Display for Remains {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the repository is not healthy: {}, {}",
-            counted(self.errors as u64, "error"),
-            counted(self.warnings as u64, "warning")
-        )
-    }
-}
-
-impl std::error::Error for Remains {}
 
 impl Coded for Remains {
     fn code(&self) -> Code {

@@ -337,19 +337,12 @@ impl Place {
 }
 
 /// A path that cannot be restored by its name.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{} {what}", shown(path))]
 struct Outside {
     path: PathBuf,
     what: String,
 }
-
-impl std::fmt::Display for Outside {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {}", shown(&self.path), self.what)
-    }
-}
-
-impl std::error::Error for Outside {}
 
 impl Coded for Outside {
     fn code(&self) -> Code {

@@ -1,7 +1,6 @@
 //! `jvs verify`: is every byte what was published? And, with `--files`, what is in the
 //! worktree's files, for those who do not trust change times.
 
-use std::fmt;
 use std::fmt::Write;
 
 use jvs_repo::code::{Code, Coded};
@@ -175,20 +174,13 @@ fn data(verdicts: &[Verification], tags: &[Mismatch]) -> Value {
 }
 
 /// Something is not what was published.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 struct Damaged {
     code: Code,
     message: String,
     details: Value,
 }
-
-impl fmt::Display for Damaged {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Damaged {}
 
 impl Coded for Damaged {
     fn code(&self) -> Code {

@@ -37,16 +37,9 @@ pub(crate) fn existing(repo: &Repo, name: &WorktreeName) -> Result<WorktreeRecor
 }
 
 /// A worktree that is not there.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("there is no worktree '{0}'")]
 pub(crate) struct NoSuchWorktree(WorktreeName);
-
-impl std::fmt::Display for NoSuchWorktree {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "there is no worktree '{}'", self.0)
-    }
-}
-
-impl std::error::Error for NoSuchWorktree {}
 
 impl Coded for NoSuchWorktree {
     fn code(&self) -> Code {

@@ -26,6 +26,7 @@ fn all() -> Vec<Next> {
         Next::ReportBug,
         Next::Init(root()),
         Next::InitOrName,
+        Next::NameRepository(root()),
         Next::InitElsewhere("path"),
         Next::Adopt(root()),
         Next::FinishInit(root()),
@@ -124,7 +125,9 @@ fn commands(hint: &str) -> Vec<Vec<&str>> {
     begins
         .map(|line| {
             let line = line.split(['`', ';', ')', ',', '|']).next().unwrap_or_default();
-            line.split_whitespace().collect()
+            // Whatever was typed before.
+            let line = line.split_whitespace();
+            line.map(|word| if word == "…" { "status" } else { word }).collect()
         })
         .collect()
 }

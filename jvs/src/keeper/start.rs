@@ -1,6 +1,5 @@
 //! Starting a keeper, finding one, and asking one to stand down.
 
-use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -121,20 +120,13 @@ impl Started {
 
 /// A keeper could not begin. A lock that was lost meanwhile is that, whoever
 /// noticed it.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep the lock: {why}")]
 struct NotKept {
     code: Code,
     why: String,
     worktree: WorktreeName,
 }
-
-impl fmt::Display for NotKept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot keep the lock: {}", self.why)
-    }
-}
-
-impl std::error::Error for NotKept {}
 
 impl Coded for NotKept {
     fn code(&self) -> Code {

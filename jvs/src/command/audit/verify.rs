@@ -1,6 +1,5 @@
 //! `jvs audit --verify`: do the logs and the registers tell one story?
 
-use std::fmt;
 use std::io;
 
 use jvs_lock::history::{self, Logs, Problem, Report};
@@ -90,9 +89,14 @@ fn data(report: &Report) -> Value {
 }
 
 /// Some logs cannot be read; what can be read holds.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot read {}: {error}; what the other logs tell holds, as far as it goes without",
+    names.join(", ")
+)]
 struct Unread {
     names: Vec<String>,
+    #[source]
     error: io::Error,
     details: Value,
 }
@@ -106,15 +110,6 @@ impl Unread {
         Unread { names, error: error.unwrap_or(io::ErrorKind::Other.into()), details }
     }
 }
-
-impl fmt::Display for Unread {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot read {}: {}", self.names.join(", "), self.error)?;
-        write!(f, "; what the other logs tell holds, as far as it goes without")
-    }
-}
-
-impl std::error::Error for Unread {}
 
 impl Coded for Unread {
     fn code(&self) -> Code {
@@ -134,19 +129,12 @@ impl Coded for Unread {
 }
 
 /// The logs were changed, or lost more than a crash can take.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the audit log does not add up; the first bad link: {first}")]
 struct Broken {
     first: Problem,
     details: Value,
 }
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the audit log does not add up; the first bad link: {}", self.first)
-    }
-}
-
-impl std::error::Error for Broken {}
 
 impl Coded for Broken {
     fn code(&self) -> Code {

@@ -80,19 +80,12 @@ pub(super) fn check(wanted: Contain, leave_background: bool) -> Result<(), Failu
 }
 
 /// Nothing that is started could be told from other processes.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot watch over a command: /proc is not there or shows the processes of another PID \
+     namespace"
+)]
 struct CannotWatch;
-
-impl std::fmt::Display for CannotWatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(
-            "cannot watch over a command: /proc is not there or shows the processes of another \
-             PID namespace",
-        )
-    }
-}
-
-impl std::error::Error for CannotWatch {}
 
 impl Coded for CannotWatch {
     fn code(&self) -> Code {
@@ -105,24 +98,23 @@ impl Coded for CannotWatch {
 }
 
 /// What was started could not be held together as it was asked for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot give the command {}: {error}", self.what())]
 struct CannotContain {
     way: Contain,
+    #[source]
     error: io::Error,
 }
 
-impl std::fmt::Display for CannotContain {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let what = match self.way {
+impl CannotContain {
+    fn what(&self) -> &'static str {
+        match self.way {
             Contain::Cgroup => "a cgroup of its own",
             Contain::Pidns => "a PID namespace of its own",
             Contain::Reap | Contain::Auto => "a guardian",
-        };
-        write!(f, "cannot give the command {what}: {}", self.error)
+        }
     }
 }
-
-impl std::error::Error for CannotContain {}
 
 impl Coded for CannotContain {
     fn code(&self) -> Code {

@@ -9,9 +9,11 @@ use crate::fail::Failure;
 use crate::tree::{Member, listed};
 
 /// The command could not be started.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot run {command}: {error}")]
 pub(super) struct CannotRun {
     pub(super) command: String,
+    #[source]
     pub(super) error: std::io::Error,
 }
 
@@ -27,14 +29,6 @@ impl CannotRun {
     }
 }
 
-impl std::fmt::Display for CannotRun {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "cannot run {}: {}", self.command, self.error)
-    }
-}
-
-impl std::error::Error for CannotRun {}
-
 impl Coded for CannotRun {
     fn code(&self) -> Code {
         Code::Io
@@ -46,7 +40,8 @@ impl Coded for CannotRun {
 }
 
 /// A command's lease was lost.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the lock of worktree '{worktree}' was lost, {}: {why}", self.how_told())]
 pub(super) struct LostLease {
     pub(super) worktree: WorktreeName,
     pub(super) why: String,
@@ -57,19 +52,15 @@ pub(super) struct LostLease {
     pub(super) left: Vec<Member>,
 }
 
-impl std::fmt::Display for LostLease {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let LostLease { worktree, why, left, stopped, .. } = self;
-        write!(f, "the lock of worktree '{worktree}' was lost, ")?;
-        match &left[..] {
-            [] if !stopped => write!(f, "noticed when the command had ended: {why}"),
-            [] => write!(f, "so the command was stopped: {why}"),
-            left => write!(f, "and {} could not be ended: {why}", listed(left)),
+impl LostLease {
+    fn how_told(&self) -> String {
+        match &self.left[..] {
+            [] if !self.stopped => "noticed when the command had ended".to_owned(),
+            [] => "so the command was stopped".to_owned(),
+            left => format!("and {} could not be ended", listed(left)),
         }
     }
 }
-
-impl std::error::Error for LostLease {}
 
 impl Coded for LostLease {
     fn code(&self) -> Code {

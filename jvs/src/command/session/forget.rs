@@ -2,7 +2,6 @@
 //! is alive. What it remembers is not thrown away in silence: the word for a lock that
 //! was taken is `lock acquire`.
 
-use std::fmt;
 use std::io;
 
 use jvs_lock::session::SessionId;
@@ -103,7 +102,8 @@ fn check(id: &SessionId, survey: &Survey, force: bool) -> Result<(), NotForgotte
 }
 
 /// A session that is not forgotten.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{}", self.sentence())]
 struct NotForgotten {
     id: SessionId,
     why: Box<Why>,
@@ -121,28 +121,26 @@ enum Why {
     Remembers { place: String, options: String, token: String },
 }
 
-impl fmt::Display for NotForgotten {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl NotForgotten {
+    fn sentence(&self) -> String {
         let id = &self.id;
         match &*self.why {
-            Why::Nothing => write!(f, "there is nothing of session {id} on this boot of this host"),
+            Why::Nothing => format!("there is nothing of session {id} on this boot of this host"),
             Why::Alive { place, commands, .. } if commands.is_empty() => {
-                write!(f, "session {id} holds {place}")
+                format!("session {id} holds {place}")
             }
             Why::Alive { place, commands, .. } => {
-                write!(f, "session {id} needs {place}: {}", commands.join(", "))
+                format!("session {id} needs {place}: {}", commands.join(", "))
             }
             Why::Unseen { place, why } => {
-                write!(f, "whether session {id} holds {place} cannot be known: {why}")
+                format!("whether session {id} holds {place} cannot be known: {why}")
             }
             Why::Remembers { place, token, .. } => {
-                write!(f, "session {id} held {place} (token {token}), and others had it since")
+                format!("session {id} held {place} (token {token}), and others had it since")
             }
         }
     }
 }
-
-impl std::error::Error for NotForgotten {}
 
 impl Coded for NotForgotten {
     fn code(&self) -> Code {

@@ -1,7 +1,5 @@
 //! The lock that a session holds of the very worktree that it renames or removes.
 
-use std::fmt;
-
 use jvs_lock::hold::{Ask, HeldBefore, Kind};
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::worktrees::WorktreeError;
@@ -89,8 +87,13 @@ fn take_again(
 }
 
 /// It failed, and the lock that the session held ended on the way.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{error}; this session's lock of '{worktree}' (fencing token {before}) ended{}",
+    taken_again(*again)
+)]
 struct Interrupted {
+    #[source]
     error: WorktreeError,
     worktree: WorktreeName,
     before: FencingToken,
@@ -108,20 +111,10 @@ impl Interrupted {
     }
 }
 
-impl fmt::Display for Interrupted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Interrupted { error, worktree, before, again } = self;
-        write!(f, "{error}; this session's lock of '{worktree}' (fencing token {before}) ended")?;
-        match again {
-            Some(token) => write!(f, " and was taken again: fencing token {token}"),
-            None => write!(f, ", and could not be taken again"),
-        }
-    }
-}
-
-impl std::error::Error for Interrupted {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.error.source()
+fn taken_again(token: Option<FencingToken>) -> String {
+    match token {
+        Some(token) => format!(" and was taken again: fencing token {token}"),
+        None => ", and could not be taken again".to_owned(),
     }
 }
 
