@@ -94,6 +94,14 @@ pub type Stakes<'r> = &'r (dyn Fn(&State) -> Option<bool> + Sync);
 /// was READ, and is durable.
 pub type ShowHead = fn(Seams<'_>, SnapshotId) -> io::Result<()>;
 
+/// A grant that was tried.
+struct Granted {
+    kind: Kind,
+    token: FencingToken,
+    /// By which reason it overrules a holder, if it does.
+    by: Option<reclaim::Decision>,
+}
+
 impl<'r> Locks<'r> {
     /// The locks as `session` sees them, its events going to `log`. Touches
     /// nothing.
@@ -184,83 +192,68 @@ impl<'r> Locks<'r> {
         let me = self.session.nonce();
         let began = self.seams.clock.now();
         let mut unheard: Option<String> = None;
-        let mut granted: Option<(Kind, FencingToken, Option<reclaim::Decision>)> = None;
-        let Applied { state, before } =
-            self.driver(&register, want.reason).run(|state, now, _| {
-                self.refuse_reserved(worktree, state)?;
-                // What is one's own is not taken from anybody.
-                let seen = match state.holder() == Some(me) {
-                    true => None,
-                    false => Some(self.examine(&register, state, began)?),
-                };
-                unheard = seen.as_ref().and_then(|view| view.unheard.clone());
-                let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-                let mut grant = |kind, by: Option<reclaim::Decision>| {
-                    if let Some(gate) = want.gate {
-                        let record = seen.as_ref().and_then(View::record);
-                        gate.pass(state, record.map(|record| record.session_id.clone()))?;
-                    }
-                    let next = state.granted(me, want.lease_ms, now.wall, op);
-                    let details = by
-                        .zip(seen.as_ref())
-                        .map(|(by, view)| reclaim::details(by, view, &self.session));
-                    granted = Some((kind, next.token, by));
-                    Ok(match details {
-                        Some(details) => Move::TryOver(kind, next, details),
-                        None => Move::Try(kind, next),
-                    })
-                };
-                let decided = decide::acquire(state, me, op, judged, &self.policy);
-                if matches!(decided, Ok(Acquire::Grant | Acquire::Steal))
-                    && let Some(view) = seen.as_ref().filter(|view| view.foreign.is_some())
-                {
-                    return match over(view).filter(|by| by.overrules_other_tools()) {
-                        Some(by) => grant(Kind::Reclaim, Some(by)),
-                        None => Err(LockError::of_other_tool(view)),
-                    };
+        let mut granted: Option<Granted> = None;
+        let applied = self.driver(&register, want.reason).run(|state, now, _| {
+            self.refuse_reserved(worktree, state)?;
+            // What is one's own is not taken from anybody.
+            let seen = match state.holder() == Some(me) {
+                true => None,
+                false => Some(self.examine(&register, state, began)?),
+            };
+            unheard = seen.as_ref().and_then(|view| view.unheard.clone());
+            let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
+            let mut grant = |kind, by: Option<reclaim::Decision>| {
+                if let Some(gate) = want.gate {
+                    let record = seen.as_ref().and_then(View::record);
+                    gate.pass(state, record.map(|record| record.session_id.clone()))?;
                 }
-                match decided {
-                    Ok(Acquire::Grant) => grant(Kind::Acquire, None),
-                    Ok(Acquire::Steal) => match seen.as_ref().and_then(over) {
-                        Some(by) if by.reason == reclaim::Reason::LockExpired => {
-                            grant(Kind::Reclaim, Some(by))
-                        }
-                        _ => grant(Kind::Steal, None),
-                    },
-                    Ok(Acquire::Refresh) if want.gate.is_some() => grant(Kind::Acquire, None),
-                    Ok(Acquire::Refresh) => {
-                        // Another process of this session made this state: a grant
-                        // that was tried before is its, or was refreshed by it, and
-                        // who cannot tell must not give it back.
-                        granted = None;
-                        Ok(Move::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
+                let next = state.granted(me, want.lease_ms, now.wall, op);
+                let details = by
+                    .zip(seen.as_ref())
+                    .map(|(by, view)| reclaim::details(by, view, &self.session));
+                granted = Some(Granted { kind, token: next.token, by });
+                Ok(match details {
+                    Some(details) => Move::TryOver(kind, next, details),
+                    None => Move::Try(kind, next),
+                })
+            };
+            let decided = decide::acquire(state, me, op, judged, &self.policy);
+            if matches!(decided, Ok(Acquire::Grant | Acquire::Steal))
+                && let Some(view) = seen.as_ref().filter(|view| view.foreign.is_some())
+            {
+                return match over(view).filter(|by| by.overrules_other_tools()) {
+                    Some(by) => grant(Kind::Reclaim, Some(by)),
+                    None => Err(LockError::of_other_tool(view)),
+                };
+            }
+            match decided {
+                Ok(Acquire::Grant) => grant(Kind::Acquire, None),
+                Ok(Acquire::Steal) => match seen.as_ref().and_then(over) {
+                    Some(by) if by.reason == reclaim::Reason::LockExpired => {
+                        grant(Kind::Reclaim, Some(by))
                     }
-                    Ok(Acquire::Done) => Ok(Move::Applied),
-                    Err(refusal @ (Refusal::Conflict | Refusal::Unproven)) => {
-                        let view =
-                            seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
-                        match over(view) {
-                            Some(by) if by.allowed => grant(Kind::Reclaim, Some(by)),
-                            _ => Err(self.refused(&register, state, refusal, seen, None)),
-                        }
-                    }
-                    Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
+                    _ => grant(Kind::Steal, None),
+                },
+                Ok(Acquire::Refresh) if want.gate.is_some() => grant(Kind::Acquire, None),
+                Ok(Acquire::Refresh) => {
+                    // Another process of this session made this state: a grant
+                    // that was tried before is its, or was refreshed by it, and
+                    // who cannot tell must not give it back.
+                    granted = None;
+                    Ok(Move::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
                 }
-            })?;
-        let granted = granted.filter(|(_, token, _)| *token == state.token);
-        let how = match granted {
-            Some((Kind::Steal, ..)) => How::Stolen,
-            Some((Kind::Reclaim, ..)) => How::Reclaimed,
-            Some(_) => How::Acquired,
-            None => How::Refreshed,
-        };
-        let mut lease = Lease::begin(self.clone(), register, state, before, want.lease_ms, how)?;
-        lease.taken_by(granted.and_then(|(_, _, by)| by));
-        lease.renewal = match want.renewed_every_ms {
-            Some(ms) => Renewal::Every(ms),
-            None => Renewal::Nobody,
-        };
-        lease.kept = want.kept.cloned();
+                Ok(Acquire::Done) => Ok(Move::Applied),
+                Err(refusal @ (Refusal::Conflict | Refusal::Unproven)) => {
+                    let view = seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
+                    match over(view) {
+                        Some(by) if by.allowed => grant(Kind::Reclaim, Some(by)),
+                        _ => Err(self.refused(&register, state, refusal, seen, None)),
+                    }
+                }
+                Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
+            }
+        })?;
+        let mut lease = self.lease_of(register, applied, want, granted)?;
         lease.tell_unheard(unheard);
         if want.gate.is_some() {
             // Whoever came through a gate opens its hold first: one disk's time for both.
@@ -268,6 +261,33 @@ impl<'r> Locks<'r> {
         }
         lease.write_first_record(want.note);
         lease.made_durable()
+    }
+
+    /// The lease on what was `applied`: how it came about, and how it is kept.
+    fn lease_of(
+        &self,
+        register: Register<'r>,
+        applied: Applied,
+        want: Want<'_>,
+        granted: Option<Granted>,
+    ) -> Result<Lease<'r>, LockError> {
+        let Applied { state, before } = applied;
+        // Of a grant that was tried before another's took its place nothing is left.
+        let granted = granted.filter(|granted| granted.token == state.token);
+        let how = match granted.as_ref().map(|granted| granted.kind) {
+            Some(Kind::Steal) => How::Stolen,
+            Some(Kind::Reclaim) => How::Reclaimed,
+            Some(_) => How::Acquired,
+            None => How::Refreshed,
+        };
+        let mut lease = Lease::begin(self.clone(), register, state, before, want.lease_ms, how)?;
+        lease.taken_by(granted.and_then(|granted| granted.by));
+        lease.renewal = match want.renewed_every_ms {
+            Some(ms) => Renewal::Every(ms),
+            None => Renewal::Nobody,
+        };
+        lease.kept = want.kept.cloned();
+        Ok(lease)
     }
 
     /// Goes on with a hold that another process of this session took. A ticket

@@ -18,6 +18,7 @@ mod bell;
 mod command;
 mod context;
 mod fail;
+#[allow(clippy::too_many_lines, reason = "a table: one sentence per hint")]
 mod hint;
 mod interrupt;
 mod keeper;

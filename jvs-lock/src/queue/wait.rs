@@ -2,6 +2,7 @@
 
 use jvs_repo::clock::{BootMs, Clock};
 use jvs_repo::config::LockPolicy;
+use jvs_repo::entropy::Entropy;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
@@ -171,8 +172,7 @@ impl<'r> Locks<'r> {
         let register = self.register(worktree);
         let mut place: Option<QueuePlace<'r>> = None;
         let mut first: Option<First> = None;
-        let mut looks = 0;
-        let mut last_ahead = usize::MAX;
+        let mut pace = Pace { looks: 0, ahead: usize::MAX };
         let mut shown = Waiting { ahead: 0, waiting: 1, waited_ms: 0, view: None };
         let mut circle = Circle::new(ties);
         loop {
@@ -238,13 +238,7 @@ impl<'r> Locks<'r> {
             if new {
                 continue;
             }
-            if shown.ahead < last_ahead {
-                (last_ahead, looks) = (shown.ahead, 0);
-            }
-            let mut jitter = [0];
-            self.seams.entropy.fill(&mut jitter);
-            let pause = pause_ms(shown.ahead, looks, jitter[0]);
-            looks = looks.saturating_add(1);
+            let pause = pace.next_ms(shown.ahead, self.seams.entropy);
             let pause = pause.min(due_in_ms).min(at_most_ms - shown.waited_ms).max(1);
             if bell.sleep(pause) == Rung::Stop {
                 return Ok(None);
@@ -289,6 +283,28 @@ pub fn is_worth_waiting(error: &LockError) -> bool {
             | LockError::Legacy { .. }
             | LockError::InLine { .. }
     )
+}
+
+/// How often to look.
+struct Pace {
+    /// How many looks there were since somebody in front went.
+    looks: u32,
+    /// How many were in front then.
+    ahead: usize,
+}
+
+impl Pace {
+    /// How long to wait before the next look, with `ahead` in front.
+    fn next_ms(&mut self, ahead: usize, entropy: &dyn Entropy) -> u64 {
+        if ahead < self.ahead {
+            *self = Pace { looks: 0, ahead };
+        }
+        let mut jitter = [0];
+        entropy.fill(&mut jitter);
+        let pause = pause_ms(ahead, self.looks, jitter[0]);
+        self.looks = self.looks.saturating_add(1);
+        pause
+    }
 }
 
 /// What the first in line knows of the lock.

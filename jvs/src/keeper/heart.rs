@@ -84,6 +84,16 @@ struct Heart {
     leaving: Option<BootMs>,
 }
 
+/// How renewing goes.
+struct Renewing {
+    /// When it is due again.
+    at: BootMs,
+    /// The hands are at it.
+    busy: bool,
+    /// Why it did not work the last time, if it did not.
+    trouble: String,
+}
+
 /// How it ends.
 enum End {
     /// The lock was given back, or somebody else goes on with it.
@@ -214,131 +224,172 @@ impl Heart {
 
     /// Renews in time, until there is a reason to stop.
     fn until_the_end(&mut self) -> Result<End, Failure> {
-        let control = io::stdin();
         let mut lines = Lines::default();
-        let mut renew_at = SystemClock.now().boot.plus(self.interval_ms);
-        let mut busy = false;
-        let mut trouble = String::new();
+        let renew_at = SystemClock.now().boot.plus(self.interval_ms);
+        let mut renewing = Renewing { at: renew_at, busy: false, trouble: String::new() };
         loop {
             let now = SystemClock.now().boot;
-            let Some(until) = self.belief.until() else {
-                return Ok(End::Lost(trouble));
-            };
-            self.until = until;
-            let last_moment = self.last_moment(until);
-            if now >= last_moment {
-                return Ok(End::Lost(ran_out(now, until, &trouble)));
+            if let Some(end) = self.what_is_due(now, &mut renewing) {
+                return Ok(end);
             }
-            if self.leaving.is_some_and(|since| now.since(since) >= RELEASE_MS) {
-                let why = "the filesystem does not answer; the lease will run out";
-                self.last_word(Said::Failed(why.to_owned()));
-                return Ok(End::StandDown);
+            let [rung, spoken, gone] = self.wait(&renewing)?;
+            if let Some(end) = self.signalled() {
+                return Ok(end);
             }
-            if self.ends.is_some_and(|ends| now >= ends) {
-                self.ends = None;
-                renew_at = now;
-            }
-            if now >= renew_at && !busy {
-                busy = self.orders.send(Do::Keep).is_ok();
-                renew_at = now.plus(self.interval_ms);
-            }
-            let patience = self.leaving.map(|since| since.plus(RELEASE_MS));
-            let next = [Some(last_moment), self.ends, (!busy).then_some(renew_at), patience];
-            let next = next.into_iter().flatten().min();
-            let (woke, room) = self
-                .alarm
-                .wait_or_write(
-                    [
-                        Some(self.signals.fd()),
-                        Some(self.bell.as_fd()),
-                        self.attached.then_some(control.as_fd()),
-                        self.follows.first().map(AsFd::as_fd),
-                        self.follows.get(1).map(AsFd::as_fd),
-                    ],
-                    self.voice.waits_for(),
-                    next,
-                )
-                .map_err(|error| Stuck::new("wait", error))?;
-            let [_, rung, spoken, first_gone, second_gone] = woke;
-            if room {
-                self.voice.go_on();
-            }
-            while let Some(signal) = self.signals.next() {
-                match signal {
-                    Signal::USR1 => return Ok(End::StandDown),
-                    Signal::TERM => {
-                        let _ = self.orders.send(Do::Release);
-                    }
-                    _ => {}
-                }
-            }
-            if first_gone || second_gone {
+            if gone {
                 self.follows.clear();
-                renew_at = now;
+                renewing.at = now;
             }
             if rung {
                 let mut count = [0; 8];
                 let _ = rustix::io::read(self.bell.as_fd(), &mut count);
                 while let Ok(did) = self.answers.try_recv() {
-                    busy = false;
-                    match did {
-                        Did::Kept(horizon) => {
-                            trouble.clear();
-                            (self.follows, self.ends) = (follows(&horizon), horizon.at);
-                            let until = self.belief.until().unwrap_or(now);
-                            if let Some((ends, lease)) = &self.ends_of {
-                                ends.extend(*lease, until);
-                            }
-                            self.report(Said::Renewed(until));
-                        }
-                        Did::Left(horizon) => {
-                            self.leaving = None;
-                            (self.follows, self.ends) = (follows(&horizon), horizon.at);
-                            if self.others_keep_it()? {
-                                return Ok(End::StandDown);
-                            }
-                        }
-                        Did::Stumbled(why) => {
-                            trouble = why;
-                            let pause = (self.interval_ms / 4).clamp(SHORTEST_INTERVAL_MS, 1_000);
-                            renew_at = SystemClock.now().boot.plus(pause);
-                        }
-                        Did::Lost(why) => return Ok(End::Lost(why)),
-                        Did::Released => {
-                            self.last_word(Said::Released);
-                            return Ok(End::StandDown);
-                        }
-                        Did::RanOut => return Ok(End::RanOut),
-                        Did::Asked => return Ok(End::Asked),
-                        Did::Idle(ms) => return Ok(End::Idle(ms)),
-                        // Commands still need it.
-                        Did::NotReleased(why) => trouble = why,
+                    if let Some(end) = self.answered(did, now, &mut renewing)? {
+                        return Ok(end);
                     }
                 }
             }
-            if spoken {
-                let (said, gone) = lines.read(&control);
-                for line in said {
-                    match line.parse() {
-                        Ok(Tell::Tree(tree)) => self.tree = Some(tree),
-                        Ok(Tell::Told) => {}
-                        Ok(Tell::Release) => {
-                            self.tree = None;
-                            self.leave(now);
-                        }
-                        Ok(Tell::StandDown) => return Ok(End::StandDown),
-                        Err(()) => {}
-                    }
-                }
-                if gone {
-                    self.attached = false;
-                    if !self.orphaned()? {
-                        return Ok(End::StandDown);
-                    }
-                    self.leave(now);
-                }
+            if spoken && let Some(end) = self.told(&mut lines, now)? {
+                return Ok(end);
             }
         }
+    }
+
+    /// Does what the time has come for. The end, if belief has ended or is about to, or if
+    /// a command that has left waited long enough.
+    fn what_is_due(&mut self, now: BootMs, renewing: &mut Renewing) -> Option<End> {
+        let Some(until) = self.belief.until() else {
+            return Some(End::Lost(std::mem::take(&mut renewing.trouble)));
+        };
+        self.until = until;
+        if now >= self.last_moment(until) {
+            return Some(End::Lost(ran_out(now, until, &renewing.trouble)));
+        }
+        if self.leaving.is_some_and(|since| now.since(since) >= RELEASE_MS) {
+            let why = "the filesystem does not answer; the lease will run out";
+            self.last_word(Said::Failed(why.to_owned()));
+            return Some(End::StandDown);
+        }
+        if self.ends.is_some_and(|ends| now >= ends) {
+            self.ends = None;
+            renewing.at = now;
+        }
+        if now >= renewing.at && !renewing.busy {
+            renewing.busy = self.orders.send(Do::Keep).is_ok();
+            renewing.at = now.plus(self.interval_ms);
+        }
+        None
+    }
+
+    /// Waits until something happens or is due. Answers whether the hands have rung, whether
+    /// whoever it is attached to has spoken, and whether somebody who is followed is gone.
+    fn wait(&mut self, renewing: &Renewing) -> Result<[bool; 3], Failure> {
+        let control = io::stdin();
+        let patience = self.leaving.map(|since| since.plus(RELEASE_MS));
+        let renewal = (!renewing.busy).then_some(renewing.at);
+        let next = [Some(self.last_moment(self.until)), self.ends, renewal, patience];
+        let (woke, room) = self
+            .alarm
+            .wait_or_write(
+                [
+                    Some(self.signals.fd()),
+                    Some(self.bell.as_fd()),
+                    self.attached.then_some(control.as_fd()),
+                    self.follows.first().map(AsFd::as_fd),
+                    self.follows.get(1).map(AsFd::as_fd),
+                ],
+                self.voice.waits_for(),
+                next.into_iter().flatten().min(),
+            )
+            .map_err(|error| Stuck::new("wait", error))?;
+        if room {
+            self.voice.go_on();
+        }
+        let [_, rung, spoken, first_gone, second_gone] = woke;
+        Ok([rung, spoken, first_gone || second_gone])
+    }
+
+    /// Hears the signals that came.
+    fn signalled(&mut self) -> Option<End> {
+        while let Some(signal) = self.signals.next() {
+            match signal {
+                Signal::USR1 => return Some(End::StandDown),
+                Signal::TERM => {
+                    let _ = self.orders.send(Do::Release);
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Takes in what the hands did.
+    fn answered(
+        &mut self,
+        did: Did,
+        now: BootMs,
+        renewing: &mut Renewing,
+    ) -> Result<Option<End>, Failure> {
+        renewing.busy = false;
+        match did {
+            Did::Kept(horizon) => {
+                renewing.trouble.clear();
+                (self.follows, self.ends) = (follows(&horizon), horizon.at);
+                let until = self.belief.until().unwrap_or(now);
+                if let Some((ends, lease)) = &self.ends_of {
+                    ends.extend(*lease, until);
+                }
+                self.report(Said::Renewed(until));
+            }
+            Did::Left(horizon) => {
+                self.leaving = None;
+                (self.follows, self.ends) = (follows(&horizon), horizon.at);
+                if self.others_keep_it()? {
+                    return Ok(Some(End::StandDown));
+                }
+            }
+            Did::Stumbled(why) => {
+                renewing.trouble = why;
+                let pause = (self.interval_ms / 4).clamp(SHORTEST_INTERVAL_MS, 1_000);
+                renewing.at = SystemClock.now().boot.plus(pause);
+            }
+            Did::Lost(why) => return Ok(Some(End::Lost(why))),
+            Did::Released => {
+                self.last_word(Said::Released);
+                return Ok(Some(End::StandDown));
+            }
+            Did::RanOut => return Ok(Some(End::RanOut)),
+            Did::Asked => return Ok(Some(End::Asked)),
+            Did::Idle(ms) => return Ok(Some(End::Idle(ms))),
+            // Commands still need it.
+            Did::NotReleased(why) => renewing.trouble = why,
+        }
+        Ok(None)
+    }
+
+    /// Takes in what whoever it is attached to said, or that nobody is there any more.
+    fn told(&mut self, lines: &mut Lines, now: BootMs) -> Result<Option<End>, Failure> {
+        let (said, gone) = lines.read(io::stdin());
+        for line in said {
+            match line.parse() {
+                Ok(Tell::Tree(tree)) => self.tree = Some(tree),
+                Ok(Tell::Told) => {}
+                Ok(Tell::Release) => {
+                    self.tree = None;
+                    self.leave(now);
+                }
+                Ok(Tell::StandDown) => return Ok(Some(End::StandDown)),
+                Err(()) => {}
+            }
+        }
+        if gone {
+            self.attached = false;
+            if !self.orphaned()? {
+                return Ok(Some(End::StandDown));
+            }
+            self.leave(now);
+        }
+        Ok(None)
     }
 
     /// When the lease must be taken for lost: early enough to end the command while it

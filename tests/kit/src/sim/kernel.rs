@@ -106,6 +106,7 @@ impl Kernel {
         self.answer(caller, call, stale).unwrap_or_else(Answer::Failed)
     }
 
+    #[allow(clippy::too_many_lines, reason = "a table: one arm per call of the store")]
     fn answer(&mut self, caller: Caller, call: &Call, stale: bool) -> Answered {
         if let Some(path) = looked_up(call) {
             if stale && self.caches.denies(&self.image, caller, path) {
