@@ -424,7 +424,7 @@ fn i_cannot_remove_or_rename_a_worktree_under_my_own_build() {
 fn the_time_i_ask_for_inside_my_build_is_not_dropped_without_a_word() {
     let world = World::new();
     let told = world.run("ann", "run", "jvs lock acquire --for 1h").run().ok();
-    assert!(told.stderr().contains("--for and --while change nothing here"), "{told}");
+    assert!(told.stderr().contains("--for and --while have no effect here"), "{told}");
     let told = world.run("ann", "run", "jvs lock acquire").run().ok();
     assert!(!told.stderr().contains("change nothing"), "nothing was asked for: {told}");
     world.eventually_free();

@@ -202,7 +202,7 @@ fn a_keeper_that_slept_through_its_lease_gives_up_when_it_wakes() {
     world.signal(keeper, Signal::CONT);
     eventually("it has ended", PATIENCE, || is_gone(keeper));
     let told = world.ok("ann", "lock status");
-    assert!(told.stderr().contains("not yours any more"), "{told}");
+    assert!(told.stderr().contains("no longer yours"), "{told}");
     assert_eq!(world.status()["record"]["session_id"], "bob");
     world.audit_holds();
 }
