@@ -272,7 +272,7 @@ fn quarantined(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<V
 }
 
 fn unanswered(what: &str) -> Next {
-    format!("first make the filesystem answer: {what}").into()
+    format!("first make the filesystem accessible: {what}").into()
 }
 
 /// How many names a person is asked to type at once.
@@ -299,7 +299,7 @@ pub(crate) fn plan(
             let dir = layout::register(worktree);
             let typed = |name: &OsString| Shown::new(&below(&dir, name)).typed();
             let words: Vec<String> = names.iter().take(MOST_TYPED).map(typed).collect();
-            return Err(format!("take it away by hand: rm {}", words.join(" ")).into());
+            return Err(format!("remove it by hand: rm {}", words.join(" ")).into());
         }
         Fault::NotADirectory(_) => Ruin::NotADirectory,
         Fault::Several(states) => return of_several(survey, worktree, memory, states),

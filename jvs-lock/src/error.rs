@@ -40,7 +40,7 @@ pub enum LockError {
         source: io::Error,
     },
     /// A rename was neither confirmed nor refused.
-    #[error("whether the lock of worktree '{worktree}' was moved cannot be told: {source}")]
+    #[error("it is not known whether the lock of worktree '{worktree}' was changed: {source}")]
     OutcomeUnknown {
         /// The worktree.
         worktree: WorktreeName,
@@ -165,7 +165,7 @@ pub enum LockError {
         since_ms: u64,
     },
     /// Its name is reserved, and it is not made yet.
-    #[error("worktree '{worktree}' is not made yet")]
+    #[error("worktree '{worktree}' is not created yet")]
     NotMade {
         /// The worktree.
         worktree: WorktreeName,
@@ -196,7 +196,7 @@ pub enum LockError {
     /// A fact that the code relies on was false.
     #[error("a fact that must hold does not: {what}")]
     Internal {
-        /// Which.
+        /// The call.
         what: &'static str,
     },
 }
@@ -208,7 +208,7 @@ impl LockError {
 
     /// A grant that could not be made durable, so that nobody is told of it.
     pub(crate) fn not_durable(worktree: WorktreeName, given_back: bool, source: io::Error) -> Self {
-        let done = if given_back { "was locked and given back" } else { "was locked" };
+        let done = if given_back { "was locked and released" } else { "was locked" };
         LockError::NotDurable { worktree, done, source }
     }
 
@@ -258,7 +258,7 @@ fn in_line(ahead: usize, waited_ms: Option<u64>, view: &View) -> impl fmt::Displ
 fn circle(steps: &[Step]) -> impl fmt::Display {
     fmt::from_fn(move |f| {
         if steps.is_empty() {
-            write!(f, ": the run of this session that has it to itself started this one")?;
+            write!(f, ": this command was started by a run of this session that has it to itself")?;
         }
         for (at, step) in steps.iter().enumerate() {
             let (mark, what) = if at == 0 { (":", "it") } else { (";", "that") };
@@ -289,7 +289,7 @@ fn frozen(view: &View) -> impl fmt::Display {
         match is_over_by_a_doubtful_clock(view) {
             true => write!(
                 f,
-                "; this host's clock says that this is over, and nothing steers that clock"
+                "; by this host's clock the freeze is over, but nothing synchronises that clock"
             ),
             false => Ok(()),
         }
@@ -462,7 +462,7 @@ impl Layered for LockError {
             LockError::Legacy { worktree, legacy, .. } => match legacy.ends {
                 Some(_) => Next::AwaitOtherTool(worktree.clone(), legacy.path.clone()),
                 None => format!(
-                    "it ends only when that tool gives it back; if the tool is gone for good, in the \
+                    "it ends only when that tool releases it; if the tool is gone for good, in the \
                      repository's root: rm {}",
                     legacy.path
                 )
@@ -574,7 +574,7 @@ fn next_in_conflict(view: &View) -> Next {
 fn next_after_io(source: &io::Error) -> Next {
     match (code_of_io(source), source.kind()) {
         (Code::AuditChainBroken, _) => Next::VerifyAudit,
-        (Code::Usage, _) => "say it in fewer words".into(),
+        (Code::Usage, _) => "use fewer words".into(),
         (_, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Next::FreeSpace,
         (_, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) => {
             "make the repository writable for this user, then run the same command again".into()
@@ -630,22 +630,22 @@ fn legacy_details(worktree: &WorktreeName, legacy: &Legacy, now: WallMs) -> serd
 #[derive(Debug, thiserror::Error)]
 pub enum BirthError {
     /// There is one.
-    #[error("worktree '{worktree}' has a fence register already")]
+    #[error("worktree '{worktree}' already has a fence register")]
     Exists {
         /// The worktree.
         worktree: WorktreeName,
     },
     /// The filesystem failed; nothing is there.
-    #[error("cannot make the fence register of worktree '{worktree}': {source}")]
+    #[error("cannot create the fence register of worktree '{worktree}': {source}")]
     Io {
         /// The worktree.
         worktree: WorktreeName,
-        /// How.
+        /// The system's answer.
         source: io::Error,
     },
     /// The rename into place was neither confirmed nor refused.
     #[error(
-        "whether the fence register of worktree '{worktree}' was made cannot be told: {source}"
+        "it is not known whether the fence register of worktree '{worktree}' was created: {source}"
     )]
     OutcomeUnknown {
         /// The worktree.

@@ -110,8 +110,8 @@ impl<'v> Holder<'v> {
         let terminal = record.place.terminal.as_deref();
         match self.kinship() {
             Kinship::OtherPrivateDir => match &record.place.private_dir {
-                Some(dir) => format!("this very session id with another private directory ({dir})"),
-                None => "this very session id with another private directory".to_owned(),
+                Some(dir) => format!("the same session id with another private directory ({dir})"),
+                None => "the same session id with another private directory".to_owned(),
             },
             Kinship::OtherTerminal => {
                 format!("you, in another terminal ({})", terminal.unwrap_or_default())
@@ -302,7 +302,7 @@ fn until_with(kept: &Kept, now: WallMs, at_most: impl Fn(Span, WallMs) -> String
     let idle = idle.map(|ms| format!("less if idle for {}", Span(ms)));
     let parts: Vec<String> = [bound, with, idle].into_iter().flatten().collect();
     match parts.is_empty() {
-        true => "until it is given back".to_owned(),
+        true => "until it is released".to_owned(),
         false => parts.join(", "),
     }
 }

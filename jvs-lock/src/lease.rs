@@ -141,9 +141,7 @@ impl<'r> Lease<'r> {
     /// Tells of a file that may be a lock of another tool and could not be read.
     pub(crate) fn tell_unheard(&mut self, file: Option<String>) {
         self.unheard = file.map(|file| {
-            format!(
-                "what may be a lock of another tool cannot be read and is not waited for: {file}"
-            )
+            format!("{file} may be a lock of another tool, but cannot be read; it is ignored")
         });
     }
 
@@ -343,7 +341,7 @@ impl<'r> Lease<'r> {
         let state = self.issue_release()?;
         self.forget_record();
         // After the record, which goes to disk with it.
-        drive::make_durable(&self.register, "was given back")?;
+        drive::make_durable(&self.register, "was released")?;
         Ok(state)
     }
 

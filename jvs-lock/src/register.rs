@@ -59,7 +59,7 @@ pub enum ReadError {
     Io {
         /// The worktree.
         worktree: WorktreeName,
-        /// How.
+        /// The system's answer.
         source: io::Error,
     },
 }
@@ -90,7 +90,7 @@ impl Coded for ReadError {
 /// What a rename's answer means.
 #[derive(Debug)]
 pub enum Answer {
-    /// Applied.
+    /// The rename was applied.
     Applied,
     /// Certainly not applied.
     Refused(io::Error),

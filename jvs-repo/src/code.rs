@@ -42,10 +42,10 @@ codes! {
     ConfigInvalid "E_CONFIG_INVALID" 1 "The configuration has an unknown key or a bad value; the line is named.";
     RecordInvalid "E_RECORD_INVALID" 1 "A control file is torn, oversized or not what it should be.";
     SessionInvalid "E_SESSION_INVALID" 1 "The session id or its local secret cannot be used.";
-    Permission "E_PERMISSION" 1 "This user may not use a part of the repository; whose it is and what would help is told.";
+    Permission "E_PERMISSION" 1 "This user may not use a part of the repository; the message names its owner and what would help.";
     LockConflict "E_LOCK_CONFLICT" 2 "Another session holds the lock and its lease is live.";
     LockFrozen "E_LOCK_FROZEN" 2 "An operator has frozen the worktree.";
-    Deadlock "E_DEADLOCK" 2 "Sessions wait for each other in a circle, and this wait is the newest.";
+    Deadlock "E_DEADLOCK" 2 "Sessions wait for each other in a cycle, and this wait is the newest.";
     NotFound "E_NOT_FOUND" 3 "No such worktree, snapshot, tag or key.";
     NotARepository "E_NOT_A_REPOSITORY" 3 "No repository here or in any directory above.";
     LockNotHeld "E_LOCK_NOT_HELD" 4 "This session does not hold the lock.";
@@ -61,7 +61,7 @@ codes! {
     PayloadHashMismatch "E_PAYLOAD_HASH_MISMATCH" 11 "Snapshot content differs from its manifest.";
     LineageBroken "E_LINEAGE_BROKEN" 11 "A snapshot's parent is missing or the lineage has a cycle.";
     AuditChainBroken "E_AUDIT_CHAIN_BROKEN" 11 "The audit log has a gap, a forgery or a torn line.";
-    DriftRemains "E_DRIFT_REMAINS" 12 "Doctor found something wrong that is still there.";
+    DriftRemains "E_DRIFT_REMAINS" 12 "Doctor found problems that remain.";
     NameInvalid "E_NAME_INVALID" 13 "A name has characters or a length that JVS does not allow.";
     PathEscape "E_PATH_ESCAPE" 13 "A path leaves the repository or goes through a symlink.";
     Usage "E_USAGE" 64 "The command line is wrong.";

@@ -58,7 +58,7 @@ pub enum DiscoverError {
     Io {
         /// What could not be looked at.
         path: PathBuf,
-        /// Why.
+        /// The system's answer.
         source: io::Error,
     },
 }

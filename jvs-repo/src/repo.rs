@@ -127,7 +127,7 @@ pub enum OpenError {
     Io {
         /// What could not be opened.
         path: PathBuf,
-        /// Why.
+        /// The system's answer.
         source: io::Error,
     },
 }
@@ -176,7 +176,7 @@ pub enum PayloadError {
         worktree: WorktreeName,
         /// Where it should be.
         path: PathBuf,
-        /// Why.
+        /// The system's answer.
         source: io::Error,
     },
 }

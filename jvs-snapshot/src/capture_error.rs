@@ -35,7 +35,7 @@ pub enum CaptureError {
     /// The engine that was asked for does not work here.
     #[error("the {engine} engine cannot be used here: {why}")]
     EngineUnavailable {
-        /// Which.
+        /// The engine.
         engine: EngineName,
         /// Why not.
         why: String,
@@ -44,7 +44,7 @@ pub enum CaptureError {
     /// wrote.
     #[error("the {engine} engine failed: {why}")]
     EngineFailed {
-        /// Which.
+        /// The engine.
         engine: EngineName,
         /// What is wrong.
         why: String,
@@ -103,12 +103,12 @@ impl Coded for CaptureError {
             Self::Changed(_) => Next::StopWritersOrTakeTorn,
             Self::NotWrittenOut(_) => Next::CloseWritersOrTakeUnquiet,
             Self::Walk(WalkError::Unreadable { .. }) => {
-                "make them readable for you, or move them out of the worktree".into()
+                "make them readable, or move them out of the worktree".into()
             }
             Self::Walk(WalkError::MountPoint { path }) => {
                 format!("unmount {path}, or move it out of the worktree").into()
             }
-            Self::Walk(WalkError::TooDeep { .. }) => "move what is that deep upwards".into(),
+            Self::Walk(WalkError::TooDeep { .. }) => "move such deep directories up".into(),
             Self::Io { source, .. } | Self::CloneFailed(source)
                 if crate::fidelity::is_full(source) =>
             {

@@ -37,13 +37,13 @@ pub enum SnapshotError {
     /// It was never committed.
     #[error("snapshot {id} was never published")]
     Hidden {
-        /// Which.
+        /// The snapshot's id.
         id: SnapshotId,
     },
     /// It was, and garbage collection removed it.
     #[error("snapshot {id} was removed by garbage collection")]
     Collected {
-        /// Which.
+        /// The snapshot's id.
         id: SnapshotId,
     },
     /// What describes it is not what was written.
@@ -65,7 +65,7 @@ pub enum SnapshotError {
     /// Its files are not those of its manifest.
     #[error("the files of snapshot {id} are not those of its manifest: {problem}")]
     Mismatch {
-        /// Which.
+        /// The snapshot's id.
         id: SnapshotId,
         /// What differs.
         problem: String,
@@ -81,9 +81,9 @@ pub enum SnapshotError {
     /// Something in the worktree is in the way of a path.
     #[error("{path} {problem}")]
     InTheWay {
-        /// What.
+        /// The path concerned.
         path: String,
-        /// Why.
+        /// What is wrong with it.
         problem: String,
         /// It would lead out of the worktree.
         leads_out: bool,
@@ -95,7 +95,7 @@ pub enum SnapshotError {
         tag: TagName,
     },
     /// There is a tag of that name.
-    #[error("tag '{tag}' is there and stands for {id}")]
+    #[error("tag '{tag}' already exists and points to {id}")]
     TagExists {
         /// The tag.
         tag: TagName,
@@ -145,7 +145,7 @@ pub enum SnapshotError {
     Io {
         /// What was being done, as the beginning of a sentence.
         doing: String,
-        /// How.
+        /// The system's answer.
         source: io::Error,
     },
 }

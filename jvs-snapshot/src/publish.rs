@@ -224,14 +224,14 @@ pub enum PublishError<S> {
     NotPublished {
         /// The snapshot.
         staged: S,
-        /// How.
+        /// The underlying error.
         #[source]
         error: LockError,
     },
     /// It may have been published, or may yet be: everything was left in place.
-    #[error("whether snapshot {id} was published cannot be told: {error}")]
+    #[error("it is not known whether snapshot {id} was published: {error}")]
     OutcomeUnknown {
-        /// Which.
+        /// The snapshot's id.
         id: SnapshotId,
         /// The last answer.
         #[source]
@@ -240,7 +240,7 @@ pub enum PublishError<S> {
     /// It is committed, and whoever next works on the worktree will show it.
     #[error("snapshot {id} is committed but could not be made visible: {source}")]
     NotYetVisible {
-        /// Which.
+        /// The snapshot's id.
         id: SnapshotId,
         /// Why it could not be shown now.
         source: io::Error,

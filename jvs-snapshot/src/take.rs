@@ -96,9 +96,7 @@ impl Layered for TakeError {
 
     fn own_next(&self) -> Option<Next> {
         match self {
-            TakeError::Overtaken => {
-                Some("let the others come to an end, then take it again".into())
-            }
+            TakeError::Overtaken => Some("let the others finish, then take it again".into()),
             TakeError::SharedIsNeverQuiet => Some(Next::TakeUnquiet),
             _ => None,
         }

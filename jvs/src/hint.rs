@@ -25,8 +25,10 @@ pub(crate) fn spell(next: &Next) -> String {
         Next::ReadHelpOfLocks => "see: jvs lock --help".into(),
         Next::ReportBug => "please report this, with the output of: jvs audit --json".into(),
 
-        Next::Init(root) => format!("make one with `jvs init {}`", at(root)),
-        Next::InitOrName => "make one with `jvs init PATH`, or name one with `--repo PATH`".into(),
+        Next::Init(root) => format!("create one with `jvs init {}`", at(root)),
+        Next::InitOrName => {
+            "create one with `jvs init PATH`, or name one with `--repo PATH`".into()
+        }
         Next::NameRepository(root) => {
             let root = shown(root);
             format!(
@@ -40,7 +42,7 @@ pub(crate) fn spell(next: &Next) -> String {
             at(root)
         ),
         Next::FinishInit(root) => {
-            format!("to go on where it ended: jvs init --adopt {}", at(root))
+            format!("to continue it: jvs init --adopt {}", at(root))
         }
         Next::AwaitInit(root) => {
             format!("wait for it, then: jvs worktree list --repo {}", at(root))
@@ -49,12 +51,11 @@ pub(crate) fn spell(next: &Next) -> String {
             format!("see what is in it: jvs worktree list --repo {}", at(root))
         }
         Next::CreateWorktreeOf(root) => format!(
-            "make a worktree of that repository: jvs worktree create NAME --repo {}",
+            "create a worktree of that repository: jvs worktree create NAME --repo {}",
             at(root)
         ),
         Next::UseVersionFor(format) => format!(
-            "use a version of jvs that reads format {format}; `jvs --version` tells which one this \
-             is"
+            "use a version of jvs that reads format {format}; `jvs --version` shows this one"
         ),
         Next::ChooseValidName(most) => format!(
             "use letters, digits, '.', '_' and '-', at most {most} of them; see which there are: \
@@ -85,23 +86,23 @@ pub(crate) fn spell(next: &Next) -> String {
 
         Next::AskDoctor => "see what is wrong: jvs doctor --strict".into(),
         Next::AskDoctorWhatIsMissing => {
-            "`jvs doctor --strict` says what is missing and how to mend it".into()
+            "`jvs doctor --strict` shows what is missing and how to repair it".into()
         }
         Next::AskDoctorAbout(path) => {
-            format!("nothing was changed; `jvs doctor --strict` says what {path} should be")
+            format!("nothing was changed; `jvs doctor --strict` shows what {path} should be")
         }
-        Next::AskDoctorForMore => "`jvs doctor --strict` says more".into(),
+        Next::AskDoctorForMore => "`jvs doctor --strict` shows details".into(),
         Next::ReplaceSymlink(path) => format!(
             "put a real directory or file in place of the symlink at or above {path}, then run \
              `jvs doctor --strict`"
         ),
         Next::RemoveSymlink => {
-            "a symlink stands where a control directory should be; remove it, then run: \
+            "a symlink is where a control directory should be; remove it, then run: \
              jvs doctor --strict"
                 .into()
         }
         Next::HaveOwnerAskDoctor => {
-            "have its owner or root run `jvs doctor --strict`, or let you in".into()
+            "have its owner or root run `jvs doctor --strict`, or give you access".into()
         }
         Next::CheckMountAndAskDoctor => {
             "check the mount and the permissions, then run `jvs doctor --strict` again".into()
@@ -117,7 +118,7 @@ pub(crate) fn spell(next: &Next) -> String {
         }
         Next::MoveAwayAndRepair => "move it away, then run: jvs doctor --strict --repair".into(),
         Next::RepairInterrupted => {
-            "if that was interrupted, let doctor end it: jvs doctor --strict --repair".into()
+            "if that was interrupted, let doctor finish it: jvs doctor --strict --repair".into()
         }
         Next::RepairOnceMounted => {
             "once the mount answers again, run: jvs doctor --strict --repair".into()
@@ -133,8 +134,8 @@ pub(crate) fn spell(next: &Next) -> String {
         }
         Next::RestoreOrChooseHead(worktree) => format!(
             "restore that directory from a backup; if there is none, give up what it contained: \
-             `jvs doctor --repair -w {worktree} --head ID`, with a snapshot of that worktree that \
-             is there, or with `none`"
+             `jvs doctor --repair -w {worktree} --head ID`, with an existing snapshot of that \
+             worktree, or with `none`"
         ),
 
         Next::ListWorktrees => "see which there are: jvs worktree list".into(),
@@ -142,16 +143,16 @@ pub(crate) fn spell(next: &Next) -> String {
             "choose another name; see which there are: jvs worktree list".into()
         }
         Next::ListOrCreateWorktree(worktree) => format!(
-            "see which there are with `jvs worktree list`, or make it with \
+            "list the worktrees with `jvs worktree list`, or create it with \
              `jvs worktree create {worktree}`"
         ),
-        Next::CreateWorktree => "make another one: jvs worktree create NAME".into(),
+        Next::CreateWorktree => "create another one: jvs worktree create NAME".into(),
         Next::CreateWorktreeAgain(worktree) => format!(
             "if nobody is creating it: move its files away if it has any, then \
              `jvs worktree create {worktree}`"
         ),
         Next::SeeWhetherToRemove => {
-            "see who has it now, and whether it is to go all the same: jvs worktree list".into()
+            "see who has it now, and decide whether to remove it anyway: jvs worktree list".into()
         }
         Next::RemoveWithFiles(worktree) => {
             format!("to delete them for good: jvs worktree remove {worktree} --force")
@@ -175,14 +176,15 @@ pub(crate) fn spell(next: &Next) -> String {
             format!("to have the lock again: jvs lock acquire -w {worktree}")
         }
         Next::LookAndAcquire(worktree) => format!(
-            "see what changed (jvs diff -w {worktree}, jvs history -w {worktree}), then say that \
-             you know: jvs lock acquire -w {worktree}"
+            "see what changed (jvs diff -w {worktree}, jvs history -w {worktree}), then \
+             acknowledge it: jvs lock acquire -w {worktree}"
         ),
         Next::GoOnAsHolder => {
-            "its session can go on with `jvs lock acquire`; else wait until it ends".into()
+            "its session can continue with `jvs lock acquire`; others wait until the lease ends"
+                .into()
         }
         Next::StandInLine(worktree) => {
-            format!("stand in line: jvs lock acquire --wait -w {worktree}")
+            format!("wait in line: jvs lock acquire --wait -w {worktree}")
         }
         Next::WaitOrWhy(worktree) => format!(
             "wait in line for it: jvs lock acquire --wait -w {worktree}, or see who holds it and \
@@ -208,10 +210,9 @@ pub(crate) fn spell(next: &Next) -> String {
         Next::StopWriting(worktree) => {
             format!("stop writing to the worktree; see who has it: jvs lock why -w {worktree}")
         }
-        Next::Status(worktree) => format!("see how it stands: jvs lock status -w {worktree}"),
+        Next::Status(worktree) => format!("see its status: jvs lock status -w {worktree}"),
         Next::CheckDiskThenStatus(worktree) => format!(
-            "look after the disk or the mount, then see how it stands: jvs lock status -w \
-             {worktree}"
+            "check the disk and the mount, then see its status: jvs lock status -w {worktree}"
         ),
         Next::StatusOnceMounted(worktree) => format!(
             "nothing was undone; once the mount answers again run: jvs lock status -w {worktree}"
@@ -220,8 +221,8 @@ pub(crate) fn spell(next: &Next) -> String {
             format!("wait until the freeze ends, or see: jvs lock why -w {worktree}")
         }
         Next::SteerClockOrUnfreeze(worktree) => format!(
-            "let chrony or another service steer the clock, or if it is over: jvs lock unfreeze \
-             -w {worktree} --reason TEXT"
+            "have chrony or another service synchronise the clock; or, if the freeze is over: \
+             jvs lock unfreeze -w {worktree} --reason TEXT"
         ),
         Next::SetClocksOrObserve(worktree) => format!(
             "set the clocks right (timedatectl, chronyc tracking), or prove the holder idle \
@@ -232,19 +233,19 @@ pub(crate) fn spell(next: &Next) -> String {
              good, in the repository's root: rm {file}"
         ),
         Next::TakeBoth(own, other) => format!(
-            "give back what is waited for: jvs lock release -w {own}; then take both in one go: \
-             jvs lock acquire --wait -w {own} -w {other}"
+            "release what the others wait for: jvs lock release -w {own}; then take both at \
+             once: jvs lock acquire --wait -w {own} -w {other}"
         ),
         Next::RunWithBoth(own, other) => format!(
-            "let the command end that this one runs under; then run it with both in one go: jvs \
-             run --wait -w {own} -w {other} -- COMMAND"
+            "end the command that this one runs under; then run it with both at once: jvs run \
+             --wait -w {own} -w {other} -- COMMAND"
         ),
         Next::ReleaseElsewhere(worktree, session) => format!(
-            "give it back there, or from here: jvs lock release -w {worktree} --session {session}; \
-             or go on here as that session: export JVS_SESSION_ID={session}"
+            "release it there, or from here: jvs lock release -w {worktree} --session {session}; \
+             or continue here as that session: export JVS_SESSION_ID={session}"
         ),
         Next::ReleaseByForce(worktree) => format!(
-            "wait for them, or end them and give it back: jvs lock release --force -w {worktree}"
+            "wait for them, or end them and release it: jvs lock release --force -w {worktree}"
         ),
         Next::AllowReclaim => "turn a rule on: jvs config set KEY true".into(),
         Next::Join => "run within it: jvs run --join".into(),
@@ -267,13 +268,13 @@ pub(crate) fn spell(next: &Next) -> String {
         Next::TrustClock => "if `date` is right on this host: jvs gc --trust-clock".into(),
         Next::TakeUnquiet => "take what is there: jvs snapshot --consistency best_effort".into(),
         Next::StopWritersOrTakeTorn => {
-            "stop what writes there, or take a picture that may be torn with --consistency \
+            "stop the writers, or take a snapshot that may be inconsistent with --consistency \
              best_effort"
                 .into()
         }
         Next::CloseWritersOrTakeUnquiet => {
-            "close what writes there and try again, or take what is there: jvs snapshot \
-             --consistency best_effort"
+            "close the programs that write there and try again, or take what is there: jvs \
+             snapshot --consistency best_effort"
                 .into()
         }
         Next::Collect(true) => {
@@ -281,7 +282,7 @@ pub(crate) fn spell(next: &Next) -> String {
         }
         Next::Collect(false) => "free some space, for example with jvs gc".into(),
         Next::SeeWhatToCollect => {
-            "free some space: `jvs gc --dry-run` shows what nobody needs".into()
+            "free some space: `jvs gc --dry-run` shows what can be removed".into()
         }
         Next::ChooseEngine => "let JVS choose: jvs config set snapshot.engine auto".into(),
         Next::InstallClonerOrCopy => {
@@ -290,8 +291,8 @@ pub(crate) fn spell(next: &Next) -> String {
                 .into()
         }
         Next::CompareWithOldFiles(old) => format!(
-            "see what is there now: jvs diff; compare it with {old}, and remove that when nothing \
-             in it is missed"
+            "see what is there now: jvs diff; compare it with {old}, and remove that once nothing \
+             in it is needed"
         ),
     }
 }

@@ -209,7 +209,7 @@ impl Coded for Unsaid {
     }
 
     fn next(&self) -> Option<Next> {
-        Some("do not run it again for the answer: see how things stand with `jvs status`".into())
+        Some("do not run it again just for the answer: `jvs status` shows the present state".into())
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     if space.read_only {
         report
             .add(Check::FsReadOnly, &at, "the filesystem is mounted read-only")
-            .advice("mount it for writing; no lock can be taken and none released");
+            .advice("mount it read-write; until then no lock can be taken or released");
     }
     let low = |free: u64, all: u64| all > 0 && free < all / NEARLY_FULL;
     if low(space.bytes_free, space.bytes) || low(space.inodes_free, space.inodes) {

@@ -166,7 +166,7 @@ fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
             (None, None) => match token {
                 Some(seen) => format!(
                     "the register is at token {} of epoch {}, but according to {} token {} was \
-                     granted before: it was set back",
+                     granted before: it was rolled back",
                     state.token, state.epoch.counter, seen.path, seen.term.token
                 ),
                 None => continue,

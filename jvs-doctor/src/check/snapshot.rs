@@ -133,8 +133,8 @@ fn broken(
         (None, Some(place)) => (
             format!("is missing and has no tombstone, and a collection was to remove it: {place}"),
             format!(
-                "restore {tombstone} or that directory from a backup: the log does not hold the \
-                 descriptor, so the tombstone cannot be written anew"
+                "restore {tombstone} or that directory from a backup: the log does not have the \
+                 descriptor, so the tombstone cannot be recreated"
             ),
         ),
     };

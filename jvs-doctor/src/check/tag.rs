@@ -64,7 +64,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
                     let certain = survey.unseen.is_empty();
                     report
                         .add(Check::TagDangling, &path, message)
-                        .advice("first make the filesystem answer")
+                        .advice("first make the filesystem accessible")
                         .maybe(certain.then(|| Remedy::Quarantine { path: path.clone() }));
                 }
             }

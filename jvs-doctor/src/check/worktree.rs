@@ -258,12 +258,12 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
                 .add(
                     Check::ControlInPayload,
                     path,
-                    format!("a control directory lies inside the files of '{worktree}'"),
+                    format!("a control directory inside the files of '{worktree}'"),
                 )
                 .of(worktree)
                 .advice(
-                    "move that repository out of the worktree: commands run below it talk to it \
-                     and not to this one",
+                    "move that repository out of the worktree: commands that run below it \
+                     use that one instead of this one",
                 );
         }
     }

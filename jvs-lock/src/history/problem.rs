@@ -175,7 +175,7 @@ impl fmt::Display for Problem {
                 write!(f, "the history of worktree '{worktree}' before {before} is missing")
             }
             Problem::Unannounced { worktree, to } => {
-                write!(f, "no event announces that worktree '{worktree}' went to {to}")
+                write!(f, "no event announces the change of worktree '{worktree}' to {to}")
             }
             Problem::NotInHistory { place, to } => write!(
                 f,
@@ -187,7 +187,7 @@ impl fmt::Display for Problem {
             ),
             Problem::UntoldRelease { worktree, to } => write!(
                 f,
-                "worktree '{worktree}' was given back without an event, because the volume was \
+                "worktree '{worktree}' was released without an event, because the volume was \
                  full: {to}"
             ),
             Problem::Forged { worktree, state, instead, place } => write!(
@@ -201,7 +201,7 @@ impl fmt::Display for Problem {
             Problem::SetBack { worktree, state, reached, place } => write!(
                 f,
                 "the register of worktree '{worktree}' is at {state}, but {place} says that \
-                 {reached} was reached: it was set back"
+                 {reached} was reached: it was rolled back"
             ),
             Problem::LostRenewals { lost, place, .. } => {
                 write!(f, "{place} records a renewal that the register lost in a power cut: {lost}")

@@ -36,7 +36,7 @@ impl fmt::Display for Reliance {
             Kind::Shell => "jvs shell",
             Kind::Run => "jvs run",
             Kind::Work => "a command",
-            Kind::Guard => "what a killed jvs run has left",
+            Kind::Guard => "leftovers of a killed jvs run",
         };
         match &self.command {
             Some(words) => write!(f, "process {} ({words})", self.pid),
@@ -106,14 +106,15 @@ fn taken(
 ) -> String {
     if token == FencingToken(0) {
         return format!(
-            "what this session held of worktree '{worktree}' is not known any more: its name in \
+            "it is no longer known what this session held of worktree '{worktree}': its name in \
              the session's private directory is gone; the token is now {current}"
         );
     }
-    let since =
-        holder.map(|holder| format!(", and session {holder} had it since")).unwrap_or_default();
+    let since = holder
+        .map(|holder| format!(", and session {holder} has held it since"))
+        .unwrap_or_default();
     format!(
-        "worktree '{worktree}' was not this session's all the time: it held token {token}, the \
+        "this session did not hold worktree '{worktree}' throughout: it held token {token}, the \
          token is now {current}{since}"
     )
 }

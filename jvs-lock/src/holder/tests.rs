@@ -97,7 +97,7 @@ fn the_same_id_with_another_private_directory_is_told_which() {
         record.place.private_dir = Some("/run/user/7/jvs".into());
     });
     let who = view.holder().who();
-    assert_eq!(who, "this very session id with another private directory (/run/user/7/jvs)");
+    assert_eq!(who, "the same session id with another private directory (/run/user/7/jvs)");
     let words = "use that directory: export XDG_RUNTIME_DIR=/run/user/7";
     assert_eq!(view.holder().advice(), Some(words.into()));
 }

@@ -26,7 +26,7 @@ pub enum WorktreeError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// Something of that name is there.
-    #[error("worktree '{name}' cannot be made: {what}")]
+    #[error("worktree '{name}' cannot be created: {what}")]
     Exists {
         /// The name.
         name: WorktreeName,
@@ -65,13 +65,13 @@ pub enum WorktreeError {
         doing: Doing,
     },
     /// Somebody copies the files of a snapshot into it, or was interrupted at that.
-    #[error("worktree '{name}' is being made from a snapshot")]
+    #[error("worktree '{name}' is being created from a snapshot")]
     BeingRestored {
         /// The name.
         name: WorktreeName,
     },
     /// The filesystem neither confirmed nor refused a step.
-    #[error("what became of worktree '{name}' cannot be told: {source}")]
+    #[error("the state of worktree '{name}' is unknown: {source}")]
     OutcomeUnknown {
         /// The name.
         name: WorktreeName,
@@ -81,9 +81,9 @@ pub enum WorktreeError {
     /// The filesystem failed or refused.
     #[error("{path}: {source}")]
     Io {
-        /// Where.
+        /// The path concerned.
         path: RepoPath,
-        /// How.
+        /// The system's answer.
         source: io::Error,
     },
 }
@@ -91,7 +91,7 @@ pub enum WorktreeError {
 fn being(doing: &Doing) -> String {
     match doing {
         Doing::Renaming { to } => format!("being renamed to '{to}'"),
-        Doing::Changing => "committed to all the time".into(),
+        Doing::Changing => "being committed to continuously".into(),
         Doing::Making => "being made".into(),
         Doing::Removing => "being removed".into(),
     }
@@ -132,7 +132,7 @@ impl Layered for WorktreeError {
                 Next::FinishRename(name.clone(), to.clone())
             }
             WorktreeError::Underway { doing: Doing::Changing, .. } => {
-                "let its writers come to an end, then run the same command again".into()
+                "let its writers finish, then run the same command again".into()
             }
             WorktreeError::Underway { .. } | WorktreeError::BeingRestored { .. } => {
                 Next::RepairInterrupted

@@ -14,7 +14,7 @@ pub enum ConfigError {
     /// Not TOML; also a key that appears twice.
     #[error("{}{problem}", Self::place(Some(*line)))]
     Syntax {
-        /// Where.
+        /// The line of the file.
         line: usize,
         /// What the parser says.
         problem: String,
@@ -22,7 +22,7 @@ pub enum ConfigError {
     /// The file has a key that means nothing.
     #[error("{}there is no key {key}", Self::place(Some(*line)))]
     UnknownKey {
-        /// Where.
+        /// The line of the file.
         line: usize,
         /// The key.
         key: String,

@@ -15,9 +15,9 @@ use crate::repo::OpenError;
 #[non_exhaustive]
 pub enum InitError {
     /// There is one already.
-    #[error("{} is a repository already", root.display())]
+    #[error("{} is already a repository", root.display())]
     AlreadyARepository {
-        /// Where.
+        /// The directory.
         root: PathBuf,
     },
     /// It would be inside another one.
@@ -47,25 +47,25 @@ pub enum InitError {
     /// There are files, and nobody said to adopt them.
     #[error("{} is not empty", root.display())]
     NotEmpty {
-        /// Where.
+        /// The directory.
         root: PathBuf,
     },
     /// Something that is no directory is there.
-    #[error("{} is there and is not a directory", root.display())]
+    #[error("{} exists and is not a directory", root.display())]
     NotADirectory {
-        /// Where.
+        /// The directory.
         root: PathBuf,
     },
     /// An earlier attempt was interrupted.
     #[error("an earlier `jvs init` in {} was interrupted", root.display())]
     Unfinished {
-        /// Where.
+        /// The directory.
         root: PathBuf,
     },
     /// Another process is making one here right now.
-    #[error("another `jvs init` is at work in {}", root.display())]
+    #[error("another `jvs init` is running in {}", root.display())]
     UnderWay {
-        /// Where.
+        /// The directory.
         root: PathBuf,
     },
     /// The root directory of the system cannot be adopted.
@@ -84,11 +84,11 @@ pub enum InitError {
     /// The filesystem failed or refused.
     #[error("{}: cannot {doing}: {source}", root.display())]
     Io {
-        /// Where.
+        /// The directory.
         root: PathBuf,
         /// What was being done.
         doing: &'static str,
-        /// How.
+        /// The system's answer.
         source: io::Error,
     },
     /// It failed, and then so did putting things back.
@@ -98,7 +98,7 @@ pub enum InitError {
         root.display()
     )]
     Stranded {
-        /// Where.
+        /// The directory.
         root: PathBuf,
         /// What failed first.
         #[source]

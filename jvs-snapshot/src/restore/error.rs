@@ -53,8 +53,8 @@ impl Half {
     fn how_many(&self) -> String {
         match (self.swapped.len(), self.steps, self.certain) {
             (0, _, _) => "the files may be swapped, or may yet be".into(),
-            (done, all, true) if done == all => "the files were swapped all the same".into(),
-            (done, all, true) => format!("{done} of {all} paths were swapped all the same"),
+            (done, all, true) if done == all => "the files were swapped nevertheless".into(),
+            (done, all, true) => format!("{done} of {all} paths were swapped nevertheless"),
             (done, all, false) => {
                 format!("{done} of {all} paths were swapped, and one more may be")
             }

@@ -137,10 +137,11 @@ fn rehearse(
 fn notes(context: &Context<'_>) -> Option<Finding> {
     let (number, dir) = notes_waiting(context)?;
     let message = format!(
-        "{} of this user on this host lost a lock and did not come back to hear of it",
+        "{} of this user on this host lost a lock and has not been told yet",
         counted(number as u64, "session")
     );
-    let advice = "the session's next command tells it; else remove the files in it";
+    let advice =
+        "the session's next command tells it; if there will be none, remove the files in it";
     Some(finding(Check::SessionStale, shown(&dir), message, advice.into()))
 }
 
@@ -149,7 +150,7 @@ fn notes(context: &Context<'_>) -> Option<Finding> {
 fn leftovers(context: &Context<'_>) -> Vec<Finding> {
     let told = |path: PathBuf| {
         let path = shown(&path);
-        let message = "a session died while it made its secret; it has another".to_owned();
+        let message = "a session died while it created its secret; it has another one".to_owned();
         let advice = format!("nobody can still need it: rm {path}");
         finding(Check::SessionStale, path, message, advice.into())
     };

@@ -95,7 +95,7 @@ fn in_place(
     reason: &str,
     paths: &[PathBuf],
 ) -> Result<Done, Failure> {
-    reasoned(reason, "files are not replaced without saying why")?;
+    reasoned(reason, "replacing files needs a reason")?;
     let repo = &here.repo;
     let config = repo.config()?;
     let root = repo.payload(&here.worktree)?;
@@ -112,7 +112,7 @@ fn in_place(
     let outcome = match &mut held {
         Held::Shared(_) => {
             let message =
-                format!("worktree '{}' is shared: its files have no one owner", here.worktree);
+                format!("worktree '{}' is shared: its files have no single owner", here.worktree);
             let hint = "restore to a new worktree: jvs restore SNAPSHOT --into NAME";
             Err(WrongUsage::new(message, hint).into())
         }
@@ -123,7 +123,7 @@ fn in_place(
     };
     let drift = held.give_back();
     let moved = (place.moves_with(chosen.as_ref()) && outcome.is_ok()).then(|| {
-        "this shell still stands in the old directory, which is gone; go to the new one with \
+        "this shell is still in the old directory, which is gone; go to the new one with \
          `cd \"$PWD\"`"
             .to_owned()
     });
@@ -190,7 +190,8 @@ impl Work<'_> {
                 ),
                 Err(why) => format!("the old files could not be compared ({why})"),
             };
-            let warning = format!("{why}; they are in {path}: remove that when nothing is missed");
+            let warning =
+                format!("{why}; they are in {path}: remove that once nothing in it is needed");
             answer = answer.with_warning(warning);
         }
         Ok(lost(&done.degraded).into_iter().fold(answer, Done::with_warning))
@@ -304,9 +305,9 @@ impl Place {
         }
         let inside = match whole.strip_prefix(&self.root) {
             Ok(inside) => inside.to_owned(),
-            Err(_) => self
-                .by_another_way(&whole)
-                .ok_or_else(|| outside("lies outside of the worktree"))?,
+            Err(_) => {
+                self.by_another_way(&whole).ok_or_else(|| outside("is outside the worktree"))?
+            }
         };
         let relative = TreePath::new(inside.into_os_string().into_vec())
             .map_err(|_| outside("cannot be the name of a file"))?;

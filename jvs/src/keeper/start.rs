@@ -157,9 +157,9 @@ pub(crate) fn start(
         _ => stuck("start the keeper")(error),
     })?;
     let said = child.stdout.take().ok_or_else(|| io::Error::from(io::ErrorKind::BrokenPipe));
-    let said = said.map_err(stuck("hear the keeper"))?;
+    let said = said.map_err(stuck("read the answer of the keeper"))?;
     rustix::io::ioctl_fionbio(&said, true)
-        .map_err(|error| stuck("hear the keeper")(error.into()))?;
+        .map_err(|error| stuck("read the answer of the keeper")(error.into()))?;
     let told = child.stdin.take();
     let until = BootMs(0);
     let mut started = Started { child, said, lines: Lines::default(), told, until };

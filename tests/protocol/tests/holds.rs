@@ -381,7 +381,7 @@ fn a_hold_that_cannot_be_made_durable_is_given_back_and_told() {
     for directory in [0, 1] {
         let (told, register, hold) = session::enters_what_cannot_be_made_durable(directory);
         assert_eq!(told.code(), Code::OutcomeUnknown, "{told}");
-        assert!(told.to_string().contains("given back"), "{told}");
+        assert!(told.to_string().contains("released"), "{told}");
         assert_eq!(register.hold, Hold::Free);
         assert_eq!((hold.term, hold.state), (register.term(), HoldState::Released));
     }

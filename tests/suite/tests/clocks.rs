@@ -327,7 +327,7 @@ fn a_clock_that_somebody_set_ends_no_freeze_of_another_host() {
         let refused = acquire().exits(2).json();
         assert_eq!(refused["error"]["code"], "E_LOCK_FROZEN", "{clock}: {refused}");
         let message = refused["error"]["message"].as_str().expect("a sentence");
-        assert!(message.contains("nothing steers that clock"), "{clock}: {refused}");
+        assert!(message.contains("nothing synchronises that clock"), "{clock}: {refused}");
         let hint = refused["error"]["hint"].as_str().expect("a hint");
         assert!(hint.contains("jvs lock unfreeze -w main --reason"), "{clock}: {refused}");
         // Once it was seen for as long as it lasts, no clock is asked.

@@ -164,7 +164,7 @@ pub struct OtherTool {
 pub struct Repaired {
     /// The check that found it.
     pub check: String,
-    /// Where.
+    /// The path concerned.
     pub path: String,
 }
 

@@ -55,11 +55,10 @@ fn warnings(report: &Report, logs: &Logs) -> Vec<String> {
         Some(cause) => format!("{problem}; {cause} explains it"),
         None => problem.to_string(),
     });
-    let foreign =
-        logs.foreign.iter().map(|name| format!("{name:?} lies among the logs and is none"));
+    let foreign = logs.foreign.iter().map(|name| format!("{name:?} is not an audit log"));
     let linked = logs.linked.iter().map(|writer| {
         let path = layout::audit_log(writer);
-        format!("{path} has another name too, so nothing more is added to it")
+        format!("{path} has a second name, so nothing is appended to it any more")
     });
     let all = explained.chain(foreign).chain(linked);
     let more = all.clone().count().saturating_sub(TOLD);

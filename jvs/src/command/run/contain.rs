@@ -72,8 +72,8 @@ pub(super) fn check(wanted: Contain, leave_background: bool) -> Result<(), Failu
         return Err(CannotWatch.into());
     }
     if leave_background && wanted == Contain::Pidns {
-        let message = "a PID namespace ends with the command, and what is left in it too";
-        let hint = "say `--leave-background` with `--contain auto`, or without it";
+        let message = "a PID namespace ends with the command, and so does everything in it";
+        let hint = "use `--leave-background` with `--contain auto`, or without it";
         return Err(WrongUsage::new(message, hint).into());
     }
     Ok(())

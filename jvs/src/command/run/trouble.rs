@@ -35,7 +35,7 @@ impl Coded for CannotRun {
     }
 
     fn next(&self) -> Option<Next> {
-        Some("check the command's name and that it may be executed; the lock was given back".into())
+        Some("check the command's name and that it may be executed; the lock was released".into())
     }
 }
 

@@ -125,7 +125,7 @@ impl NotForgotten {
     fn sentence(&self) -> String {
         let id = &self.id;
         match &*self.why {
-            Why::Nothing => format!("there is nothing of session {id} on this boot of this host"),
+            Why::Nothing => format!("session {id} has no files on this boot of this host"),
             Why::Alive { place, commands, .. } if commands.is_empty() => {
                 format!("session {id} holds {place}")
             }
@@ -133,10 +133,10 @@ impl NotForgotten {
                 format!("session {id} needs {place}: {}", commands.join(", "))
             }
             Why::Unseen { place, why } => {
-                format!("whether session {id} holds {place} cannot be known: {why}")
+                format!("it is not known whether session {id} holds {place}: {why}")
             }
             Why::Remembers { place, token, .. } => {
-                format!("session {id} held {place} (token {token}), and others had it since")
+                format!("session {id} held {place} (token {token}), and others have held it since")
             }
         }
     }
@@ -153,19 +153,19 @@ impl Coded for NotForgotten {
 
     fn next(&self) -> Option<Next> {
         let id = &self.id;
-        let all_the_same = format!("jvs session forget {id} --force");
+        let anyway = format!("jvs session forget {id} --force");
         let words = match &*self.why {
             Why::Nothing => "see which there are: jvs session list".to_owned(),
             Why::Alive { options, commands, .. } => {
                 let force = if commands.is_empty() { "" } else { "--force " };
-                format!("give it back first: jvs lock release {force}{options} --session {id}")
+                format!("release it first: jvs lock release {force}{options} --session {id}")
             }
             Why::Unseen { .. } => {
-                format!("mount it and try again; if it is gone for good: {all_the_same}")
+                format!("mount it and try again; if it is gone for good: {anyway}")
             }
             Why::Remembers { options, .. } => format!(
-                "look what changed and say that you know: jvs lock acquire {options} --session \
-                 {id}; or forget that it was: {all_the_same}"
+                "see what changed and acknowledge it: jvs lock acquire {options} --session {id}; \
+                 or forget it: {anyway}"
             ),
         };
         Some(words.into())

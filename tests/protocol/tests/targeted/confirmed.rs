@@ -89,7 +89,7 @@ fn a_grant_that_cannot_be_made_durable_is_given_back_and_told() {
     let (world, told) =
         without_a_sync(|world| world.session("A").acquire(&main(), LEASE).map(drop));
     is_told_as_done(&told);
-    assert!(told.to_string().contains("given back"), "{told}");
+    assert!(told.to_string().contains("released"), "{told}");
     assert!(world.register().holder().is_none(), "nobody has to wait for it");
     assert_eq!(world.takes("B"), 2, "and its token is spent");
     world.audit_adds_up();

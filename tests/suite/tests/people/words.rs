@@ -93,7 +93,7 @@ fn my_second_terminal_is_told_that_it_is_me_and_what_to_do() {
     second.types("jvs lock acquire\n");
     second.sees("is locked by you, in another terminal (pts/", PATIENCE);
     second.sees("until its terminal closes", PATIENCE);
-    second.sees("give it back there, or from here: jvs lock release", PATIENCE);
+    second.sees("release it there, or from here: jvs lock release", PATIENCE);
     second.sees("ready> ", PATIENCE);
     let told = world.status();
     assert_eq!(told["kept_with"], "terminal", "{told}");
@@ -153,7 +153,7 @@ fn my_cron_job_is_told_that_it_looks_in_another_private_directory() {
     for words in ["lock acquire", "lock status"] {
         let outcome = cron(words).run();
         let told = format!("{}{}", outcome.stdout(), outcome.stderr());
-        let which = format!("this very session id with another private directory ({dir})");
+        let which = format!("the same session id with another private directory ({dir})");
         assert!(told.contains(&which), "{words}: {told}");
     }
     let refused = cron("lock release --json").run().exits(4).json();

@@ -9,6 +9,7 @@ mod dependencies;
 mod documents;
 mod glossary;
 mod hints;
+mod language;
 mod on_disk;
 mod packages;
 mod source;
