@@ -14,6 +14,9 @@ pub enum Rule {
     HoldIsLeft,
     /// The epochs of a worktree that has a record are not over, whatever was buried.
     RecordedIsNotRemoved,
+    /// What a former worktree of a name had published is left, whatever its next one
+    /// begins with.
+    FormerWorktreesAreLeft,
     /// READY is written anew only where its draft is not there to become it.
     DraftOfReadyIsUsed,
 }

@@ -3,9 +3,12 @@
 
 mod content;
 
-use jvs_lock::Hold;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
 use jvs_lock::history::LogLine;
-use jvs_repo::audit::{Event, Kind};
+use jvs_lock::{Hold, State};
+use jvs_repo::audit::{Event, Kind, Phase};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -120,6 +123,10 @@ fn broken(
     report: &mut Report,
 ) {
     let tombstone = layout::tombstone(id);
+    // A collection may have gone on since the tombstones were listed.
+    if !survey.tombstones.contains_key(&id) && !survey.is_missing(&tombstone) {
+        return;
+    }
     let (what, advice) = match (survey.snapshots.get(&id), collection_of(survey, id)) {
         (Some(_), _) => {
             ("cannot be read".to_owned(), "restore that directory from a backup".into())
@@ -232,6 +239,10 @@ fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
         if ahead || !survey.is_unchanged(worktree) {
             continue;
         }
+        let epochs = descriptor.epoch.counter..state.epoch.counter;
+        if !was_only_rebuilt_in(survey, worktree, epochs) {
+            continue;
+        }
         let dir = layout::snapshot(*id);
         let message =
             format!("{id} is visible, but is not an ancestor of the head of worktree '{worktree}'");
@@ -240,4 +251,27 @@ fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
             .of(worktree)
             .remedy(Remedy::Quarantine { path: dir.clone() });
     }
+}
+
+/// Did the register go from the first to the last of these epochs by being rebuilt alone?
+/// A name that was used again began with any snapshot or none, and what its former
+/// worktree had published after that one is a branch of its own, not a mistake. Who cannot
+/// tell leaves it.
+fn was_only_rebuilt_in(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    epochs: Range<u32>,
+) -> bool {
+    sabotage!(Rule::FormerWorktreesAreLeft => true);
+    let rebuilt: BTreeSet<u32> = survey
+        .logs
+        .events
+        .iter()
+        .map(|logged| &logged.event)
+        .filter(|event| event.kind == Kind::Rebuild && event.phase == Phase::Done)
+        .filter(|event| event.worktree.as_ref() == Some(worktree))
+        .filter_map(|event| event.to.as_ref()?.parse::<State>().ok())
+        .map(|state| state.epoch.counter)
+        .collect();
+    epochs.into_iter().all(|before| rebuilt.contains(&(before + 1)))
 }

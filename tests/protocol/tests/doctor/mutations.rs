@@ -3,15 +3,19 @@
 
 use jvs_doctor::mutation::Rule;
 use jvs_kit::sim::{Errno, Explorer, Way};
+use jvs_lock::Want;
+use jvs_lock::worktrees::{self, Base};
 use jvs_protocol_tests::necessity::{broken, where_off};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
+use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::Catalog;
 use jvs_snapshot::mutation::Rule as Damage;
 use jvs_snapshot::stored::proven_manifest;
 use jvs_world::sim::ward::Ward;
+use jvs_world::sim::{LEASE_MS, snapshot};
 
 use crate::beside::{doctor_named, holder_and_its_own_doctor, session, takeover_and_doctor, world};
 use crate::ruins::{RUINS, bury, ruined};
@@ -78,6 +82,33 @@ fn a_worktree_with_a_record_was_not_removed() {
     };
     assert_eq!(after(None), ruined(bury).ids.last().copied(), "with the rule it has its head");
     assert_eq!(after(Some(Rule::RecordedIsNotRemoved)), None, "without it the head is lost");
+}
+
+/// A name that is used again begins with any snapshot of its former worktree: what that
+/// had published later is nobody's ancestor, and nobody's mistake.
+#[test]
+fn what_a_former_worktree_of_a_name_had_published_stays_visible() {
+    let stays = |off: Option<Rule>| {
+        let ward = Ward::new();
+        let (name, locks) = ("w".parse().expect("a name"), ward.locks("maker"));
+        worktrees::create(&locks, &name, Isolation::Exclusive).expect("made");
+        let [first, second] = ["three", "four"].map(|text| {
+            let mut lease = locks.acquire(&name, Want::lease(LEASE_MS)).expect("free");
+            let ready = snapshot(&ward.solo, &mut lease, text);
+            lease.release().expect("released");
+            ready.descriptor().clone()
+        });
+        drop(worktrees::remove(&locks, &name, true).expect("removed"));
+        let base = Base { head: first.snapshot_id, generation: first.commit_seq };
+        let files = layout::staging().child("files").expect("a path");
+        ward.store().make_dir(&files).expect("made");
+        let begun = worktrees::begin_from(&locks, &name, Isolation::Exclusive, base);
+        begun.expect("begun").finish(&files).expect("made");
+        drop(where_off(off, || ward.repair("doctor")));
+        Catalog::new(ward.store()).open(second.snapshot_id).is_ok()
+    };
+    assert!(stays(None), "with the rule it stays");
+    assert!(!stays(Some(Rule::FormerWorktreesAreLeft)), "without it it is set aside");
 }
 
 #[test]

@@ -116,6 +116,29 @@ fn every_made_of_processes_racing_on_two_mounts_is_whole() {
     races(&a, &b);
 }
 
+/// Into the name of a worktree that was removed an older snapshot is restored than that
+/// had published last.
+#[test]
+fn a_name_that_is_used_again_costs_no_snapshot() {
+    let Some(place) = Place::on(Kind::Ext4) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    user.jvs("worktree create w").ok();
+    let taken = ["one", "two"].map(|text| {
+        std::fs::write(user.root.join("worktrees/w/file"), text).expect("written");
+        user.jvs(&format!("snapshot {text} -w w")).ok();
+        user.jvs(&format!("tag @ {text} -w w")).ok();
+        user.data(&format!("info {text}"))["snapshot_id"].clone()
+    });
+    user.jvs("worktree remove w --force").ok();
+    user.jvs("restore one --into w").ok();
+    assert_eq!(user.data("doctor --strict")["healthy"], true);
+    user.jvs("doctor --repair").ok();
+    for (name, id) in ["one", "two"].into_iter().zip(&taken) {
+        assert_eq!(user.data(&format!("info {name}"))["snapshot_id"], *id);
+        user.jvs(&format!("verify {name}")).ok();
+    }
+}
+
 /// Whoever died before it wrote a word into its note left an empty file, of which nobody
 /// can tell whose it is. It is told of, stops nobody, and is proven dead once somebody
 /// has taken the name.
