@@ -18,7 +18,9 @@ use std::str::FromStr;
 
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::proc::{self, Process};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open, pidfd_send_signal,
+};
 use serde::Serialize;
 
 pub(crate) use cgroup::Cgroup;
@@ -48,6 +50,14 @@ impl Hold {
             Hold::Cgroup(_) => "cgroup",
             Hold::Namespace => "pidns",
             Hold::Reaper => "reap",
+        }
+    }
+
+    /// Does the kernel list anybody in it?
+    pub(crate) fn has_members(&self) -> bool {
+        match self {
+            Hold::Cgroup(cgroup) => !cgroup.members().is_empty(),
+            Hold::Namespace | Hold::Reaper => false,
         }
     }
 }
@@ -196,6 +206,7 @@ impl Tree {
             let now = SystemClock.now().boot;
             empty = if left.is_empty() && now >= kill_at { empty + 1 } else { 0 };
             if left.is_empty() && (unguarded || empty > 2) || now >= last {
+                self.clear_away();
                 return left;
             }
             if unguarded {
@@ -206,20 +217,38 @@ impl Tree {
     }
 
     fn guardian_ends_before(&self, at: BootMs) -> bool {
-        let Some(guardian) = self.guardian() else { return true };
-        match Alarm::new().and_then(|alarm| alarm.wait([Some(guardian.as_fd())], Some(at))) {
-            Ok([ended]) => ended,
-            Err(_) => {
+        if self.is_unguarded() {
+            return true;
+        }
+        let ended = self.guardian().and_then(|guardian| {
+            let alarm = Alarm::new().ok()?;
+            alarm.wait([Some(guardian.as_fd())], Some(at)).ok()
+        });
+        ended.map_or_else(
+            || {
                 SystemClock.sleep_ms(AGAIN_MS.min(at.since(SystemClock.now().boot)));
-                self.guardian().is_none()
-            }
+                self.is_unguarded()
+            },
+            |[ended]| ended,
+        )
+    }
+
+    fn is_unguarded(&self) -> bool {
+        !is_there(self.guardian.pid, self.guardian.start_time)
+    }
+
+    /// Removes what is left of a cgroup whose guardian was killed. One that has processes
+    /// stays.
+    pub(crate) fn clear_away(&self) {
+        if let Hold::Cgroup(cgroup) = &self.hold {
+            cgroup.remove();
         }
     }
 
     /// Is it certain that nobody is left whom [`Self::members`] does not show? Where only
     /// the guardian has all of them below it, that takes the guardian's word.
     pub(crate) fn is_seen_whole(&self, guardian_said_so: bool) -> bool {
-        self.hold != Hold::Reaper || self.guardian().is_some() || guardian_said_so
+        self.hold != Hold::Reaper || !self.is_unguarded() || guardian_said_so
     }
 }
 
@@ -246,6 +275,14 @@ impl Member {
         if let Some(process) = handle(self.pid, self.start_time) {
             for signal in signals {
                 let _ = pidfd_send_signal(&process, *signal);
+            }
+        } else if is_there(self.pid, self.start_time) {
+            // No handle is to be had: a sandbox forbids them, or too many files are open.
+            let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+            for (pid, signal) in
+                pid.into_iter().flat_map(|pid| signals.iter().map(move |s| (pid, s)))
+            {
+                let _ = kill_process(pid, *signal);
             }
         }
     }
@@ -280,13 +317,17 @@ fn whole_groups<'m>(all: &[Process], members: &'m [Member]) -> impl Iterator<Ite
     members.iter().filter(move |member| seen.insert(member.group))
 }
 
+/// Is the very process with that pid and start time there, and not only its status?
+fn is_there(pid: u32, start_time: u64) -> bool {
+    proc::process_stat(pid).is_some_and(|stat| stat.start_ticks == start_time && !stat.zombie)
+}
+
 /// A handle on the very process with that pid and start time.
 pub(crate) fn handle(pid: u32, start_time: u64) -> Option<OwnedFd> {
     let raw = Pid::from_raw(i32::try_from(pid).ok()?)?;
     let handle = pidfd_open(raw, PidfdFlags::empty()).ok()?;
     // Looked up after the handle was opened: it cannot change any more.
-    let stat = proc::process_stat(pid)?;
-    (stat.start_ticks == start_time && !stat.zombie).then_some(handle)
+    is_there(pid, start_time).then_some(handle)
 }
 
 impl fmt::Display for Tree {

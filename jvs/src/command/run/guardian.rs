@@ -97,6 +97,8 @@ impl FromStr for Word {
     }
 }
 
+/// Between two looks at those who are no children of the guardian.
+const ELSEWHERE_MS: u64 = 50;
 /// What it is told: to leave those who live on alone, and to end.
 pub(super) const LEAVE: &str = "leave";
 
@@ -216,11 +218,18 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
     let mut lines = Lines::default();
     let mut again = None;
     loop {
+        let mut elsewhere = None;
         loop {
             match rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
                 Ok(Some((pid, status))) if pid == child => tell(charge.report, status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
+                // Orphans in a PID namespace that was there before are given to its first
+                // process. They are in the cgroup all the same.
+                Err(_) if charge.hold.has_members() => {
+                    elsewhere = Some(SystemClock.now().boot.plus(ELSEWHERE_MS));
+                    break;
+                }
                 Err(_) => {
                     if let Hold::Cgroup(cgroup) = charge.hold {
                         cgroup.remove();
@@ -233,6 +242,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
         }
         let ear = again.is_none().then(|| orders.as_fd());
         let next = again.or_else(|| last_moment(charge.reins));
+        let next = [next, elsewhere].into_iter().flatten().min();
         let Ok([_, told]) = alarm.wait([Some(signals.fd()), ear], next) else { return 1 };
         while signals.next().is_some() {}
         if told {

@@ -309,6 +309,41 @@ fn a_lock_whose_guardian_was_killed_is_not_given_back_early() {
 }
 
 #[test]
+fn nobody_leaves_a_cgroup_through_somebody_else_s_pid_namespace() {
+    if !granted(&[Capability::Root, Capability::Program("nsenter")]) {
+        return;
+    }
+    let world = World::new();
+    if world.run("ci", "run --contain cgroup", "true").run().code() != 0 {
+        return; // The kit has said that there are none here.
+    }
+    let mut elsewhere = std::process::Command::new("unshare")
+        .args(["--pid", "--fork", "--kill-child", "sleep", "1000"])
+        .spawn()
+        .expect("a namespace");
+    let first = || {
+        let all = jvs_repo::proc::processes();
+        all.iter().find(|process| process.parent == elsewhere.id()).map(|process| process.pid)
+    };
+    eventually("it has a first process", PATIENCE, || first().is_some());
+    let out = world.outside("out");
+    let script = format!(
+        "nsenter --pid=/proc/{}/ns/pid sh -c \
+         '(setsid sh -c \"while :; do echo x >> {}; sleep 0.02; done\" &); sleep 0.2'",
+        first().expect("seen"),
+        out.display()
+    );
+    world.run("ci", "run --contain cgroup", &script).run().ok();
+    let size = || out.metadata().expect("written").len();
+    world.ok("next", "lock acquire --no-keeper");
+    let before = size();
+    world.run("next", "run", "sleep 0.3").run().ok();
+    assert_eq!(size(), before, "it writes on");
+    let _ = elsewhere.kill();
+    let _ = elsewhere.wait();
+}
+
+#[test]
 fn my_build_goes_on_when_i_hang_up_if_i_said_so() {
     for contain in ["reap", "auto"] {
         let world = World::new();

@@ -124,7 +124,7 @@ fn a_name_that_is_used_again_costs_no_snapshot() {
     let user = User::with_new_repository(&place.dir.join("r"));
     user.jvs("worktree create w").ok();
     let taken = ["one", "two"].map(|text| {
-        std::fs::write(user.root.join("worktrees/w/file"), text).expect("written");
+        fs_err::write(user.root.join("worktrees/w/file"), text).expect("written");
         user.jvs(&format!("snapshot {text} -w w")).ok();
         user.jvs(&format!("tag @ {text} -w w")).ok();
         user.data(&format!("info {text}"))["snapshot_id"].clone()
