@@ -380,3 +380,51 @@ fn by_a_clock_that_nothing_steers_no_freeze_is_over() {
     assert_eq!(steered(LEASE + 40_000 + grace, 40_000), Standing::Expired);
     assert_eq!(steered(LEASE + 40_001 + grace, 40_000), Standing::Stealable);
 }
+
+/// When a holder that renewed last at T0, and died, has its lock taken by one who looks
+/// once a second from `comes_ms` on, by a clock that agrees: milliseconds after T0.
+fn taken_from_the_dead(case: &Case, boot_id: &str, comes_ms: u64) -> u64 {
+    let at = |ms: u64| Reading { wall: WallMs(T0 + ms), boot: BootMs(1_000 + ms) };
+    let mut watch = Watch::start(case.state, at(comes_ms), at(comes_ms));
+    let mut now_ms = comes_ms;
+    loop {
+        let Reading { wall, boot } = at(now_ms);
+        let judged = case.judge(boot_id, wall.0, boot.0, Some(&watch));
+        if judged.standing == Standing::Stealable && judged.watch_ms == 0 {
+            return now_ms;
+        }
+        // Whoever waits comes back when it was told to, or earlier.
+        now_ms += judged.stealable_in_ms.clamp(1, 1_000);
+        watch.look(case.state, at(now_ms), at(now_ms));
+    }
+}
+
+#[test]
+fn what_a_dead_holder_held_is_taken_in_time_whenever_one_comes() {
+    let interval = 10_000;
+    let policy = LockPolicy::default();
+    let (skew, grace) = (policy.max_clock_skew_ms, policy.steal_grace_ms);
+    assert_eq!(
+        (LEASE, interval, skew + grace),
+        (policy.lease_duration_ms, policy.renew_interval_ms, MARGIN)
+    );
+    let case = Case::new().kept();
+    for comes in (0..90_000).step_by(500) {
+        let from_elsewhere = taken_from_the_dead(&case, "boot-b", comes);
+        // Seen idle for a whole lease it needs no clock. Else not before clocks say that it
+        // is over, nor before it was watched for as long as its holder needs to renew.
+        let idle = comes + LEASE + grace;
+        let due = idle.min((LEASE + MARGIN + 1).max(comes + interval + grace));
+        assert_eq!(from_elsewhere, due, "one who comes after {comes} ms");
+        if comes <= LEASE + skew {
+            assert!(from_elsewhere <= LEASE + skew + grace + interval, "after {comes} ms");
+        }
+        // On its own host nobody needs to watch.
+        let from_here = taken_from_the_dead(&case, "boot-a", comes);
+        assert_eq!(
+            from_here,
+            idle.min((LEASE + MARGIN + 1).max(comes)),
+            "one who comes after {comes} ms"
+        );
+    }
+}
