@@ -86,7 +86,7 @@ fn two_processes_of_one_session_and_a_rival() {
 #[test]
 fn three_writers_with_bounded_preemption() {
     let actors = [Actor::new("a", WORK), Actor::new("b", WORK), Actor::new("c", WORK)];
-    let world = with_expiry(Stage::coarse(&actors, None)).preemptions(2).crashes(1);
+    let world = with_expiry(Stage::coarse(&actors, None)).preemptions(3).crashes(1);
     all_of("three writers", world);
 }
 

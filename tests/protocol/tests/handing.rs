@@ -77,12 +77,12 @@ fn the_heir_gets_what_it_is_handed_and_goes_on_with_it() {
 
 #[test]
 fn a_transfer_beside_a_thief_and_a_crash() {
-    all_of("a transfer, a crash", handing_over().preemptions(2).crashes(1));
+    all_of("a transfer, a crash", handing_over().preemptions(3).crashes(1));
 }
 
 #[test]
 fn a_transfer_beside_a_thief_and_a_rename_applied_without_saying_so() {
-    all_of("a transfer, an ambiguous rename", handing_over().preemptions(2).ambiguous_renames(1));
+    all_of("a transfer, an ambiguous rename", handing_over().preemptions(3).ambiguous_renames(1));
 }
 
 /// A holder that is overruled by policy while it believes, and a thief.
@@ -102,12 +102,12 @@ fn reclaiming() -> Explorer<'static> {
 
 #[test]
 fn a_reclaim_beside_a_thief_and_a_crash() {
-    all_of("a reclaim, a crash", reclaiming().preemptions(2).crashes(1));
+    all_of("a reclaim, a crash", reclaiming().preemptions(3).crashes(1));
 }
 
 #[test]
 fn a_reclaim_beside_a_thief_and_a_rename_applied_without_saying_so() {
-    all_of("a reclaim, an ambiguous rename", reclaiming().preemptions(1).ambiguous_renames(1));
+    all_of("a reclaim, an ambiguous rename", reclaiming().preemptions(3).ambiguous_renames(1));
 }
 
 #[test]

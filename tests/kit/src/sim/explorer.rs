@@ -404,6 +404,52 @@ impl<'c> Explorer<'c> {
         Replay { trace: machine.trace.lines.unwrap_or_default(), violation: wrong }
     }
 
+    /// Who takes part, and what may go wrong how often, in one line.
+    fn told(&self) -> String {
+        let Budgets {
+            crashes,
+            ambiguous_renames,
+            ambiguous_makes,
+            ambiguous_removals,
+            ambiguous_syncs,
+            torn_listings,
+            late_renames,
+            errors,
+            jumps,
+            wall_sets,
+            power_cuts,
+            early_wakes,
+            preemptions,
+        } = &self.rules.budgets;
+        let names: Vec<&str> = self.rules.processes.iter().map(|p| p.name.as_str()).collect();
+        let mut told = format!("actors {}", names.join(" "));
+        told += &match preemptions {
+            Some(n) => format!("; preemptions {n}"),
+            None => "; preemptions any".to_owned(),
+        };
+        for (what, n) in [
+            ("crashes", crashes),
+            ("ambiguous renames", ambiguous_renames),
+            ("ambiguous makes", ambiguous_makes),
+            ("ambiguous removals", ambiguous_removals),
+            ("ambiguous syncs", ambiguous_syncs),
+            ("torn listings", torn_listings),
+            ("late renames", late_renames),
+            ("errors", errors),
+            ("time jumps", jumps),
+            ("clocks set", wall_sets),
+            ("power cuts", power_cuts),
+        ] {
+            if *n > 0 {
+                told += &format!("; {what} {n}");
+            }
+        }
+        if *early_wakes != u32::MAX {
+            told += &format!("; early wakes {early_wakes}");
+        }
+        told
+    }
+
     fn machine(&self, traced: bool) -> Machine<'_> {
         let trace = Trace { lines: traced.then(Vec::new) };
         Machine { rules: &self.rules, programs: self.rules.programs(), trace }
@@ -657,6 +703,7 @@ impl<'e, 'c> Search<'e, 'c> {
 
     fn report(&self, verdict: Verdict) -> Report {
         Report {
+            world: self.explorer.told(),
             states: self.states,
             steps: self.steps,
             runs: self.runs,
@@ -712,6 +759,8 @@ pub enum Verdict {
 /// What an exploration found.
 #[derive(Debug, Clone)]
 pub struct Report {
+    /// Who took part, and what could go wrong how often.
+    pub world: String,
     /// Distinct states (without pruning: states visited).
     pub states: u64,
     /// Steps made between them.
@@ -755,8 +804,14 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            " ({} states, {} steps, {} runs to {} ends, {} histories, depth {})",
-            self.states, self.steps, self.runs, self.distinct_ends, self.histories, self.max_depth
+            " ({}; {} states, {} steps, {} runs to {} ends, {} histories, depth {})",
+            self.world,
+            self.states,
+            self.steps,
+            self.runs,
+            self.distinct_ends,
+            self.histories,
+            self.max_depth
         )
     }
 }
