@@ -13,7 +13,7 @@ mod lock;
 mod queue;
 mod record;
 mod register;
-mod seal;
+pub(crate) mod seal;
 mod snapshot;
 mod staging;
 mod tag;

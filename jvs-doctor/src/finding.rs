@@ -60,9 +60,51 @@ const CROWD: usize = 20;
 const CROWD_OF_FAULTS: usize = 1_000;
 
 impl Finding {
+    /// The directory that it is in.
+    pub fn dir(&self) -> &str {
+        self.path.rsplit_once('/').map_or("", |(dir, _)| dir)
+    }
+
+    /// What it says, if it stands for `many`.
+    pub fn message_for(&self, many: usize) -> String {
+        format!("{many} of them, {} for one: {}", self.path, self.message)
+    }
+
+    fn fate(&self) -> u8 {
+        match self.outcome {
+            None => 0,
+            Some(Outcome::Repaired) => 1,
+            Some(Outcome::Refused(_)) => 2,
+        }
+    }
+
     fn most(&self) -> usize {
         if self.severity == Severity::Notice { CROWD } else { CROWD_OF_FAULTS }
     }
+}
+
+/// Findings as they are told: each that stands for itself, and of a crowd with one fate
+/// the first, with the number of those that it stands for. What doctor can repair is
+/// kept one by one, however much of it there is; nobody reads it one by one.
+pub fn crowds(findings: &[Finding]) -> Vec<(&Finding, usize)> {
+    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
+    for finding in findings {
+        *counts.entry((key(finding), finding.fate())).or_default() += 1;
+    }
+    let mut told = Vec::new();
+    for finding in findings {
+        let Some(count) = counts.get_mut(&(key(finding), finding.fate())) else { continue };
+        match *count {
+            // Told by the first of them.
+            0 => {}
+            many if many > finding.most() => {
+                told.push((finding, many));
+                *count = 0;
+            }
+            _ => told.push((finding, 1)),
+        }
+    }
+    told
 }
 
 /// Collects what the checks find.
@@ -119,8 +161,7 @@ impl Report {
                 // Told by the first of them.
                 Some(0) => continue,
                 Some(count) if *count > finding.most() => {
-                    finding.message =
-                        format!("{count} of them, {} for one: {}", finding.path, finding.message);
+                    finding.message = finding.message_for(*count);
                     (finding.path, finding.worktree) = (key.1, None);
                     *count = 0;
                 }
@@ -176,8 +217,7 @@ impl Found<'_> {
 }
 
 fn key(finding: &Finding) -> (&'static str, String) {
-    let dir = finding.path.rsplit_once('/').map_or("", |(dir, _)| dir);
-    (finding.check.as_str(), dir.to_owned())
+    (finding.check.as_str(), finding.dir().to_owned())
 }
 
 #[cfg(test)]
@@ -197,6 +237,29 @@ mod crowds {
         let a = ("a", "21 of them, a/0 for one: not ours");
         let b = ("b", "21 of them, b/0 for one: not ours");
         assert_eq!(told, [a, b, ("c/1", "not ours")]);
+    }
+
+    #[test]
+    fn what_can_be_repaired_is_kept_one_by_one_and_told_as_one() {
+        let mut report = Report::default();
+        let path = |n: usize| {
+            let dir = RepoPath::root().child("a").expect("plain");
+            dir.child(&n.to_string()).expect("plain")
+        };
+        for n in 0..=CROWD_OF_FAULTS {
+            let remedy = Remedy::MakeDirectory(path(n));
+            report.add(Check::DirectoryMissing, path(n), "missing").remedy(remedy);
+        }
+        report.add(Check::DirectoryMissing, "b/1", "missing");
+        let mut found = report.told();
+        assert_eq!(found.len(), CROWD_OF_FAULTS + 2);
+        let told = |found: &[Finding]| -> Vec<_> {
+            crowds(found).iter().map(|(finding, many)| (finding.path.clone(), *many)).collect()
+        };
+        assert_eq!(told(&found), [("a/0".into(), CROWD_OF_FAULTS + 1), ("b/1".into(), 1)]);
+        // What became of one is not told of the others.
+        found[7].outcome = Some(Outcome::Repaired);
+        assert_eq!(told(&found).len(), CROWD_OF_FAULTS + 2);
     }
 
     #[test]

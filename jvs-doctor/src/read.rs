@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Deref;
 
 use jvs_lock::State;
-use jvs_lock::register::{ReadError, Register};
+use jvs_lock::register::{ReadError, Register, may_pass, pauses};
 use jvs_repo::id::Epoch;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -44,10 +44,62 @@ impl Read {
     /// cannot be READ.
     pub(crate) fn register(patient: &Patient<'_>, worktree: &WorktreeName) -> Result<Self, Fault> {
         let seams = patient.seams;
+        let read = Register::new(seams.store, seams.clock, worktree.clone()).read();
+        Read::understood(patient, worktree, read)
+    }
+
+    /// The same without patience: for a register that made no sense before.
+    pub(crate) fn at_once(patient: &Patient<'_>, worktree: &WorktreeName) -> Result<Self, Fault> {
+        let seams = patient.seams;
+        let read = Register::new(seams.store, seams.clock, worktree.clone()).read_once();
+        Read::understood(patient, worktree, read)
+    }
+
+    /// READs the registers of many worktrees, each as often as one that is READ alone.
+    /// Those that make no sense are waited for together: a hundred thousand directories
+    /// that somebody made take no longer than one.
+    pub(crate) fn all(
+        patient: &Patient<'_>,
+        worktrees: impl IntoIterator<Item = WorktreeName>,
+    ) -> Vec<(WorktreeName, Result<Self, Fault>)> {
+        let seams = patient.seams;
+        let once = |worktree: &WorktreeName| {
+            Register::new(seams.store, seams.clock, worktree.clone()).read_once()
+        };
+        let senseless = |read: &Result<State, ReadError>| read.as_ref().is_err_and(may_pass);
+        let mut all: Vec<_> = worktrees
+            .into_iter()
+            .map(|worktree| {
+                let read = once(&worktree);
+                (worktree, read)
+            })
+            .collect();
+        for pause_ms in pauses() {
+            if !all.iter().any(|(_, read)| senseless(read)) {
+                break;
+            }
+            seams.clock.sleep_ms(pause_ms);
+            for (worktree, read) in all.iter_mut().filter(|(_, read)| senseless(read)) {
+                *read = once(worktree);
+            }
+        }
+        let understood = |(worktree, read)| {
+            let read = Read::understood(patient, &worktree, read);
+            (worktree, read)
+        };
+        all.into_iter().map(understood).collect()
+    }
+
+    fn understood(
+        patient: &Patient<'_>,
+        worktree: &WorktreeName,
+        read: Result<State, ReadError>,
+    ) -> Result<Self, Fault> {
+        let seams = patient.seams;
         let dir = layout::register(worktree);
-        let read = |state| Read { worktree: worktree.clone(), state };
-        match Register::new(seams.store, seams.clock, worktree.clone()).read() {
-            Ok(state) => Ok(read(state)),
+        let made = |state| Read { worktree: worktree.clone(), state };
+        match read {
+            Ok(state) => Ok(made(state)),
             Err(ReadError::Missing { .. }) => Err(Fault::Missing),
             Err(ReadError::Corrupt { .. } | ReadError::WentBack { .. }) => {
                 match classify(seams.store, &dir) {
@@ -55,7 +107,7 @@ impl Read {
                     // Exactly one entry by now is one that somebody just repaired.
                     Ok(None) => Register::new(seams.store, seams.clock, worktree.clone())
                         .read()
-                        .map(read)
+                        .map(made)
                         .map_err(|error| Fault::Io(error.to_string())),
                     Err(error) => Err(Fault::Io(error.to_string())),
                 }

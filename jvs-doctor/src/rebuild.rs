@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::io;
 
 use jvs_lock::State;
 use jvs_repo::audit::Phase;
@@ -16,11 +15,10 @@ use jvs_repo::next::Next;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 use jvs_repo::term::Term;
-use jvs_snapshot::staging_name::StagingName;
 
 use crate::mutation::Rule;
 use crate::read::Fault;
-use crate::survey::{Staged, Survey, is_absent, is_symlink};
+use crate::survey::{Survey, is_absent, is_symlink};
 
 /// What is where the register should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,9 +118,7 @@ impl Memory {
         {
             memory.state(survey, &last);
         }
-        let aside =
-            quarantined(survey, worktree).map_err(|error| unanswered(&error.to_string()))?;
-        for state in aside {
+        for state in survey.set_aside(worktree).map_err(|why| unanswered(&why))? {
             memory.term(state.term());
         }
         if memory.heads.is_empty() {
@@ -148,11 +144,9 @@ impl Memory {
 
     /// What the snapshots that there are, and those that were collected, remember.
     fn snapshots(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName, over: u32) {
-        let described = survey.snapshots.values().filter_map(|snap| snap.described());
-        let collected = survey.tombstones.values().filter_map(|read| read.as_ref().ok());
-        for descriptor in described.chain(collected).filter(|d| d.worktree_id == *worktree) {
+        for descriptor in survey.descriptors_of(worktree) {
             self.term(descriptor.bound().term);
-            let ready = survey.snapshots.get(&descriptor.snapshot_id).is_some_and(|s| s.ready);
+            let ready = survey.is_ready(descriptor.snapshot_id);
             let counted = descriptor.commit_seq < Generation::END;
             if ready && counted && descriptor.epoch.counter > over {
                 let key = (descriptor.epoch.counter, descriptor.commit_seq.0);
@@ -163,19 +157,8 @@ impl Memory {
 
     /// What work in progress remembers.
     fn staging(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) {
-        for name in survey.staging.iter().filter_map(Staged::parsed) {
-            match name {
-                StagingName::Snapshot(bound) if bound.worktree == *worktree => {
-                    self.term(bound.term);
-                }
-                StagingName::Restore { worktree: of, term, .. }
-                | StagingName::Swap { worktree: of, term, .. }
-                    if of == worktree =>
-                {
-                    self.term(*term);
-                }
-                _ => {}
-            }
+        for term in survey.begun_in(worktree) {
+            self.term(term);
         }
     }
 
@@ -198,11 +181,7 @@ impl Memory {
     /// been reached.
     fn logged(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Option<State> {
         let mut last: Option<State> = None;
-        for logged in &survey.logs.events {
-            let event = &logged.event;
-            if event.worktree.as_ref() != Some(worktree) {
-                continue;
-            }
+        for event in survey.events_of(worktree) {
             let parse = |text: &Option<String>| text.as_deref()?.parse::<State>().ok();
             let (from, to) = (parse(&event.from), parse(&event.to));
             for state in [from, to].into_iter().flatten() {
@@ -224,12 +203,7 @@ impl Memory {
 
     /// A worktree that never committed anything has the head that it was made from.
     fn base(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) {
-        let base = survey
-            .worktrees
-            .worktrees
-            .iter()
-            .find(|(name, _)| name == worktree)
-            .and_then(|(_, record)| record.as_ref().ok()?.base);
+        let base = survey.worktrees.of(worktree).and_then(|record| record.as_ref().ok()?.base);
         if let Some((base, descriptor)) = base.and_then(|id| Some((id, survey.descriptor(id)?))) {
             self.heads.insert(((0, descriptor.commit_seq.0), Some(base)));
         }
@@ -251,24 +225,6 @@ impl Memory {
             head,
         }
     }
-}
-
-/// Entries of registers that an earlier repair set aside.
-fn quarantined(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<Vec<State>> {
-    let list = |dir: &RepoPath| match survey.store().list(dir) {
-        Err(error) if is_absent(&error) || is_symlink(&error) => Ok(Vec::new()),
-        listed => listed,
-    };
-    let register = layout::register(worktree);
-    let mut states = Vec::new();
-    for repair in list(&layout::quarantine())? {
-        let op = repair.name.to_str().and_then(|name| name.parse::<OpNonce>().ok());
-        let Some(op) = op else { continue };
-        let aside = layout::quarantined(op).child(register.split().1)?;
-        let entries = list(&aside)?;
-        states.extend(entries.iter().filter_map(|e| e.name.to_str()?.parse::<State>().ok()));
-    }
-    Ok(states)
 }
 
 fn unanswered(what: &str) -> Next {

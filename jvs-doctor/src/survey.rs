@@ -4,8 +4,10 @@
 //! the other way round, what is committed in between would look dead.
 
 mod lineage;
+mod memories;
 mod snapshots;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
@@ -28,12 +30,14 @@ use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::StagingName;
 
+use crate::check::seal::MOST_SEARCHED;
 use crate::check::{Check, Depth};
 use crate::finding::Report;
 use crate::patient::Patient;
 use crate::read::{Fault, Read};
 
 pub(crate) use lineage::{BreakReason, Lineages};
+pub(crate) use memories::Memories;
 pub(crate) use snapshots::Snap;
 
 /// A name in the staging directory, listed after every register was READ.
@@ -98,6 +102,10 @@ pub(crate) struct Survey<'p, 'r> {
     pub(crate) tombstones: BTreeMap<SnapshotId, Result<Descriptor, String>>,
     pub(crate) snapshot_names: Vec<OsString>,
     pub(crate) logs: Logs,
+    /// How many files were searched for a flipped bit.
+    searched: Cell<u32>,
+    /// Which of all this is about which worktree; after a full look.
+    pub(crate) memories: Memories,
     /// What the filesystem refused to show: nothing follows from its absence.
     pub(crate) unseen: Vec<Unseen>,
     _in_order: (),
@@ -126,6 +134,8 @@ impl<'p, 'r> Survey<'p, 'r> {
             tombstones: BTreeMap::new(),
             snapshot_names: Vec::new(),
             logs: Logs::default(),
+            searched: Cell::new(0),
+            memories: Memories::default(),
             unseen: Vec::new(),
             _in_order: (),
         };
@@ -147,6 +157,7 @@ impl<'p, 'r> Survey<'p, 'r> {
                 Err(error) if is_absent(&error) => {}
                 Err(error) => survey.refused(&layout::audit(), &error, report),
             }
+            survey.memories = Memories::of(&survey);
         }
         survey
     }
@@ -177,7 +188,7 @@ impl<'p, 'r> Survey<'p, 'r> {
 
     /// Does the worktree have a record, readable or not? The first one always is there.
     pub(crate) fn is_recorded(&self, worktree: &WorktreeName) -> bool {
-        worktree.is_main() || self.worktrees.worktrees.iter().any(|(name, _)| name == worktree)
+        worktree.is_main() || self.worktrees.of(worktree).is_some()
     }
 
     /// Is the process that was at work on a worktree still there?
@@ -223,8 +234,11 @@ impl<'p, 'r> Survey<'p, 'r> {
 
     /// Has nothing happened to the register since it was READ?
     pub(crate) fn is_unchanged(&self, worktree: &WorktreeName) -> bool {
-        let before = self.registers.get(worktree);
-        before.is_some_and(|before| *before == self.read_again(worktree))
+        match self.registers.get(worktree) {
+            Some(before @ Ok(_)) => *before == self.read_again(worktree),
+            Some(before @ Err(_)) => *before == Read::at_once(self.patient, worktree),
+            None => false,
+        }
     }
 
     fn read_registers(&mut self, report: &mut Report) {
@@ -247,8 +261,7 @@ impl<'p, 'r> Survey<'p, 'r> {
         let mut all: BTreeSet<WorktreeName> = recorded.collect();
         all.extend(self.locks.iter().filter_map(|file| layout::worktree_of_register(file)));
         all.insert(WorktreeName::main());
-        for worktree in all {
-            let seen = Read::register(self.patient, &worktree);
+        for (worktree, seen) in Read::all(self.patient, all) {
             // A worktree that was removed between the two looks is no fault.
             let gone = matches!(seen, Err(Fault::Missing))
                 && !worktree.is_main()
@@ -310,6 +323,13 @@ impl<'p, 'r> Survey<'p, 'r> {
         self.unseen.extend(refused);
     }
 
+    /// May one more file be searched for a flipped bit?
+    pub(crate) fn may_search(&self) -> bool {
+        let before = self.searched.get();
+        self.searched.set(before.saturating_add(1));
+        before < MOST_SEARCHED
+    }
+
     /// Did the filesystem refuse to show this?
     pub(crate) fn is_unseen(&self, path: &RepoPath) -> bool {
         self.unseen.iter().any(|unseen| unseen.path == *path)
@@ -355,9 +375,14 @@ impl<'p, 'r> Survey<'p, 'r> {
         there.or_else(|| self.tombstones.get(&id)?.as_ref().ok())
     }
 
+    /// Is it visible?
+    pub(crate) fn is_ready(&self, id: SnapshotId) -> bool {
+        self.snapshots.get(&id).is_some_and(|snap| snap.ready)
+    }
+
     /// Was it visible, whether or not it was collected since?
     pub(crate) fn was_ready(&self, id: SnapshotId) -> bool {
-        self.snapshots.get(&id).is_some_and(|snap| snap.ready) || self.tombstones.contains_key(&id)
+        self.is_ready(id) || self.tombstones.contains_key(&id)
     }
 
     pub(crate) fn is_missing(&self, path: &RepoPath) -> bool {

@@ -139,16 +139,14 @@ fn settle(
     for finding in &mut last.findings {
         finding.outcome = refused.remove(&key(finding)).map(Outcome::Refused);
     }
+    let mut told: BTreeSet<Key> = last.findings.iter().map(key).collect();
     for mut finding in applied.clone() {
-        let same = |f: &Finding| f.check == finding.check && f.path == finding.path;
-        if last.findings.iter().any(same) {
+        if !told.insert(key(&finding)) {
             continue;
         }
         finding.outcome = Some(Outcome::Repaired);
         if finding.remedy.as_ref().is_some_and(Remedy::is_cleanup) {
-            if !last.cleaned.iter().any(same) {
-                last.cleaned.push(finding);
-            }
+            last.cleaned.push(finding);
         } else {
             last.findings.push(finding);
         }

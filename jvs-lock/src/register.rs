@@ -170,19 +170,18 @@ impl<'r> Register<'r> {
 
     /// READ: the current state, never an older one than was seen before.
     pub fn read(&self) -> Result<State, ReadError> {
-        let mut backoff = Backoff::new();
-        let mut tries = 0;
+        let mut pauses = pauses();
         loop {
-            tries += 1;
-            match self.read_once() {
-                Ok(state) => return Ok(state),
-                Err(error) if tries >= READ_TRIES || !may_pass(&error) => return Err(error),
-                Err(_) => self.clock.sleep_ms(backoff.next_ms()),
+            match (self.read_once(), pauses.next()) {
+                (Err(error), Some(pause_ms)) if may_pass(&error) => self.clock.sleep_ms(pause_ms),
+                (read, _) => return read,
             }
         }
     }
 
-    fn read_once(&self) -> Result<State, ReadError> {
+    /// One try of a READ. What [`may_pass`] of its answers proves nothing yet: whoever
+    /// READs many registers pauses for all of them at once, for each of [`pauses`].
+    pub fn read_once(&self) -> Result<State, ReadError> {
         let names = self.store.first_batch(&self.dir).map_err(|source| {
             let worktree = self.worktree.clone();
             match source.kind() {
@@ -262,7 +261,14 @@ fn state_of(name: &OsStr) -> Option<State> {
 
 /// Could the next READ answer better? btrfs shows an empty directory for a
 /// moment in the middle of a rename, and caches catch up.
-fn may_pass(error: &ReadError) -> bool {
+/// How long a READ pauses before it is tried again, each time.
+pub fn pauses() -> impl Iterator<Item = u64> {
+    let mut backoff = Backoff::new();
+    (1..READ_TRIES).map(move |_| backoff.next_ms())
+}
+
+/// May the next try of a READ make more sense?
+pub fn may_pass(error: &ReadError) -> bool {
     match error {
         ReadError::Missing { .. } => false,
         ReadError::Corrupt { .. } | ReadError::WentBack { .. } => true,

@@ -46,8 +46,14 @@ pub(crate) fn format(
             }
         }
         Err(error) => {
-            let seen = survey.and_then(|s| s.store().read(&path, Limits::RECORD.size).ok());
-            let unflipped = seen.and_then(|seen| seal::unflipped(&path, &seen));
+            // The first file of all that are searched.
+            let unflipped = survey.and_then(|survey| {
+                let seen = survey.store().read(&path, Limits::RECORD.size).ok()?;
+                match seal::flip(survey, &path, &seen) {
+                    seal::Flip::Found(remedy) => Some(remedy),
+                    seal::Flip::None | seal::Flip::NotTried => None,
+                }
+            });
             report
                 .add(Check::FormatInvalid, &path, error.to_string())
                 .advice(advice)

@@ -190,9 +190,8 @@ struct Remembered {
 
 /// The highest token of a worktree that its snapshots and its lock record remember.
 fn newest_token(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Option<Remembered> {
-    let visible = survey.snapshots.values().filter(|snap| snap.ready);
-    let described = visible.filter_map(|snap| snap.described());
-    let of_snapshots = described.filter(|d| d.worktree_id == *worktree).map(|d| Remembered {
+    let visible = |d: &&Descriptor| survey.is_ready(d.snapshot_id);
+    let of_snapshots = survey.descriptors_of(worktree).filter(visible).map(|d| Remembered {
         term: d.bound().term,
         path: layout::descriptor(&layout::snapshot(d.snapshot_id)),
     });

@@ -3,18 +3,19 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use jvs_lock::Hold;
 use jvs_lock::liveness::{Liveness, Unknowable};
+use jvs_lock::register::{ReadError, Register};
 use jvs_lock::worktrees::unfinished::{self, Doing};
+use jvs_lock::{Hold, Seams};
 use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::next::Next;
 use jvs_repo::store::{Kind, RepoPath};
 
-use crate::check::seal;
+use crate::check::seal::{self, Flip};
 use crate::check::{Check, Severity};
-use crate::finding::Report;
+use crate::finding::{Found, Report};
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
@@ -50,17 +51,12 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             report.unreadable(&path, error);
         } else if let Err(error) = record {
             let symlink = survey.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::Symlink);
-            let seen = survey.store().read(&path, Limits::RECORD.size).unwrap_or_default();
-            let remedy = seal::unflipped(&path, &seen).or_else(|| {
-                let worktree = worktree.clone();
-                alive.then_some(Remedy::WriteWorktreeRecord { worktree, replace: true })
-            });
             let check = if symlink { Check::Symlink } else { Check::WorktreeRecordInvalid };
-            report
-                .add(check, &path, error.to_string())
-                .of(worktree)
-                .advice(Next::RepairRegisterFirst)
-                .maybe(remedy);
+            let found = report.add(check, &path, error.to_string()).of(worktree);
+            match alive {
+                true => rewritten(survey, worktree, &path, found),
+                false => drop(found.advice(Next::RepairRegisterFirst)),
+            }
         }
         payload(survey, worktree, report);
     }
@@ -71,6 +67,17 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
         unrecorded(survey, worktree, read.as_ref().ok().map(|state| state.hold), report);
     }
     unknown_payloads(survey, &recorded, report);
+}
+
+/// What can be done about a record that cannot be used, of a worktree that exists.
+fn rewritten(survey: &Survey<'_, '_>, worktree: &WorktreeName, path: &RepoPath, found: Found<'_>) {
+    let seen = survey.store().read(path, Limits::RECORD.size).unwrap_or_default();
+    let worktree = worktree.clone();
+    drop(match seal::flip(survey, path, &seen) {
+        Flip::Found(remedy) => found.remedy(remedy),
+        Flip::None => found.remedy(Remedy::WriteWorktreeRecord { worktree, replace: true }),
+        Flip::NotTried => found.advice(seal::NOT_TRIED),
+    });
 }
 
 fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) {
@@ -159,6 +166,9 @@ fn unrecorded(
 
 /// Tells of what was begun with a worktree and not ended. False if nothing was.
 fn half_done(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) -> bool {
+    if let Some(Err(_)) = survey.registers.get(worktree) {
+        return unread(survey, worktree, report);
+    }
     let found = match unfinished::look(survey.patient.seams, worktree) {
         Ok(Some(found)) if survey.is_unchanged(worktree) => found,
         Ok(found) => return found.is_some(),
@@ -208,6 +218,21 @@ fn half_done(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Repo
         }
     }
     true
+}
+
+/// Tells of a register that made no sense: it was waited for when it was surveyed, and
+/// is not again. False if there is none.
+fn unread(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) -> bool {
+    let Seams { store, clock, .. } = survey.patient.seams;
+    match Register::new(store, clock, worktree.clone()).read_once() {
+        Err(ReadError::Missing { .. }) => false,
+        Err(error) => {
+            report.unreadable(&layout::register(worktree), &error);
+            true
+        }
+        // Somebody has just mended it.
+        Ok(_) => true,
+    }
 }
 
 fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) {

@@ -137,13 +137,21 @@ fn check_label(label: Option<&str>) -> Result<(), String> {
 /// What is in the directory of worktree records.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// Each worktree by name with its record, or why that cannot be used: one
+    /// Each worktree, in the order of names, with its record, or why that cannot be used: one
     /// bad record does not hide the others.
     pub worktrees: Vec<(WorktreeName, Result<WorktreeRecord, RecordError>)>,
     /// Records that are being written, or whose writer died.
     pub unfinished: Vec<OsString>,
     /// What JVS did not put there. Nobody guesses what it means.
     pub foreign: Vec<OsString>,
+}
+
+impl Listing {
+    /// The record of one worktree, or why it cannot be used; `None` if it has none.
+    pub fn of(&self, name: &WorktreeName) -> Option<&Result<WorktreeRecord, RecordError>> {
+        let at = self.worktrees.binary_search_by(|(other, _)| other.cmp(name)).ok()?;
+        Some(&self.worktrees[at].1)
+    }
 }
 
 /// Reads one record; `None` if there is no such worktree.

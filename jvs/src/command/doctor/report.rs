@@ -1,8 +1,10 @@
 //! What was found, for people and for programs.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use jvs_doctor::{Examination, Finding, Outcome, RepairError, Severity, Tense};
+use jvs_doctor::finding::crowds;
+use jvs_doctor::{Check, Examination, Finding, Outcome, RepairError, Severity, Tense};
 use jvs_repo::probe::{Filesystem, JuiceFs};
 use jvs_repo::record::probe::Verdict;
 use serde_json::{Value, json};
@@ -23,45 +25,55 @@ pub(super) struct Saying<'s> {
     pub(super) full: bool,
 }
 
-impl Saying<'_> {
-    /// What would be done about a finding.
-    fn would(&self, finding: &Finding) -> Option<String> {
-        let applied = &self.foreseen?.applied;
-        applied.iter().find(|planned| is_same(planned, finding)).map(|f| said(f, Tense::Would))
-    }
+/// What a finding is recognised by.
+type Key<'f> = (Check, &'f str);
 
-    /// Why it would not.
-    fn would_refuse(&self, finding: &Finding) -> Option<&RepairError> {
-        let left = &self.foreseen?.findings;
-        match &left.iter().find(|left| is_same(left, finding))?.outcome {
-            Some(Outcome::Refused(why)) => Some(why),
-            _ => None,
+fn key(finding: &Finding) -> Key<'_> {
+    (finding.check, &finding.path)
+}
+
+/// What a repair would do about which finding.
+#[derive(Default)]
+struct Foreseen<'s> {
+    done: BTreeMap<Key<'s>, &'s Finding>,
+    refused: BTreeMap<Key<'s>, &'s RepairError>,
+}
+
+impl<'s> Foreseen<'s> {
+    fn of(examination: Option<&'s Examination>) -> Self {
+        let mut foreseen = Foreseen::default();
+        for finding in examination.into_iter().flat_map(|it| &it.applied) {
+            foreseen.done.entry(key(finding)).or_insert(finding);
         }
-    }
-
-    /// What only comes to light, or becomes possible, once the first is mended.
-    fn then(&self) -> Vec<&Finding> {
-        let told = &self.examination.findings;
-        let mut then: Vec<&Finding> = Vec::new();
-        for planned in self.foreseen.iter().flat_map(|foreseen| &foreseen.applied) {
-            let known = |f: &Finding| is_same(f, planned);
-            if !told.iter().any(known) && !then.iter().any(|f| known(f)) {
-                then.push(planned);
+        for finding in examination.into_iter().flat_map(|it| &it.findings) {
+            if let Some(Outcome::Refused(why)) = &finding.outcome {
+                foreseen.refused.entry(key(finding)).or_insert(why);
             }
         }
-        then
+        foreseen
+    }
+}
+
+impl Saying<'_> {
+    /// What only comes to light, or becomes possible, once the first is mended.
+    fn then(&self) -> Vec<Finding> {
+        let mut told: BTreeSet<Key<'_>> = self.examination.findings.iter().map(key).collect();
+        let planned = self.foreseen.iter().flat_map(|foreseen| &foreseen.applied);
+        planned.filter(|planned| told.insert(key(planned))).cloned().collect()
     }
 
     /// What would still count after it.
-    fn left(&self) -> Vec<&Finding> {
+    fn left(&self) -> Vec<Finding> {
         let last = self.foreseen.unwrap_or(self.examination);
-        last.findings.iter().filter(|finding| finding.counts()).collect()
+        last.findings.iter().filter(|finding| finding.counts()).cloned().collect()
     }
 
     pub(super) fn data(&self) -> Value {
         let examination = self.examination;
-        let findings = examination.findings.iter().map(|f| self.finding(f)).collect::<Vec<_>>();
-        let cleaned = examination.cleaned.iter().map(|f| self.finding(f)).collect::<Vec<_>>();
+        let told = |findings: &[Finding]| -> Vec<Value> {
+            crowds(findings).into_iter().map(finding).collect()
+        };
+        let (findings, cleaned) = (told(&examination.findings), told(&examination.cleaned));
         let mut data = json!({
             "healthy": examination.is_healthy(),
             "strict": self.full,
@@ -73,32 +85,15 @@ impl Saying<'_> {
             "took_ms": examination.took_ms,
         });
         let steps = |applied: &[Finding]| -> Value {
-            let step = |f: &Finding| json!({ "code": f.check.as_str(), "path": f.path, "does": said(f, Tense::Does) });
-            applied.iter().map(step).collect()
+            let step = |(f, many): (&Finding, usize)| json!({ "code": f.check.as_str(), "path": place(f, many), "does": said(f, Tense::Does) });
+            crowds(applied).into_iter().map(step).collect()
         };
         if self.dry_run {
             data["planned"] = steps(self.foreseen.map_or(&[], |foreseen| &foreseen.applied));
-            let left = self.left();
-            data["would_remain"] =
-                left.iter().map(|f| json!({ "code": f.check.as_str(), "path": f.path })).collect();
+            let left = |(f, many): (&Finding, usize)| json!({ "code": f.check.as_str(), "path": place(f, many) });
+            data["would_remain"] = crowds(&self.left()).into_iter().map(left).collect();
         } else if self.full {
             data["done"] = steps(&examination.applied);
-        }
-        data
-    }
-
-    fn finding(&self, finding: &Finding) -> Value {
-        let mut data = json!({
-            "code": finding.check.as_str(),
-            "severity": finding.severity,
-            "path": finding.path,
-            "worktree": finding.worktree,
-            "message": finding.message,
-            "remedy": spell_remedy(finding),
-            "repaired": finding.is_repaired(),
-        });
-        if let Some(Outcome::Refused(why)) = &finding.outcome {
-            data["refused"] = json!(why.to_string());
         }
         data
     }
@@ -125,19 +120,21 @@ impl Saying<'_> {
 
     pub(super) fn text(&self, paint: Paint) -> String {
         let mut text = String::new();
-        for finding in &self.examination.findings {
-            self.told(finding, paint, &mut text);
+        let foreseen = Foreseen::of(self.foreseen);
+        for (finding, many) in crowds(&self.examination.findings) {
+            told(finding, many, &foreseen, paint, &mut text);
         }
         let then = self.then();
         if !then.is_empty() {
             let _ = writeln!(text, "after that:");
         }
-        for finding in then {
-            self.told(finding, paint, &mut text);
+        for (finding, many) in crowds(&then) {
+            told(finding, many, &foreseen, paint, &mut text);
         }
-        for finding in &self.examination.cleaned {
-            let path = on_one_line(&finding.path);
-            let _ = writeln!(text, "{} {path}: {}", paint.bold("removed"), finding.check);
+        for (finding, many) in crowds(&self.examination.cleaned) {
+            let path = on_one_line(place(finding, many));
+            let _ = write!(text, "{} {path}: {}", paint.bold("removed"), finding.check);
+            let _ = if many > 1 { writeln!(text, ", {many} of them") } else { writeln!(text) };
         }
         let [(_, errors), (_, warnings), (_, notices)] =
             jvs_doctor::examine::tally(&self.examination.findings);
@@ -157,34 +154,6 @@ impl Saying<'_> {
             let _ = writeln!(text, "probe: {}", on_one_line(&probe::sentence(verdict)));
         }
         text
-    }
-
-    fn told(&self, finding: &Finding, paint: Paint, text: &mut String) {
-        let word = match finding.severity {
-            _ if finding.is_repaired() => paint.bold("repaired"),
-            Severity::Error => paint.red("error"),
-            Severity::Warning => paint.yellow("warning"),
-            Severity::Notice => paint.dim("notice"),
-        };
-        let path = on_one_line(&finding.path);
-        let message = on_one_line(&finding.message);
-        let _ = writeln!(text, "{word}[{}] {path}: {message}", finding.check);
-        match &finding.outcome {
-            Some(Outcome::Repaired) => {
-                let _ = writeln!(text, "  done: {}", on_one_line(&said(finding, Tense::Did)));
-            }
-            Some(Outcome::Refused(why)) => {
-                let _ = writeln!(text, "  not repaired: {}", on_one_line(&why.to_string()));
-            }
-            None => {
-                let line = match (self.would(finding), self.would_refuse(finding)) {
-                    (Some(would), _) => format!("would {would}"),
-                    (None, Some(why)) => format!("would not be repaired: {why}"),
-                    (None, None) => format!("remedy: {}", spell_remedy(finding)),
-                };
-                let _ = writeln!(text, "  {}", on_one_line(&line));
-            }
-        }
     }
 
     /// How it would end.
@@ -209,8 +178,59 @@ impl Saying<'_> {
     }
 }
 
-fn is_same(one: &Finding, other: &Finding) -> bool {
-    one.check == other.check && one.path == other.path
+/// Tells of a finding that stands for `many`.
+fn told(finding: &Finding, many: usize, foreseen: &Foreseen<'_>, paint: Paint, text: &mut String) {
+    let word = match finding.severity {
+        _ if finding.is_repaired() => paint.bold("repaired"),
+        Severity::Error => paint.red("error"),
+        Severity::Warning => paint.yellow("warning"),
+        Severity::Notice => paint.dim("notice"),
+    };
+    let path = on_one_line(place(finding, many));
+    let message = on_one_line(&message(finding, many));
+    let _ = writeln!(text, "{word}[{}] {path}: {message}", finding.check);
+    match &finding.outcome {
+        Some(Outcome::Repaired) => {
+            let _ = writeln!(text, "  done: {}", on_one_line(&said(finding, Tense::Did)));
+        }
+        Some(Outcome::Refused(why)) => {
+            let _ = writeln!(text, "  not repaired: {}", on_one_line(&why.to_string()));
+        }
+        None => {
+            let key = key(finding);
+            let line = match (foreseen.done.get(&key), foreseen.refused.get(&key)) {
+                (Some(done), _) => format!("would {}", said(done, Tense::Would)),
+                (None, Some(why)) => format!("would not be repaired: {why}"),
+                (None, None) => format!("remedy: {}", spell_remedy(finding)),
+            };
+            let _ = writeln!(text, "  {}", on_one_line(&line));
+        }
+    }
+}
+
+fn finding((finding, many): (&Finding, usize)) -> Value {
+    let mut data = json!({
+        "code": finding.check.as_str(),
+        "severity": finding.severity,
+        "path": place(finding, many),
+        "worktree": finding.worktree.as_ref().filter(|_| many == 1),
+        "message": message(finding, many),
+        "remedy": spell_remedy(finding),
+        "repaired": finding.is_repaired(),
+    });
+    if let Some(Outcome::Refused(why)) = &finding.outcome {
+        data["refused"] = json!(why.to_string());
+    }
+    data
+}
+
+/// Where it is, or all of those that it stands for.
+fn place(finding: &Finding, many: usize) -> &str {
+    if many > 1 { finding.dir() } else { &finding.path }
+}
+
+fn message(finding: &Finding, many: usize) -> String {
+    if many > 1 { finding.message_for(many) } else { finding.message.clone() }
 }
 
 fn said(finding: &Finding, tense: Tense) -> String {

@@ -395,3 +395,63 @@ fn a_hundred_thousand_files_of_others_are_one_finding_and_stop_nobody() {
     }
     assert!(doctor.stdout().lines().count() < 20, "{}", doctor.stdout().len());
 }
+
+/// Whatever somebody who can write to the control directory puts there in masses: every
+/// command goes on within its memory, and what doctor says of it can be read.
+#[test]
+fn a_crowd_of_any_kind_costs_no_memory_and_is_told_in_a_few_lines() {
+    const MANY: usize = 20_000;
+    // What earns an answer of its own is rarer.
+    const SOME: usize = 1_500;
+    let record = include_str!("../../../../jvs-repo/src/record/golden/worktree_plain.json");
+    // As long as a record may be that is searched for a flipped bit, and not as sealed.
+    let altered = format!("{{\"checksum\":\"sha256:{:064}\",\"x\":\"{:01900}\"}}", 0, 0);
+    let records = |content: String| (SOME, layout::worktree_records(), ".json", Some(content));
+    for (many, dir, end, content) in [
+        records("x".to_owned()),
+        records(record.to_owned()),
+        records(altered),
+        (SOME, layout::locks(), ".fence", None),
+        (MANY, layout::locks(), ".lock", Some(String::new())),
+        (MANY, layout::snapshots(), "", Some(String::new())),
+        (MANY, layout::staging(), "", Some(String::new())),
+        (MANY, layout::audit(), ".jsonl", Some(String::new())),
+        (MANY, layout::tags(), ".json", Some(String::new())),
+        (MANY, layout::queue(&WorktreeName::main()), "", Some(String::new())),
+    ] {
+        let world = World::new();
+        let into = world.root().join(dir.as_str());
+        std::fs::create_dir_all(&into).expect("made");
+        for n in 0..many {
+            let path = into.join(format!("junk-{n}{end}"));
+            match &content {
+                Some(content) => std::fs::write(path, content).expect("written"),
+                None => std::fs::create_dir(path).expect("made"),
+            }
+        }
+        let limited = |args: &[&str]| {
+            let limit = ["sh", "-c", "ulimit -v 300000; exec \"$@\"", "sh"];
+            world.command(args).under(limit).run()
+        };
+        for args in [
+            &["lock", "acquire", "--no-keeper"][..],
+            &["snapshot", "one"],
+            &["lock", "release"],
+            &["lock", "status"],
+            &["worktree", "list"],
+            &["tag", "--list"],
+        ] {
+            limited(args).ok();
+        }
+        // Who may need a snapshot is not known while a worktree's register is not.
+        let gc = limited(&["gc"]);
+        assert!([0, 10].contains(&gc.code()), "{dir} {end}: {gc}");
+        for args in [&["doctor", "--strict", "--dry-run"][..], &["doctor", "--strict"]] {
+            let doctor = limited(args);
+            assert!([0, 12].contains(&doctor.code()), "{dir} {end}: {doctor}");
+            let told = doctor.stdout();
+            assert!(told.contains(&format!("{many} of them")), "{dir} {end}: {told}");
+            assert!(told.lines().count() < 30, "{dir} {end}: {}", told.lines().count());
+        }
+    }
+}
