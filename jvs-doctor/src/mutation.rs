@@ -19,6 +19,21 @@ pub enum Rule {
     FormerWorktreesAreLeft,
     /// READY is written anew only where its draft is not there to become it.
     DraftOfReadyIsUsed,
+    /// A register below what was seen of it was set back.
+    SeenIsNotUndone,
+}
+
+impl Rule {
+    /// All rules.
+    pub const ALL: &[Rule] = &[
+        Rule::ProvenDead,
+        Rule::PutsBack,
+        Rule::UnseenIsNotGone,
+        Rule::HoldIsLeft,
+        Rule::RecordedIsNotRemoved,
+        Rule::DraftOfReadyIsUsed,
+        Rule::SeenIsNotUndone,
+    ];
 }
 
 jvs_repo::switchable!(Rule);

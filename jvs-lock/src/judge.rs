@@ -250,7 +250,7 @@ fn is_our_clock(facts: &Facts<'_>, record: &Record) -> bool {
 /// By how much the two clocks of the record went another way than ours, if that
 /// is more than clocks may differ: then the ids lie, or a wall clock was set.
 fn parted_ms(facts: &Facts<'_>, record: &Record) -> Option<u64> {
-    sabotage!(Rule::OneBootTimeClock => None);
+    sabotage!(Rule::ClocksGoTogether => None);
     facts.now.parted_ms(&record.renewed_at()?, facts.policy.max_clock_skew_ms)
 }
 

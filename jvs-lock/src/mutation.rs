@@ -93,6 +93,8 @@ pub enum Rule {
     FreezeEndsBySteeredClock,
     /// Boot-time readings are compared only if they are of one clock.
     OneBootTimeClock,
+    /// What ids say of clocks is believed only if wall and boot time went the same way.
+    ClocksGoTogether,
     /// Whoever takes over what is not its own asks one and the same question.
     OneTakeOver,
     /// A freeze after waiting is made from one's own hold and no other.
@@ -162,6 +164,7 @@ impl Rule {
         Rule::WatchedBeforeSteal,
         Rule::FreezeEndsBySteeredClock,
         Rule::OneBootTimeClock,
+        Rule::ClocksGoTogether,
         Rule::OneTakeOver,
         Rule::FreezeFromOwnHold,
         Rule::LiftWhatWasSeen,

@@ -272,7 +272,7 @@ impl Locks<'_> {
 
 /// Did the clocks of the record's last renewal go as ours did since?
 fn is_by_our_clocks(record: &Record, now: Reading, policy: &LockPolicy) -> bool {
-    sabotage!(Rule::OneBootTimeClock => true);
+    sabotage!(Rule::ClocksGoTogether => true);
     let allowed = policy.max_clock_skew_ms;
     record.renewed_at().is_some_and(|at| now.parted_ms(&at, allowed).is_none())
 }

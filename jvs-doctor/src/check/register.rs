@@ -10,12 +10,14 @@ use jvs_repo::id::Seq;
 use jvs_repo::layout;
 use jvs_repo::name::{Shown, WorktreeName};
 use jvs_repo::next::Next;
+use jvs_repo::sabotage;
 use jvs_repo::store::{Kind, RepoPath};
 use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
 
 use crate::check::{Check, Depth};
 use crate::finding::Report;
+use crate::mutation::Rule;
 use crate::read::Fault;
 use crate::rebuild;
 use crate::remedy::Remedy;
@@ -133,6 +135,7 @@ fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
 
 /// A register that is older than what was committed through it.
 fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
+    sabotage!(Rule::SeenIsNotUndone);
     let newest = newest_commits(survey);
     let reached = newest_states(survey);
     for (worktree, read) in &survey.registers {

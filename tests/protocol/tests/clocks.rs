@@ -72,12 +72,29 @@ fn what_a_dead_keeper_held_is_taken_by_one_who_watches() {
     }
 }
 
+/// Nor where the wall clock was set by as much as they differ, so that the two clocks
+/// seem to have gone the same way.
 #[test]
 fn boot_times_of_two_time_namespaces_are_not_compared() {
+    const APART_MS: u64 = 100_000_000;
     needed(Rule::OneBootTimeClock, "believes in token", |off| {
+        let thief = Actor::new("b", TAKE).on_host(0).in_time_namespace(2, APART_MS).watching();
+        let actors = [Actor::new("a", KEEP).on_host(0), thief];
+        Stage::coarse(&actors, off)
+            .wall_jumps(1, [(0, APART_MS as i64)])
+            .preemptions(2)
+            .early_wakes(0)
+    });
+}
+
+/// A copy of a machine has its boot id and the ids of its namespaces, and another clock.
+#[test]
+fn boot_times_of_clocks_that_parted_are_not_compared() {
+    const FIRST_OF_ANY_KERNEL: u64 = 1;
+    needed(Rule::ClocksGoTogether, "believes in token", |off| {
         let actors = [
             Actor::new("a", &[Step::Acquire, Step::Commit]).on_host(0),
-            Actor::new("b", TAKE).on_host(0).in_time_namespace(2, 100_000_000),
+            Actor::new("b", TAKE).on_host(0).in_time_namespace(FIRST_OF_ANY_KERNEL, 100_000_000),
         ];
         Stage::coarse(&actors, off)
     });

@@ -107,7 +107,7 @@ fn a_reclaim_beside_a_thief_and_a_crash() {
 
 #[test]
 fn a_reclaim_beside_a_thief_and_a_rename_applied_without_saying_so() {
-    all_of("a reclaim, an ambiguous rename", reclaiming().preemptions(3).ambiguous_renames(1));
+    all_of("a reclaim, an ambiguous rename", reclaiming().preemptions(2).ambiguous_renames(1));
 }
 
 #[test]

@@ -152,3 +152,36 @@ fn a_name_that_was_not_shown_proves_nothing() {
         assert!(ward.store().is_there(&tmp).expect("shown"), "call {call}");
     }
 }
+
+#[test]
+fn a_register_below_what_was_seen_of_it_was_set_back() {
+    let (_, from_a_backup) =
+        RUINS.iter().find(|(what, _)| *what == "the register is from a backup").expect("a ruin");
+    let head = |off: Option<Rule>| {
+        let ward = ruined(*from_a_backup);
+        match off {
+            Some(rule) => drop(mutation::without(rule, || ward.repair("doctor"))),
+            None => drop(ward.repair("doctor")),
+        }
+        (ward.state().head, ward.ids.last().copied())
+    };
+    let (with, last) = head(None);
+    assert_eq!(with, last, "with the rule what was committed is the head again");
+    let (without, last) = head(Some(Rule::SeenIsNotUndone));
+    assert_ne!(without, last, "without it the head is an earlier one");
+}
+
+/// Every rule that can be switched off is switched off by a test.
+#[test]
+fn no_rule_is_left_out() {
+    let tests = [include_str!("mutations.rs"), include_str!("../worktrees/unshown.rs")];
+    for rule in Rule::ALL {
+        let ways = [
+            format!("needed(Rule::{rule:?},"),
+            format!("Some(Rule::{rule:?})"),
+            format!("without(Repair::{rule:?},"),
+        ];
+        let is_off = |test: &&str| ways.iter().any(|way| test.contains(way));
+        assert!(tests.iter().any(is_off), "{rule:?} is never switched off");
+    }
+}
