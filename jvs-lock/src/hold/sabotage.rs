@@ -38,12 +38,6 @@ impl Before {
     }
 }
 
-/// Whom the record names, which everybody can write.
-pub(super) fn recorded(sources: &Sources<'_>) -> Option<Keeper> {
-    let found = crate::record::read(sources.repository, sources.worktree).ok()?;
-    found.record()?.keeper.clone()
-}
-
 /// A lock of the session's own, as one would have at first.
 struct Mutex<'h> {
     holds: &'h Holds<'h>,
