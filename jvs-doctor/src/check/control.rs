@@ -50,7 +50,7 @@ pub(crate) fn format(
             let unflipped = survey.and_then(|survey| {
                 let seen = survey.store().read(&path, Limits::RECORD.size).ok()?;
                 match seal::flip(survey, &path, &seen) {
-                    seal::Flip::Found(remedy) => Some(remedy),
+                    seal::Flip::Found(remedy) => Some(*remedy),
                     seal::Flip::None | seal::Flip::NotTried => None,
                 }
             });

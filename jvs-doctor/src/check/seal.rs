@@ -30,7 +30,7 @@ fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut Repo
     }
     let altered = "it was changed since it was written";
     let remedy = match flip(survey, path, &seen) {
-        Flip::Found(remedy) => Some(remedy),
+        Flip::Found(remedy) => Some(*remedy),
         Flip::NotTried => {
             // What it says now is not believed as long as it may be a flipped bit.
             report.add(Check::Altered, path, altered).advice(NOT_TRIED);
@@ -60,7 +60,7 @@ pub(super) const NOT_TRIED: &str = "there are too many such files to look for a 
 
 /// Was one bit of a file flipped?
 pub(super) enum Flip {
-    Found(Remedy),
+    Found(Box<Remedy>),
     None,
     NotTried,
 }
@@ -71,6 +71,6 @@ pub(super) fn flip(survey: &Survey<'_, '_>, path: &RepoPath, seen: &[u8]) -> Fli
     }
     seal::unflip(seen).map_or(Flip::None, |bytes| {
         let (path, seen) = (path.clone(), seen.to_vec());
-        Flip::Found(Remedy::Replace { path, seen, bytes, how: How::Flipped })
+        Flip::Found(Box::new(Remedy::Replace { path, seen, bytes, how: How::Flipped }))
     })
 }

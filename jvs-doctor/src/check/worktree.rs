@@ -53,9 +53,10 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             let symlink = survey.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::Symlink);
             let check = if symlink { Check::Symlink } else { Check::WorktreeRecordInvalid };
             let found = report.add(check, &path, error.to_string()).of(worktree);
-            match alive {
-                true => rewritten(survey, worktree, &path, found),
-                false => drop(found.advice(Next::RepairRegisterFirst)),
+            if alive {
+                rewritten(survey, worktree, &path, found);
+            } else {
+                found.advice(Next::RepairRegisterFirst);
             }
         }
         payload(survey, worktree, report);
@@ -73,11 +74,11 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
 fn rewritten(survey: &Survey<'_, '_>, worktree: &WorktreeName, path: &RepoPath, found: Found<'_>) {
     let seen = survey.store().read(path, Limits::RECORD.size).unwrap_or_default();
     let worktree = worktree.clone();
-    drop(match seal::flip(survey, path, &seen) {
-        Flip::Found(remedy) => found.remedy(remedy),
+    match seal::flip(survey, path, &seen) {
+        Flip::Found(remedy) => found.remedy(*remedy),
         Flip::None => found.remedy(Remedy::WriteWorktreeRecord { worktree, replace: true }),
         Flip::NotTried => found.advice(seal::NOT_TRIED),
-    });
+    };
 }
 
 fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) {
