@@ -31,6 +31,7 @@ impl Rule {
         Rule::UnseenIsNotGone,
         Rule::HoldIsLeft,
         Rule::RecordedIsNotRemoved,
+        Rule::FormerWorktreesAreLeft,
         Rule::DraftOfReadyIsUsed,
         Rule::SeenIsNotUndone,
     ];

@@ -159,10 +159,7 @@ fn a_register_below_what_was_seen_of_it_was_set_back() {
         RUINS.iter().find(|(what, _)| *what == "the register is from a backup").expect("a ruin");
     let head = |off: Option<Rule>| {
         let ward = ruined(*from_a_backup);
-        match off {
-            Some(rule) => drop(mutation::without(rule, || ward.repair("doctor"))),
-            None => drop(ward.repair("doctor")),
-        }
+        drop(where_off(off, || ward.repair("doctor")));
         (ward.state().head, ward.ids.last().copied())
     };
     let (with, last) = head(None);
