@@ -220,7 +220,8 @@ fn what_root_mends_belongs_to_whom_the_repository_does() {
     assert_eq!(made.uid(), 1234);
 }
 
-/// A log that is not a file, and a queue that another user may not list.
+/// A log that is not a file, a queue that another user may not list, and manifests that
+/// they may not read.
 #[test]
 fn unreadable() {
     use jvs_kit::live::capability::{Capability, granted};
@@ -237,6 +238,9 @@ fn unreadable() {
     mode(clinic.root.parent().expect("a parent"), 0o755);
     clinic.make_dir(&layout::queue(&side()));
     mode(&clinic.at(&layout::queue(&side())), 0o700);
+    for id in clinic.snapshots() {
+        mode(&clinic.at(&layout::manifest(&layout::snapshot(id))), 0o600);
+    }
     let mut text = String::new();
     for args in [&["doctor"][..], &["doctor", "--strict"]] {
         let as_stranger = ["setpriv", "--reuid", "4711", "--regid", "4711", "--clear-groups"];
