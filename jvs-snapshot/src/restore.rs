@@ -29,8 +29,9 @@ use crate::manifest::TreePath;
 use crate::progress::Progress;
 use crate::publish::Snapshots;
 use crate::ready::Ready;
-use crate::stage::{Captured, Options, Source, capture};
+use crate::stage::{CaptureError, Captured, Options, Source, capture};
 use crate::staging_name::StagingName;
+use crate::stored::unread;
 use crate::under_lease::while_renewing;
 
 use check::check_copy;
@@ -178,16 +179,28 @@ impl<'r> Restore<'r> {
             published: true,
             ..Options::default()
         };
-        let from = self.store.absolute(&layout::snapshot_payload(&source.dir()));
+        let tree = layout::snapshot_payload(&source.dir());
+        let from = self.store.absolute(&tree);
         let to = self.store.absolute(dir);
         let clock = self.at.seams.clock;
-        let Captured { content, .. } =
-            capture(&Source::open(&from)?, &to, None, &options, clock, progress)?;
+        let captured = Source::open(&from)
+            .and_then(|from| capture(&from, &to, None, &options, clock, progress));
+        let Captured { content, .. } = captured.map_err(|error| self.unread(&tree, error))?;
         if content.payload_root_hash != source.descriptor().content.payload_root_hash {
             let exact = content.degraded.is_empty();
             check_copy(self.store, source, chosen, dir, exact)?;
         }
         Ok(content.degraded)
+    }
+
+    /// A copy failed. Of files that are a user's, what cannot be read makes a snapshot
+    /// partial; of those of a snapshot it says who may not, or that the disk failed.
+    fn unread(&self, tree: &RepoPath, error: CaptureError) -> RestoreError {
+        let CaptureError::Walk(error) = error else { return error.into() };
+        match error.into_unread() {
+            Ok((path, error)) => unread(self.store, tree, &path, error).into(),
+            Err(error) => CaptureError::Walk(error).into(),
+        }
     }
 
     /// Makes a worktree with the files of a snapshot, which becomes its head.

@@ -4,11 +4,11 @@ use std::io::{self, Read};
 
 use jvs_repo::layout;
 use jvs_repo::sabotage;
-use jvs_repo::store::{RepoPath, Store, StoredFile};
+use jvs_repo::store::{PosixStore, RepoPath, Store, StoredFile};
 
 use crate::compare::CompareError;
 use crate::error::SnapshotError;
-use crate::manifest::{ManifestError, ManifestReader, Summary};
+use crate::manifest::{ManifestError, ManifestReader, Summary, TreePath};
 use crate::mutation::Rule;
 use crate::ready::Ready;
 
@@ -93,9 +93,22 @@ pub(crate) fn disagreements(summary: &Summary, snapshot: &Ready) -> Vec<&'static
     problems
 }
 
+/// A file in the `tree` of a snapshot could not be read: who may not, or how the disk
+/// failed.
+pub(crate) fn unread(
+    store: &PosixStore,
+    tree: &RepoPath,
+    path: &TreePath,
+    error: io::Error,
+) -> SnapshotError {
+    let source = store.unread(tree, path.as_path(), error);
+    let below = if path.is_root() { String::new() } else { format!("/{path}") };
+    SnapshotError::Io { doing: format!("read {tree}{below}"), source }
+}
+
 /// What a failed comparison with `snapshot` means to its user.
 pub(crate) fn compared(snapshot: &Ready) -> impl Fn(CompareError) -> SnapshotError + '_ {
-    move |error| match error {
+    move |error| match error.of_one() {
         CompareError::Manifest(error) => not_believed(layout::manifest(&snapshot.dir()), error),
         CompareError::Io { path, source } => {
             SnapshotError::Io { doing: format!("read {path}"), source }

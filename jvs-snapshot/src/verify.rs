@@ -16,7 +16,7 @@ use crate::compare::{self, CompareError, Trust};
 use crate::error::SnapshotError;
 use crate::progress::Progress;
 use crate::ready::{self, Ready};
-use crate::stored::{disagreements, is_refusal, manifest, not_believed};
+use crate::stored::{disagreements, is_refusal, manifest, not_believed, unread};
 use crate::tags;
 
 /// Largest READY that is looked at.
@@ -181,7 +181,8 @@ fn check_payload(
     let at = |path: &crate::manifest::TreePath| -> String {
         if path.is_root() { payload.to_string() } else { format!("{payload}/{path}") }
     };
-    match compare::with_files(reader, &root, Trust::Nothing, progress) {
+    match compare::with_files(reader, &root, Trust::Nothing, progress).map_err(CompareError::of_one)
+    {
         Ok(differences) => {
             for difference in differences {
                 verdict.payload_valid = false;
@@ -195,9 +196,7 @@ fn check_payload(
             verdict.found(at(&path), format!("cannot be read: {source}"));
             Ok(())
         }
-        Err(CompareError::Io { path, source }) => {
-            Err(SnapshotError::Io { doing: format!("read {}", at(&path)), source })
-        }
+        Err(CompareError::Io { path, source }) => Err(unread(store, &payload, &path, source)),
         Err(error) => Err(SnapshotError::Unreadable { problem: error.to_string() }),
     }
 }

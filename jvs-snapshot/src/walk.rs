@@ -46,6 +46,14 @@ impl WalkError {
     pub(crate) fn at_root(error: io::Error) -> Self {
         Self::Unreadable { first: vec![(TreePath::root(), error)], count: 1 }
     }
+
+    /// The first of the names that cannot be read, and why; itself if it is not that.
+    pub(crate) fn into_unread(self) -> Result<(TreePath, io::Error), Self> {
+        match self {
+            Self::Unreadable { mut first, .. } if !first.is_empty() => Ok(first.swap_remove(0)),
+            other => Err(other),
+        }
+    }
 }
 
 impl fmt::Display for WalkError {

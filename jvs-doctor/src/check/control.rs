@@ -1,6 +1,7 @@
 //! The skeleton: format, configuration, directories.
 
 use jvs_repo::code::Coded;
+use jvs_repo::config::ConfigError;
 use jvs_repo::json::{Limits, Reason, RecordError};
 use jvs_repo::layout;
 use jvs_repo::next::Next;
@@ -96,6 +97,8 @@ fn config(survey: &Survey<'_, '_>, report: &mut Report) {
                 .add(Check::Symlink, &path, "the configuration is a symlink")
                 .remedy(Remedy::Quarantine { path });
         }
+        // What could not be read may be as good as it ever was.
+        _ if let ConfigError::Io(error) = error => report.unreadable(&path, error),
         _ => {
             report
                 .add(Check::ConfigInvalid, &path, error.to_string())

@@ -24,7 +24,7 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, Res
 use rustix::io::Errno;
 
 pub use self::denied::Denied;
-use self::denied::{Asked, explain};
+use self::denied::{Asked, explain, explain_published};
 pub use self::listed::Listing;
 use super::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
 
@@ -224,7 +224,16 @@ impl PosixStore {
 
     /// An errno, with all that is behind a bare "permission denied".
     fn explained(&self, path: &str, asked: Asked, error: Errno) -> io::Error {
-        explain(&self.root, &self.root_path, path, asked, error)
+        explain(&self.root, &self.root_path, Path::new(path), asked, error)
+    }
+
+    /// Why `path` in the `tree` of a snapshot could not be read: whose it is and what
+    /// helps, if that was a refusal. For trees that are not read through the store.
+    pub fn unread(&self, tree: &RepoPath, path: &Path, error: io::Error) -> io::Error {
+        if error.kind() != io::ErrorKind::PermissionDenied || Denied::of(&error).is_some() {
+            return error;
+        }
+        explain_published(&self.root, &self.root_path, Path::new(tree.as_str()), path)
     }
 
     /// A symlink where a directory is asked for without following is ENOTDIR to

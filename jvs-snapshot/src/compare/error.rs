@@ -23,3 +23,14 @@ pub enum CompareError {
         source: io::Error,
     },
 }
+
+impl CompareError {
+    /// Of several files that could not be read, the first.
+    pub(crate) fn of_one(self) -> Self {
+        let CompareError::Walk(error) = self else { return self };
+        match error.into_unread() {
+            Ok((path, source)) => CompareError::Io { path, source },
+            Err(error) => CompareError::Walk(error),
+        }
+    }
+}

@@ -49,6 +49,9 @@ pub struct Denied {
     /// Its permissions say otherwise: something else refuses.
     #[serde(skip)]
     by_something_else: bool,
+    /// It is of a snapshot: whoever changed its permissions would change that.
+    #[serde(skip)]
+    published: bool,
 }
 
 impl Denied {
@@ -71,8 +74,8 @@ impl Denied {
         !self.by_something_else
     }
 
-    /// What would help, as a command to run. The files of snapshots are left out: their
-    /// modes are part of what was published.
+    /// What would help, as a command to run. It leaves the files of snapshots as they
+    /// are: their modes are part of what was published.
     pub fn help(&self) -> String {
         let path = quoted(&self.path);
         let control = quoted(&self.root.join(crate::layout::CONTROL_DIR));
@@ -82,6 +85,13 @@ impl Denied {
             return format!("see what else protects it: lsattr -d {path}; findmnt -T {path}");
         }
         match (owner, self.group) {
+            (Some(owner), _) if self.published => {
+                let who = match owner {
+                    owner if owner == you || *owner == 0 => "root".to_owned(),
+                    owner => format!("user {owner} or root"),
+                };
+                format!("have {who} run it: permissions are part of a snapshot, and stay")
+            }
             (Some(owner), _) if owner == you => format!("chmod u+rwX {path}"),
             (Some(owner), Some(group)) if self.your_groups.contains(&group) => {
                 format!(
@@ -100,19 +110,39 @@ impl Denied {
 pub(super) fn explain(
     root: &OwnedFd,
     root_path: &Path,
-    path: &str,
+    path: &Path,
     asked: Asked,
     errno: Errno,
 ) -> io::Error {
     if errno != Errno::ACCESS && errno != Errno::PERM {
         return errno.into();
     }
-    let dot = |path: &str| if path.is_empty() { "." } else { path }.to_owned();
-    let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-    let above = path.match_indices('/').map(|(end, _)| &path[..end]);
-    let mut steps: Vec<(String, Access, &str)> =
-        above.map(|dir| (dot(dir), Access::EXEC_OK, "go through")).collect();
-    steps.insert(0, (dot(""), Access::EXEC_OK, "go through"));
+    io::Error::new(io::ErrorKind::PermissionDenied, denied(root, root_path, path, asked))
+}
+
+/// The same of `path` in the tree of a snapshot, which could not be read.
+pub(super) fn explain_published(
+    root: &OwnedFd,
+    root_path: &Path,
+    tree: &Path,
+    path: &Path,
+) -> io::Error {
+    // Joined with nothing it would end in a slash.
+    let whole = if path.as_os_str().is_empty() { tree.to_owned() } else { tree.join(path) };
+    let denied = denied(root, root_path, &whole, Asked::Read);
+    let published = denied.path.starts_with(denied.root.join(tree));
+    io::Error::new(io::ErrorKind::PermissionDenied, Denied { published, ..denied })
+}
+
+fn denied(root: &OwnedFd, root_path: &Path, path: &Path, asked: Asked) -> Denied {
+    let dot =
+        |path: &Path| if path.as_os_str().is_empty() { Path::new(".") } else { path }.to_owned();
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let mut above: Vec<&Path> = path.ancestors().collect();
+    above.reverse();
+    let last = above.len().saturating_sub(1).max(1);
+    let mut steps: Vec<(PathBuf, Access, &str)> =
+        above[..last].iter().map(|dir| (dot(dir), Access::EXEC_OK, "go through")).collect();
     steps.push(match asked {
         Asked::Read => (dot(path), Access::READ_OK, "read"),
         Asked::Write => (dot(path), Access::READ_OK | Access::WRITE_OK, "write"),
@@ -122,17 +152,17 @@ pub(super) fn explain(
         }
     });
     let refused = steps.iter().find(|(at, access, _)| {
-        fs::accessat(root, at.as_str(), *access, AtFlags::EACCESS) == Err(Errno::ACCESS)
+        fs::accessat(root, at.as_path(), *access, AtFlags::EACCESS) == Err(Errno::ACCESS)
     });
     let (at, _, verb) = refused.or(steps.last()).expect("there is a last step");
-    let stat = fs::statat(root, at.as_str(), AtFlags::SYMLINK_NOFOLLOW).ok();
+    let stat = fs::statat(root, at.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok();
     let you = process::geteuid().as_raw();
     let is_another_s = asked == Asked::Own && stat.as_ref().is_some_and(|stat| stat.st_uid != you);
     let mut your_groups: Vec<u32> =
         process::getgroups().unwrap_or_default().iter().map(|gid| gid.as_raw()).collect();
     your_groups.push(process::getegid().as_raw());
-    let shown = if at == "." { root_path.to_owned() } else { root_path.join(at) };
-    let denied = Denied {
+    let shown = if at == Path::new(".") { root_path.to_owned() } else { root_path.join(at) };
+    Denied {
         path: std::path::absolute(&shown).unwrap_or(shown),
         owner: stat.as_ref().map(|stat| stat.st_uid),
         group: stat.as_ref().map(|stat| stat.st_gid),
@@ -142,8 +172,8 @@ pub(super) fn explain(
         root: std::path::absolute(root_path).unwrap_or_else(|_| root_path.to_owned()),
         verb,
         by_something_else: refused.is_none() && !is_another_s,
-    };
-    io::Error::new(io::ErrorKind::PermissionDenied, denied)
+        published: false,
+    }
 }
 
 /// A path as a shell takes it.

@@ -3,6 +3,7 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::Command;
 
 use jvs_kit::live::capability::{Capability, granted};
@@ -100,6 +101,57 @@ fn what_a_user_may_not_read_is_not_damaged() {
     assert!(checked.stdout().contains("you, user 4711, may not read"), "{checked}");
     world.ok("ann", "verify --all");
     world.ok("ann", "doctor --strict");
+}
+
+/// The stranger may do everything in the repository and may not read one file, or one
+/// directory, of a snapshot, whose permissions nobody is to change.
+#[test]
+fn the_files_of_a_snapshot_that_a_user_may_not_read_are_told_with_whose_they_are() {
+    let Some(world) = world_of_root() else { return };
+    std::fs::create_dir(world.root().join("main/dir")).expect("made");
+    std::fs::write(world.root().join("main/dir/inner"), "two").expect("written");
+    let (file, dir) = (world.root().join("main/file"), world.root().join("main/dir"));
+    let mode = |path: &Path, bits| {
+        std::fs::set_permissions(path, Permissions::from_mode(bits)).expect("changed");
+    };
+    for (closed, of_file, of_dir) in [("file", 0o600, 0o755), ("dir", 0o644, 0o700)] {
+        mode(&file, of_file);
+        mode(&dir, of_dir);
+        world.ok("ann", &format!("snapshot closed-{closed}"));
+        let open = format!(
+            "chmod g+rwX . worktrees; find {} -name payload -prune -o -exec chmod g+rwX {{}} +",
+            layout::CONTROL_DIR
+        );
+        let opened = Command::new("sh").args(["-c", &open]).current_dir(world.root()).status();
+        assert!(opened.expect("typed").success());
+        for command in ["verify @", "restore @ --into feature"] {
+            let error = is_denied(&world, command);
+            let path = error["details"]["permission"]["path"].as_str().expect("a path");
+            assert!(path.ends_with(&format!("payload/{closed}")), "{command}: {error}");
+            let hint = error["hint"].as_str().expect("text");
+            assert!(hint.starts_with("have root run it"), "{command}: {error}");
+        }
+    }
+    world.ok("ann", "verify --all");
+    world.ok("ann", "restore @ --into feature");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_read_is_not_invalid() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    let config = layout::config();
+    for calls in ["openat2", "pread64"] {
+        let inject = format!("inject={calls}:error=EIO");
+        let strace = ["strace", "-f", "-o", "/dev/null", "-P", config.as_str(), "-e", &inject];
+        let looked = world.jvs("ann", "doctor").under(strace).cwd(world.root()).run().exits(12);
+        let told = format!("error[D_UNREADABLE] {config}");
+        assert!(looked.stdout().contains(&told), "{looked}");
+        assert!(!looked.stdout().contains("D_CONFIG_INVALID"), "{looked}");
+    }
+    world.ok("ann", "doctor");
 }
 
 /// ntfs-3g, exfat-fuse and bindfs answer EINVAL to a rename that must not replace;
