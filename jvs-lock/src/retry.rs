@@ -19,8 +19,17 @@ const FIRST_PAUSE_MS: u64 = 50;
 /// may be repeated: acquire, refresh, renew.
 pub fn while_transient<T>(
     seams: Seams<'_>,
-    mut operation: impl FnMut() -> Result<T, LockError>,
+    operation: impl FnMut() -> Result<T, LockError>,
 ) -> Result<T, LockError> {
+    while_it(seams, passes, operation)
+}
+
+/// The same for failures of another kind, of which `passes` says whether they do.
+pub(crate) fn while_it<T, E>(
+    seams: Seams<'_>,
+    passes: impl Fn(&E) -> bool,
+    mut operation: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     let mut tries = 0;
     loop {
         tries += 1;

@@ -19,6 +19,8 @@ use super::unfinished::{self, Doing};
 use crate::error::LockError;
 use crate::locks::Locks;
 use crate::mutation::Rule;
+use crate::register::is_transient;
+use crate::retry;
 use crate::state::{Hold, State};
 
 /// How often a source that is committed to meanwhile is looked at again.
@@ -112,14 +114,21 @@ pub(super) fn finish(
     last: &State,
 ) -> Result<(), WorktreeError> {
     match carry_over(locks, old, new, last.op) {
-        Ok(()) => {
-            // The new one is whole; what is left of the old one, doctor forgets too.
-            let _ = forget(locks, old, last);
-            Ok(())
-        }
+        Ok(()) => forget_source(locks, old, last),
         Err(error) if is_unknown(&error) => Err(error),
         Err(error) => take_back(locks, old, new, last, error),
     }
+}
+
+/// The new one is whole. Whoever is told so finds nothing left of the old one; what
+/// cannot be forgotten now, the same command again forgets, and so does doctor.
+fn forget_source(locks: &Locks<'_>, old: &WorktreeName, last: &State) -> Result<(), WorktreeError> {
+    let passes = |error: &WorktreeError| match error {
+        WorktreeError::Io { source, .. } => is_transient(source),
+        WorktreeError::Lock(error) => retry::passes(error),
+        _ => false,
+    };
+    retry::while_it(locks.seams, passes, || forget(locks, old, last)).map_err(unknown(old))
 }
 
 fn carry_over(
@@ -197,10 +206,7 @@ fn take_back(
     sabotage!(Rule::RenameTakenBack => Err(error));
     let seams = locks.seams;
     match note::withdraw(seams, new, last.op) {
-        Ok(Discarded::Placed) => {
-            let _ = forget(locks, old, last);
-            return Ok(());
-        }
+        Ok(Discarded::Placed) => return forget_source(locks, old, last),
         Ok(Discarded::Gone) => {}
         Err(_) => return Err(unknown(old)(error)),
     }

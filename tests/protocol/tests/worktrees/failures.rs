@@ -105,8 +105,21 @@ fn case((what, old, act): (&str, Old, Act), n: usize, wrong: Wrong) -> Option<Op
     if solo.call_count() - calls <= n {
         return None;
     }
-    let Err(error) = told else { return Some(None) };
     let now = world_of(&solo);
+    let Err(error) = told else {
+        let done = {
+            let solo = begin(old);
+            act(&solo, &locks_of(&solo)).expect("nothing fails");
+            world_of(&solo)
+        };
+        // Notes are nobody's any more.
+        let is_seen = |it: &&String| !it.contains(".tmp-");
+        let same = now.iter().filter(is_seen).eq(done.iter().filter(is_seen));
+        return Some((!same).then(|| {
+            let call = &solo.calls()[calls + n];
+            format!("{what}, call {n} ({call:?}) {wrong:?}: told done, and is not: {now:?}")
+        }));
+    };
     if error.code() == Code::OutcomeUnknown || now == before {
         return Some(None);
     }
