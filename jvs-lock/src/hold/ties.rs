@@ -2,11 +2,12 @@
 
 use std::io;
 
+use jvs_repo::clock::BootMs;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
 use super::files::Holds;
-use super::stake::{Kind, Stake, Who};
+use super::stake::{Kind, Stake, Viewpoint, Who};
 
 /// Tells which worktrees the session of one who waits does not give back before.
 pub trait Ties {
@@ -33,13 +34,15 @@ impl Ties for NoTies {
 pub struct OwnTies<'r> {
     holds: Holds<'r>,
     above: Vec<Who>,
+    until: BootMs,
 }
 
 impl<'r> OwnTies<'r> {
     /// The ties of a process whose parent, its parent and so on are `above`, itself
-    /// included. `holds` is any hold of its session in the repository.
-    pub fn new(holds: &Holds<'r>, above: Vec<Who>) -> Self {
-        OwnTies { holds: holds.clone(), above }
+    /// included, and which waits until then at most. `holds` is any hold of its session
+    /// in the repository.
+    pub fn new(holds: &Holds<'r>, above: Vec<Who>, until: BootMs) -> Self {
+        OwnTies { holds: holds.clone(), above, until }
     }
 
     /// Was this process started by a run that has the hold to itself? Then that does not
@@ -60,11 +63,11 @@ impl<'r> OwnTies<'r> {
     /// Does a hold with this stake last until the wait of this process is over?
     ///
     /// A lock that somebody asked for is given back by whoever asked, and that is
-    /// waiting. A command that runs gives it back when it has ended: it waits for this
+    /// waiting; unless it is over by its time before. A command that runs gives it back when it has ended: it waits for this
     /// process only if it has started it. What cannot be seen may have.
     fn is_tied(&self, stake: &Stake) -> bool {
         match stake.kind {
-            Kind::Acquire => true,
+            Kind::Acquire => !stake.has_run_out(Viewpoint { now: self.until, ..self.holds.here() }),
             Kind::Guard => false,
             Kind::Shell | Kind::Run | Kind::Work => {
                 stake.pid_namespace.is_none()

@@ -91,7 +91,7 @@ impl<'r> Turn<'_, 'r> {
         let Turn { context, here: Here { repo, worktree }, locks, holds } = self;
         let started = SystemClock.now().boot;
         let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
-        let ties = OwnTies::new(holds, ancestry());
+        let ties = OwnTies::new(holds, ancestry(), started.plus(at_most.as_ms()));
         loop {
             let left_ms = at_most.as_ms().saturating_sub(SystemClock.now().boot.since(started));
             let progress = context.output().progress();
@@ -158,7 +158,8 @@ pub(super) fn wait_in_line<'r>(
         .map_err(|error| Stuck::new("catch signals", error))?;
     let progress = context.output().progress();
     let mut bell = Doorbell::new(repo.store(), &signals, progress, worktree.to_string())?;
-    let (seen, ties) = (&proc::process_stat, OwnTies::new(holds, ancestry()));
+    let until = SystemClock.now().boot.plus(at_most.as_ms());
+    let (seen, ties) = (&proc::process_stat, OwnTies::new(holds, ancestry(), until));
     let waited = locks.wait(worktree, want, at_most.as_ms(), seen, &mut bell, &ties);
     let waited = waited.inspect_err(|_| drop(locks.decline(holds)));
     match waited.map_err(|error| or_no_such_worktree(repo, worktree, error))? {

@@ -141,6 +141,19 @@ fn a_build_of_mine_that_ends_by_itself_makes_no_deadlock() {
 }
 
 #[test]
+fn a_lock_of_mine_that_ends_by_its_time_makes_no_deadlock() {
+    let world = world();
+    world.ok("ann", "lock acquire -w a");
+    world.ok("bob", "lock acquire -w b --for 6s");
+    let ann = waits(&world, "ann", "lock acquire -w b --wait=60s", "b");
+    let mut bob = world.jvs("bob", "lock acquire -w a --wait=60s --json").start();
+    ann.wait(PATIENCE).ok();
+    assert!(!bob.ended(), "what he had was given back at its time, and he waits");
+    world.ok("ann", "lock release -w a");
+    assert_eq!(bob.wait(PATIENCE).ok().json()["data"]["worktree"], "a");
+}
+
+#[test]
 fn nobody_gives_up_because_of_a_waiter_that_was_killed() {
     let world = world();
     world.ok("ann", "lock acquire -w a");
