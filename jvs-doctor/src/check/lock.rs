@@ -24,24 +24,30 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             Some(expires) => Span(view.at.wall.since(expires)).to_string(),
             None => continue,
         };
+        // This host's clock alone proves nothing: somebody may renew it all the same.
+        let unproven = view.judgement.as_ref().is_some_and(|judged| judged.watch_ms > 0);
+        let ended = match unproven {
+            true => format!("looks over for {over} by this host's clock, which proves nothing,"),
+            false => format!("ended {over} ago"),
+        };
         let standing = view.judgement.as_ref().map(|judged| judged.standing);
         match (view.word(), view.state.hold) {
             (Word::Expired, _) => {
-                let message = format!("the lease of {who} ended {over} ago");
+                let message = format!("the lease of {who} {ended}");
                 report
                     .add(Check::LockExpired, path, message)
                     .of(worktree)
                     .advice(Next::AcquireLater(worktree.clone()));
             }
             (Word::Stealable, _) => {
-                let message = format!("the lease of {who} ended {over} ago and was not released");
+                let message = format!("the lease of {who} {ended} and was not released");
                 report
                     .add(Check::LockAbandoned, path, message)
                     .of(worktree)
                     .remedy(Remedy::Free(worktree.clone()));
             }
             (_, Hold::Frozen(_)) if standing == Some(Standing::Stealable) => {
-                let message = format!("the freeze by {who} ended {over} ago and was not lifted");
+                let message = format!("the freeze by {who} {ended} and was not lifted");
                 report.add(Check::FreezeStale, path, message).of(worktree).remedy(
                     Remedy::Unfreeze { worktree: worktree.clone(), meant: view.state.term() },
                 );

@@ -51,13 +51,18 @@ impl World {
 
     /// The same on a host that has booted differently.
     fn there(&self, clock: Option<&str>, session: &str, args: &[&str]) -> Outcome {
+        self.run(at(self.elsewhere("lock").session(session), clock), args)
+    }
+
+    /// `jvs` with any command on that host.
+    #[expect(clippy::disallowed_methods, reason = "a file of the played world")]
+    fn elsewhere(&self, command: &str) -> Jvs {
         let boot_id = self.there.home_dir().join("boot_id");
         let text = "0b57ac1e-0000-4000-8000-000000000000\n";
         fs_err::write(&boot_id, text).expect("a boot id");
         const PLAY: &str = "mount --bind \"$0\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
-        let jvs = self.there.jvs(["lock"]).session(session);
-        let jvs = jvs.under(["unshare", "--mount", "sh", "-c", PLAY]).under([boot_id]);
-        self.run(at(jvs, clock), args)
+        let jvs = self.there.jvs([command]);
+        jvs.under(["unshare", "--mount", "sh", "-c", PLAY]).under([boot_id])
     }
 
     fn run(&self, jvs: Jvs, args: &[&str]) -> Outcome {
@@ -252,6 +257,24 @@ fn whatever_clocks_say_a_live_renewing_lock_is_not_taken_and_it_is_told_which_cl
             scope.spawn(move || nobody_takes_it(world, holder, thief));
         }
     });
+}
+
+#[test]
+fn a_doctor_whose_clock_is_ahead_does_not_say_that_a_lease_which_is_renewed_ended() {
+    let Some(world) = World::new() else { return };
+    world.here(None, "holder", &["acquire", "--lease", "2s", "--for", "1h"]).ok();
+    let looked = |args| world.run(at(world.elsewhere("doctor").session("d"), Some("+1h")), args);
+    let told = looked(&[]).json();
+    let findings = told["data"]["findings"].as_array().expect("findings");
+    let of_lock = findings.iter().find(|it| it["code"] == "D_LOCK_ABANDONED");
+    let message =
+        of_lock.unwrap_or_else(|| panic!("it looks so: {told}"))["message"].as_str().expect("text");
+    assert!(message.contains("by this host's clock") && !message.contains("ended"), "{message}");
+    drop(looked(&["--repair"]));
+    let status = world.here(None, "holder", &["status"]).ok().json();
+    assert_eq!(status["data"]["state"], "held", "{status}");
+    assert_eq!(status["data"]["fencing_token"], 1, "{status}");
+    world.here(None, "holder", &["release"]).ok();
 }
 
 #[test]
