@@ -288,6 +288,11 @@ fn quoted(text: &str) -> String {
     text.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
 }
 
+/// Is there a command of that name?
+pub(crate) fn is_command(word: &str) -> bool {
+    tree().find_subcommand(word).is_some()
+}
+
 /// The whole command tree, for completions and manual pages.
 pub(crate) fn tree() -> clap::Command {
     Args::command()

@@ -5,9 +5,11 @@ use std::io;
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::next::Next;
 use jvs_repo::store::Denied;
+use rustix::io::Errno;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::given::Given;
 use crate::hint;
 use crate::render::{Done, Output};
 
@@ -19,12 +21,14 @@ pub(crate) struct Failure {
     report: Option<Box<Done>>,
     dies_of: Option<Signal>,
     exit: Option<u8>,
+    given: Given,
 }
 
 impl<E: Coded + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let (preface, report, dies_of, exit) = (String::new(), None, None, None);
-        Failure { error: Box::new(error), preface, report, dies_of, exit }
+        let given = Given::default();
+        Failure { error: Box::new(error), preface, report, dies_of, exit, given }
     }
 }
 
@@ -32,6 +36,13 @@ impl Failure {
     /// Text that people see before the error itself.
     pub(crate) fn preceded_by(mut self, preface: String) -> Self {
         self.preface = preface;
+        self
+    }
+
+    /// Commands in its hint say what the command line said.
+    pub(crate) fn given(mut self, given: Given) -> Self {
+        self.report = self.report.map(|done| Box::new(done.given(&given)));
+        self.given = given;
         self
     }
 
@@ -90,9 +101,10 @@ impl Failure {
         let hint = match self.denied() {
             // Whoever was refused is helped by what lets them in.
             Some(denied) => Some(denied.help()),
+            None if let Some(limit) = self.limit() => Some(limit.to_owned()),
             None => self.error.next().as_ref().map(hint::spell).or_else(usual),
         };
-        hint.map(|hint| on_one_line(&hint))
+        hint.map(|hint| on_one_line(&self.given.complete(&hint)))
     }
 
     pub(crate) fn details(&self) -> Option<Value> {
@@ -105,13 +117,37 @@ impl Failure {
 
     /// The refusal behind it, explained, if one is.
     fn denied(&self) -> Option<&Denied> {
-        let mut error: &(dyn std::error::Error + 'static) = &*self.error;
-        loop {
-            if let Some(denied) = error.downcast_ref::<io::Error>().and_then(Denied::of) {
-                return Some(denied).filter(|_| self.code() == Code::Permission);
-            }
-            error = error.source()?;
+        self.answers().find_map(Denied::of).filter(|_| self.code() == Code::Permission)
+    }
+
+    /// What lifts the limit behind it, if one was reached.
+    fn limit(&self) -> Option<&'static str> {
+        if self.code() != Code::Io {
+            return None;
         }
+        let told = self.answers().find_map(io::Error::raw_os_error)?;
+        match Errno::from_raw_os_error(told) {
+            Errno::MFILE => {
+                Some("this process has as many files open as it may: see ulimit -n, and raise it")
+            }
+            Errno::NFILE => Some(
+                "this host has as many files open as it may: see sysctl fs.file-nr fs.file-max",
+            ),
+            // A filesystem that cannot answer now says the same, and it passes.
+            Errno::AGAIN => Some(
+                "there are as many processes and threads as there may be, or it passes: see \
+                 ulimit -u and pids.max of the cgroup, then try again",
+            ),
+            Errno::NOMEM => Some("there is no memory left for it: see ulimit -v and free -m"),
+            _ => None,
+        }
+    }
+
+    /// What the system answered, of all the errors behind it.
+    fn answers(&self) -> impl Iterator<Item = &io::Error> {
+        let first: &(dyn std::error::Error + 'static) = &*self.error;
+        std::iter::successors(Some(first), |error| error.source())
+            .filter_map(|error| error.downcast_ref())
     }
 }
 
@@ -243,6 +279,21 @@ mod tests {
         let failure = Failure::from(WrongUsage::new("a\nb\x1b[2Jc", "h\r"));
         assert_eq!(failure.message(), "a\\nb\\u{1b}[2Jc");
         assert_eq!(failure.hint().as_deref(), Some("h\\r"));
+    }
+
+    #[test]
+    fn a_limit_that_was_reached_is_told_as_that() {
+        let hint = |errno: Errno| Failure::from(Stuck::new("start x", errno.into())).hint();
+        for (errno, helps) in [
+            (Errno::MFILE, "ulimit -n"),
+            (Errno::NFILE, "fs.file-max"),
+            (Errno::AGAIN, "ulimit -u"),
+            (Errno::NOMEM, "ulimit -v"),
+        ] {
+            let hint = hint(errno).expect("a hint");
+            assert!(hint.contains(helps) && !hint.contains("disk"), "{hint}");
+        }
+        assert!(hint(Errno::IO).expect("a hint").contains("disk"));
     }
 
     #[test]

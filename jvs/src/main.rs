@@ -18,6 +18,7 @@ mod bell;
 mod command;
 mod context;
 mod fail;
+mod given;
 #[allow(clippy::too_many_lines, reason = "a table: one sentence per hint")]
 mod hint;
 mod interrupt;
@@ -37,6 +38,7 @@ use std::process::ExitCode;
 use crate::args::Words;
 use crate::context::{Context, Env};
 use crate::fail::Stuck;
+use crate::given::Given;
 use crate::render::Output;
 
 fn main() -> ExitCode {
@@ -68,9 +70,11 @@ fn run(words: Vec<OsString>, env: Env<'_>, output: Output) -> ExitCode {
                     .hinting("allow getrandom(2) here, or make /dev/urandom readable");
                 return output.failed(name, &none.into());
             }
+            let given = Given::of(&args.global);
             match command::run(&Context::new(args.global, env, output), args.command) {
-                Ok(done) => output.done(name, &done),
+                Ok(done) => output.done(name, &done.given(&given)),
                 Err(failure) => {
+                    let failure = failure.given(given);
                     let status = output.failed(name, &failure);
                     if let Some(signal) = failure.dies_of().or_else(interrupt::came) {
                         jvs_kernel::signals::die_of(signal);

@@ -3,6 +3,7 @@
 //! A reader that went away (`jvs worktree list | head -1`) ends the command
 //! quietly with the status that a shell gives to a death by SIGPIPE.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 
 use crate::context::Env;
 use crate::fail::{Failure, Stuck, on_one_line};
+use crate::given::Given;
 
 /// 128 + SIGPIPE.
 const READER_GONE: u8 = 141;
@@ -51,6 +53,16 @@ impl Done {
     /// Something that did not go as it should, but did not stop the command.
     pub(crate) fn with_warning(mut self, warning: String) -> Self {
         self.warnings.push(warning);
+        self
+    }
+
+    /// Commands in its warnings say what the command line said.
+    pub(crate) fn given(mut self, given: &Given) -> Self {
+        for warning in &mut self.warnings {
+            if let Cow::Owned(complete) = given.complete(warning) {
+                *warning = complete;
+            }
+        }
         self
     }
 

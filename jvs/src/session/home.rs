@@ -12,7 +12,9 @@ use crate::context::Env;
 /// Where the user's state is kept.
 pub(super) fn state(env: Env<'_>) -> Option<PathBuf> {
     let named = env.get("XDG_STATE_HOME").and_then(absolute);
-    let usual = env.get("HOME").and_then(absolute).map(|home| home.join(".local/state"));
+    // A home is the system's to make: whoever has none there has none.
+    let home = env.get("HOME").and_then(absolute).filter(|home| rustix::fs::stat(home).is_ok());
+    let usual = home.map(|home| home.join(".local/state"));
     [named, usual].into_iter().flatten().find(|path| is_mine(path))
 }
 

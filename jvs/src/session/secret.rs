@@ -441,6 +441,8 @@ mod tests {
         let home = ("HOME", in_home.as_str());
         assert_eq!(place(&[home, state, runtime]), Some(dir.into()));
         assert_eq!(place(&[home, state]), Some(in_state.clone().into()));
+        assert_eq!(place(&[home]), None, "a home that is not there is not made");
+        std::fs::create_dir_all(&in_home).expect("made");
         assert_eq!(place(&[home]), Some(format!("{in_home}/.local/state").into()));
         assert_eq!(place(&[]), None);
         // Gone, relative, or somebody else's.

@@ -16,6 +16,7 @@ use crate::fail::Failure;
 use crate::keeper::{self, Found, Order, Started};
 use crate::render::Done;
 use crate::session::Acting;
+use crate::tree::Mark as RunMark;
 
 /// For whom a lock is asked for, and until when.
 pub(super) struct Kept {
@@ -206,6 +207,14 @@ fn finish(
     let view = if context.output().is_json() { Some(look(context, here)?) } else { None };
     locks.answer(holds, ask, &mut stake)?;
     let mut done = report::held_as(context, &lease, how, Some(for_ms).zip(told.as_ref()));
+    if context.variable(RunMark::VARIABLE).is_some() {
+        // Its keeper is one of the processes that are ended then.
+        done = done.with_warning(
+            "the enclosing command ends what was started in it when it ends, and this lock is \
+             released then, unless that is `jvs run --leave-background`"
+                .to_owned(),
+        );
+    }
     let Some(view) = view else { return Ok(done) };
     done.amend(|data| {
         view.holder().add_to(data);

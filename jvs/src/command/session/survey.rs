@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
+use crate::given::quoted;
 use crate::keeper;
 use crate::session;
 use crate::session::known::{self, Files};
@@ -291,14 +292,5 @@ impl Holding {
         const TICKS_PER_SECOND: u64 = 100;
         let started = stake.maker.start.saturating_mul(1_000) / TICKS_PER_SECOND;
         self.at.boot.0.checked_sub(started)
-    }
-}
-
-/// A word of a shell's command line.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    match !text.is_empty() && text.chars().all(plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }

@@ -108,11 +108,11 @@ fn what_a_user_may_not_read_is_not_damaged() {
 #[test]
 fn the_files_of_a_snapshot_that_a_user_may_not_read_are_told_with_whose_they_are() {
     let Some(world) = world_of_root() else { return };
-    std::fs::create_dir(world.root().join("main/dir")).expect("made");
-    std::fs::write(world.root().join("main/dir/inner"), "two").expect("written");
+    fs_err::create_dir(world.root().join("main/dir")).expect("made");
+    fs_err::write(world.root().join("main/dir/inner"), "two").expect("written");
     let (file, dir) = (world.root().join("main/file"), world.root().join("main/dir"));
     let mode = |path: &Path, bits| {
-        std::fs::set_permissions(path, Permissions::from_mode(bits)).expect("changed");
+        fs_err::set_permissions(path, Permissions::from_mode(bits)).expect("changed");
     };
     for (closed, of_file, of_dir) in [("file", 0o600, 0o755), ("dir", 0o644, 0o700)] {
         mode(&file, of_file);

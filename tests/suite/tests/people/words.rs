@@ -206,3 +206,62 @@ fn a_time_is_told_in_my_time_zone_and_what_only_looks_like_one_as_it_is() {
     let since = told["details"]["since"].as_str().expect("a time");
     assert!(message.contains(since) && since.ends_with('Z'), "programs read UTC: {told}");
 }
+
+/// What is said is typed elsewhere, in no session.
+#[test]
+fn a_hint_works_when_it_is_typed_as_it_is() {
+    let world = World::new();
+    world.ok("bob", "lock acquire");
+    let (root, elsewhere) = (world.root(), world.outside(""));
+    let typed = |words: &str| world.jvs("nobody", words).cwd(&elsewhere);
+    let asked = format!("lock acquire --repo {} --session ann --json", root.display());
+    let told = typed(&asked).run().exits(2).json();
+    let hint = told["error"]["hint"].as_str().expect("a hint");
+    let commands: Vec<&str> = hint.split(": jvs ").skip(1).collect();
+    assert!(!commands.is_empty(), "{hint}");
+    for command in &commands {
+        let command = command.split(", or ").next().expect("a command");
+        assert!(command.contains("--session ann"), "{hint}");
+        let ran = typed(&command.replace("--wait", "--wait=1s")).run();
+        assert!(!ran.stderr().contains("E_NOT_A_REPOSITORY"), "{command}: {ran}");
+    }
+    world.ok("bob", "lock release");
+}
+
+#[test]
+fn a_lock_that_ends_with_the_run_around_it_is_told_so() {
+    let world = World::new();
+    world.ok("ann", "worktree create other");
+    let ran = world.run("ann", "run", "jvs lock acquire -w other --for 1h").run().ok();
+    assert!(ran.stderr().contains("this lock is released then"), "{ran}");
+    let after = world.json("onlooker", "lock status -w other");
+    assert_eq!(after["data"]["state"], "free", "{after}");
+    let outside = world.ok("ann", "lock acquire -w other --for 1m");
+    assert!(!outside.stderr().contains("released then"), "{outside}");
+    world.ok("ann", "lock release -w other");
+}
+
+#[test]
+fn a_home_that_is_not_there_is_not_made() {
+    let world = World::new();
+    let gone = world.outside("no-home");
+    let homeless = |words: &str| {
+        let jvs = world.jvs("ann", words).env("HOME", &gone);
+        jvs.env("XDG_STATE_HOME", "").env("XDG_RUNTIME_DIR", "")
+    };
+    let told = homeless("lock acquire --no-keeper --json").run().exits(1).json();
+    assert_eq!(told["error"]["code"], "E_SESSION_INVALID", "{told}");
+    assert!(!gone.exists(), "{told}");
+    fs_err::create_dir(&gone).expect("made");
+    homeless("lock acquire --no-keeper").run().ok();
+}
+
+/// A process that may have no more open files than it has.
+#[test]
+fn a_limit_on_open_files_is_told_as_that() {
+    let world = World::new();
+    let tight = ["sh", "-c", "ulimit -n 4; exec \"$@\"", "sh"];
+    let told = world.jvs("ann", "run -- true").under(tight).run();
+    assert!(told.stderr().contains("ulimit -n"), "{told}");
+    assert!(!told.stderr().contains("check the"), "{told}");
+}
