@@ -55,8 +55,8 @@ fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut Repo
 /// second each, and whoever fills a directory chooses how often.
 pub(crate) const MOST_SEARCHED: u32 = 100;
 
-pub(super) const NOT_TRIED: &str = "there are too many such files to look for a flipped bit in each: mend or \
-                         move away the others, then run `jvs doctor --strict` again";
+pub(super) const NOT_TRIED: &str = "there are too many such files to look for a flipped bit in each: repair \
+                         the others or move them away, then look again";
 
 /// Was one bit of a file flipped?
 pub(super) enum Flip {
