@@ -250,5 +250,5 @@ fn tags_that_were_changed_or_stand_for_nothing_are_named() {
     fs_err::rename(world.store.absolute(&ready.dir()), world.dir.path().join("away"))
         .expect("moved");
     let found = verify_tags(&world.store).expect("read");
-    assert!(found[0].what.contains("not there"), "{found:?}");
+    assert!(found[0].what.contains("does not exist"), "{found:?}");
 }
