@@ -290,7 +290,7 @@ fn a_hold_whose_name_is_gone_counts_as_taken_until_i_say_that_i_know() {
     for words in ["run -- true", "snapshot mine"] {
         let refused = world.jvs("ann", words).run().exits(5);
         assert!(refused.stderr().contains("E_FENCING_MISMATCH"), "{refused}");
-        assert!(refused.stderr().contains("is not known any more"), "{refused}");
+        assert!(refused.stderr().contains("is no longer known"), "{refused}");
         assert_eq!(world.status()["fencing_token"], 1, "nothing was changed");
     }
     world.ok("ann", "lock acquire --no-keeper");

@@ -371,7 +371,10 @@ fn a_session_may_be_called_what_looks_like_an_option() {
 fn what_a_command_leaves_in_the_background_is_ended_and_named() {
     let world = World::new();
     let outcome = world.run("ci", "run", "sleep 1000 & exit 3").run().exits(3);
-    assert!(outcome.stderr().contains("had left in the background: sleep ("), "{outcome}");
+    assert!(
+        outcome.stderr().contains("ended background processes of the command: sleep ("),
+        "{outcome}"
+    );
     assert_eq!(world.status()["state"], "free");
     let outcome = world.run("ci", "run --json", "setsid sleep 1000 & sleep 0.1").run().ok();
     let data = &outcome.json()["data"];
