@@ -106,7 +106,7 @@ fn a_clock_that_was_set_wrong_makes_nothing_old_unless_somebody_insists() {
     let at = |clock: &str, words: &str| user.command(words).under(["faketime", "-f", clock]).run();
     for clock in ["+400d", "+80y"] {
         let hint =
-            refused(at(clock, "gc --json"), "E_CLOCK_SKEW_EXCEEDED", 7, "days beyond the last");
+            refused(at(clock, "gc --json"), "E_CLOCK_SKEW_EXCEEDED", 7, "days ahead of the last");
         assert!(hint.contains("jvs gc --trust-clock"), "{hint}");
     }
     // Nothing is old at a time before all of it.
