@@ -139,6 +139,10 @@ impl Failure {
                  ulimit -u and pids.max of the cgroup, then try again",
             ),
             Errno::NOMEM => Some("there is no memory left for it: see ulimit -v and free -m"),
+            Errno::NOSYS => Some(
+                "this kernel, or the sandbox around this process, does not have a system call that \
+                 is needed: allow it, or run it elsewhere",
+            ),
             _ => None,
         }
     }
@@ -289,6 +293,7 @@ mod tests {
             (Errno::NFILE, "fs.file-max"),
             (Errno::AGAIN, "ulimit -u"),
             (Errno::NOMEM, "ulimit -v"),
+            (Errno::NOSYS, "sandbox"),
         ] {
             let hint = hint(errno).expect("a hint");
             assert!(hint.contains(helps) && !hint.contains("disk"), "{hint}");

@@ -457,3 +457,25 @@ fn a_crowd_of_any_kind_costs_no_memory_and_is_told_in_a_few_lines() {
         }
     }
 }
+
+/// As a sandbox does that knows an older kernel's calls alone.
+#[test]
+fn a_system_call_that_is_forbidden_is_told_as_that_and_nothing_is_changed() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    let forbidding = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=statx", "-e"];
+    let told = world
+        .command(&["--json", "snapshot", "one"])
+        .under(forbidding.into_iter().chain(["inject=statx:error=ENOSYS"]))
+        .run()
+        .exits(1)
+        .json();
+    let hint = told["error"]["hint"].as_str().expect("a hint");
+    assert!(hint.contains("system call"), "{told}");
+    let status = world.jvs(&["--json", "lock", "status"]).ok().json();
+    assert_eq!(status["data"]["state"], "free", "{status}");
+    world.jvs(&["snapshot", "one"]).ok();
+    world.jvs(&["doctor", "--strict"]).ok();
+}
