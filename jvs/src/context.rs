@@ -62,6 +62,11 @@ impl<'a> Env<'a> {
         })
     }
 
+    /// The directory that a variable names, unless that depends on where one is.
+    pub(crate) fn path(self, name: &str) -> Option<PathBuf> {
+        self.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
     /// Is a variable set to anything but a plain no?
     pub(crate) fn says_yes(self, name: &str) -> bool {
         self.get(name).is_some_and(|value| !["", "0", "false"].iter().any(|no| value == *no))
@@ -282,13 +287,12 @@ impl<'a> Context<'a> {
 
     /// The user's home directory, if the environment tells.
     pub(crate) fn home(&self) -> Option<PathBuf> {
-        self.env.get("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+        self.env.path("HOME")
     }
 
     /// Where to put what is needed for a moment.
     pub(crate) fn tmp_dir(&self) -> PathBuf {
-        let named = self.env.get("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
-        named.unwrap_or_else(|| PathBuf::from("/tmp"))
+        self.env.path("TMPDIR").unwrap_or_else(|| PathBuf::from("/tmp"))
     }
 
     fn locate(&self) -> Result<Located, Failure> {

@@ -44,8 +44,7 @@ fn is_listed(root: &Path, env: Env<'_>) -> bool {
 }
 
 fn list_file(env: Env<'_>) -> Option<PathBuf> {
-    let absolute = |name: &str| env.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")));
+    let config = env.path("XDG_CONFIG_HOME").or_else(|| Some(env.path("HOME")?.join(".config")));
     Some(config?.join("jvs/config.toml"))
 }
 

@@ -2,7 +2,6 @@
 //! they may be somebody else's, in which nothing of ours may be made: it would belong to
 //! another user than all around it, or follow a symlink that was put there for us.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, FileType, Stat};
@@ -11,15 +10,11 @@ use crate::context::Env;
 
 /// Where the user's state is kept.
 pub(super) fn state(env: Env<'_>) -> Option<PathBuf> {
-    let named = env.get("XDG_STATE_HOME").and_then(absolute);
+    let named = env.path("XDG_STATE_HOME");
     // A home is the system's to make: whoever has none there has none.
-    let home = env.get("HOME").and_then(absolute).filter(|home| rustix::fs::stat(home).is_ok());
+    let home = env.path("HOME").filter(|home| rustix::fs::stat(home).is_ok());
     let usual = home.map(|home| home.join(".local/state"));
     [named, usual].into_iter().flatten().find(|path| is_mine(path))
-}
-
-pub(super) fn absolute(value: OsString) -> Option<PathBuf> {
-    Some(PathBuf::from(value)).filter(|path| path.is_absolute())
 }
 
 /// Is it this user's, or can it become so?

@@ -133,7 +133,7 @@ pub(super) fn note_path(id: &SessionId, env: Env<'_>, repo: &str) -> Result<Path
 /// The directory that holds ours: one that the system empties at logout if
 /// there is one. The order is fixed, so that all processes look in one place.
 pub(super) fn base(env: Env<'_>) -> Result<PathBuf, Failure> {
-    if let Some(runtime) = env.get("XDG_RUNTIME_DIR").and_then(home::absolute) {
+    if let Some(runtime) = env.path("XDG_RUNTIME_DIR") {
         // Under sudo it may be somebody else's, whose files we must not make.
         let me = rustix::process::geteuid().as_raw();
         if std::fs::metadata(&runtime).is_ok_and(|meta| meta.is_dir() && meta.uid() == me) {

@@ -42,14 +42,14 @@ impl Mark {
 
     /// Is it in an environment, as the kernel shows one?
     fn is_in(&self, environment: &[u8]) -> bool {
-        let variable = |entry: &[u8]| -> Option<Vec<u8>> {
-            let value = entry.strip_prefix(Self::VARIABLE.as_bytes())?.strip_prefix(b"=")?;
-            Some(value.to_vec())
-        };
-        let values = environment.split(|byte| *byte == 0).filter_map(variable);
-        values
-            .into_iter()
-            .any(|value| value.split(|byte| *byte == b':').any(|mark| mark == self.0.as_bytes()))
+        let mut entries = environment.split(|byte| *byte == 0);
+        entries.any(|entry| {
+            let value = entry.strip_prefix(Self::VARIABLE.as_bytes());
+            let marks = value.and_then(|value| value.strip_prefix(b"="));
+            marks.is_some_and(|marks| {
+                marks.split(|byte| *byte == b':').any(|mark| mark == self.0.as_bytes())
+            })
+        })
     }
 }
 

@@ -66,6 +66,18 @@ fn of_the_team(dir: &Path, mode: u32) {
     fs_err::set_permissions(dir, Permissions::from_mode(mode)).expect("opened");
 }
 
+/// A directory of the team's on this disk, and two of its members.
+fn two_of_a_team() -> Option<(tempfile::TempDir, PathBuf, [Member; 2])> {
+    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
+        return None;
+    }
+    let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
+    fs_err::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
+    let team = dir.path().join("team");
+    of_the_team(&team, 0o2775);
+    Some((dir, team, [0, 1].map(|n| Member::new(n, UMASKS[0]))))
+}
+
 /// What of the control plane the group cannot use. The files of snapshots are their
 /// takers'.
 fn closed(dir: &Path) -> Vec<PathBuf> {
@@ -157,14 +169,7 @@ fn my_team_shares_a_repository_on_juicefs() {
 /// stays open.
 #[test]
 fn my_repository_is_as_open_as_its_control_directory() {
-    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
-        return;
-    }
-    let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
-    fs_err::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
-    let team = dir.path().join("team");
-    of_the_team(&team, 0o2775);
-    let [ann, bob, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[0]));
+    let Some((_dir, team, [ann, bob])) = two_of_a_team() else { return };
     ann.ok(&team, "init r");
     let main = team.join("r/main");
     bob.jvs(&main, "lock acquire --no-keeper").run().exits(1);
@@ -182,14 +187,7 @@ fn my_repository_is_as_open_as_its_control_directory() {
 /// Files of a snapshot belong to whoever took it, and so do closed directories.
 #[test]
 fn what_another_user_owns_is_left_to_them_and_told() {
-    if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
-        return;
-    }
-    let dir = tempfile::Builder::new().prefix("jvs-team-").tempdir().expect("a directory");
-    fs_err::set_permissions(dir.path(), Permissions::from_mode(0o755)).expect("opened");
-    let team = dir.path().join("team");
-    of_the_team(&team, 0o2775);
-    let [ann, bob, _] = [0, 1, 2].map(|n| Member::new(n, UMASKS[0]));
+    let Some((_dir, team, [ann, bob])) = two_of_a_team() else { return };
     ann.ok(&team, "init --shared r");
     let main = team.join("r/main");
     let closed = main.join("closed");
