@@ -225,6 +225,7 @@ fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
     if !lineages.is_whole() {
         return;
     }
+    let rebuilt = rebuilt(survey);
     for (id, snap) in survey.snapshots.iter().filter(|(_, snap)| snap.ready) {
         let Some(descriptor) = snap.described() else { continue };
         let worktree = &descriptor.worktree_id;
@@ -240,7 +241,7 @@ fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
             continue;
         }
         let epochs = descriptor.epoch.counter..state.epoch.counter;
-        if !was_only_rebuilt_in(survey, worktree, epochs) {
+        if !was_only_rebuilt_in(&rebuilt, worktree, epochs) {
             continue;
         }
         let dir = layout::snapshot(*id);
@@ -253,25 +254,28 @@ fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
     }
 }
 
+/// Which epochs of which worktrees began with a register that was rebuilt, as the logs
+/// say. Read once: there may be as many strays as events.
+fn rebuilt<'s>(survey: &'s Survey<'_, '_>) -> BTreeSet<(&'s WorktreeName, u32)> {
+    let events = survey.logs.events.iter().map(|logged| &logged.event);
+    events
+        .filter(|event| event.kind == Kind::Rebuild && event.phase == Phase::Done)
+        .filter_map(|event| {
+            let state: State = event.to.as_ref()?.parse().ok()?;
+            Some((event.worktree.as_ref()?, state.epoch.counter))
+        })
+        .collect()
+}
+
 /// Did the register go from the first to the last of these epochs by being rebuilt alone?
 /// A name that was used again began with any snapshot or none, and what its former
 /// worktree had published after that one is a branch of its own, not a mistake. Who cannot
 /// tell leaves it.
 fn was_only_rebuilt_in(
-    survey: &Survey<'_, '_>,
+    rebuilt: &BTreeSet<(&WorktreeName, u32)>,
     worktree: &WorktreeName,
-    epochs: Range<u32>,
+    mut epochs: Range<u32>,
 ) -> bool {
     sabotage!(Rule::FormerWorktreesAreLeft => true);
-    let rebuilt: BTreeSet<u32> = survey
-        .logs
-        .events
-        .iter()
-        .map(|logged| &logged.event)
-        .filter(|event| event.kind == Kind::Rebuild && event.phase == Phase::Done)
-        .filter(|event| event.worktree.as_ref() == Some(worktree))
-        .filter_map(|event| event.to.as_ref()?.parse::<State>().ok())
-        .map(|state| state.epoch.counter)
-        .collect();
-    epochs.into_iter().all(|before| rebuilt.contains(&(before + 1)))
+    epochs.all(|before| rebuilt.contains(&(worktree, before + 1)))
 }
