@@ -24,7 +24,7 @@ use jvs_repo::store::RepoPath;
 pub use circle::Step;
 pub use place::{Look, QueuePlace};
 pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
-pub use wait::{Bell, Rung, SleepOnly, Waiting, is_worth_waiting};
+pub use wait::{SleepOnly, Sleeper, Waiting, Woken, is_worth_waiting};
 pub use waiter::{Mark, Waiter};
 
 use crate::liveness;

@@ -8,7 +8,7 @@ use jvs_kernel::signals::{self, Signals};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::Signal;
 
-use crate::bell::ENDING;
+use crate::sleeper::ENDING;
 
 /// The number of the signal that came; none has that number.
 static CAME: AtomicI32 = AtomicI32::new(0);

@@ -14,7 +14,6 @@
 mod alarm;
 mod args;
 mod bar;
-mod bell;
 mod command;
 mod context;
 mod fail;
@@ -26,6 +25,7 @@ mod keeper;
 mod local_time;
 mod render;
 mod session;
+mod sleeper;
 
 mod tree;
 mod trust;

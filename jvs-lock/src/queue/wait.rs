@@ -23,52 +23,52 @@ use crate::view::View;
 
 /// What ended a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rung {
+pub enum Woken {
     /// The time, or a change: look again.
     Again,
     /// The user: stop waiting.
     Stop,
 }
 
-/// What a waiter sleeps on. A bell is a hint: a wait that never hears one still
+/// How a waiter sleeps between two looks. Waking early is a hint: a wait without it still
 /// ends, only later.
-pub trait Bell {
-    /// Ring when something changes in the directory or file `what`. True if it
-    /// was not listened to before: then a look is due, because a change may have
-    /// come between the last look and now.
-    fn listen(&mut self, what: &RepoPath) -> bool;
+pub trait Sleeper {
+    /// Wake when something changes in the directory or file `what`. True if it was not
+    /// watched before: then another look is due, because a change may have come between
+    /// the last look and now.
+    fn watch(&mut self, what: &RepoPath) -> bool;
 
-    /// Sleeps until it rings, at most so long.
-    fn sleep(&mut self, ms: u64) -> Rung;
+    /// Sleeps until something watched changes, at most this long.
+    fn sleep(&mut self, ms: u64) -> Woken;
 
-    /// Told where the wait stands, before each sleep.
+    /// Told the status of the wait before each sleep.
     fn tell(&mut self, _waiting: &Waiting) {}
 }
 
-/// A bell that never rings.
+/// A sleeper that watches nothing.
 pub struct SleepOnly<'c>(pub &'c dyn Clock);
 
-impl Bell for SleepOnly<'_> {
-    fn listen(&mut self, _what: &RepoPath) -> bool {
+impl Sleeper for SleepOnly<'_> {
+    fn watch(&mut self, _what: &RepoPath) -> bool {
         false
     }
 
-    fn sleep(&mut self, ms: u64) -> Rung {
+    fn sleep(&mut self, ms: u64) -> Woken {
         self.0.sleep_ms(ms);
-        Rung::Again
+        Woken::Again
     }
 }
 
-/// Where a wait stands.
+/// The status of a wait.
 #[derive(Debug, Clone)]
 pub struct Waiting {
-    /// How many are in front.
+    /// How many are ahead.
     pub ahead: usize,
-    /// How many wait altogether, oneself included.
+    /// How many are waiting, this one included.
     pub waiting: usize,
     /// How long it has lasted.
     pub waited_ms: u64,
-    /// The lock as it was last seen, by those who had reason to look.
+    /// The lock as last seen, if there was a reason to look.
     pub view: Option<View>,
 }
 
@@ -144,7 +144,7 @@ impl<'r> Locks<'r> {
     }
 
     /// Waits in line for the lock, at most `at_most_ms`, and takes it. `None`:
-    /// the bell said to stop.
+    /// the sleeper said to stop.
     ///
     /// Whoever is first in line tries; the register decides. Only the first
     /// looks at the register, so the load does not grow with the square of the
@@ -156,7 +156,7 @@ impl<'r> Locks<'r> {
         want: Want<'_>,
         at_most_ms: u64,
         lookup: Lookup<'_>,
-        bell: &mut dyn Bell,
+        sleeper: &mut dyn Sleeper,
         ties: &dyn Ties,
     ) -> Result<Option<Lease<'r>>, LockError> {
         let started = self.seams.clock.now().boot;
@@ -230,17 +230,17 @@ impl<'r> Locks<'r> {
                 let again_in_ms = circle.must_not_close(self, own, shown.waited_ms, lookup)?;
                 due_in_ms = due_in_ms.min(again_in_ms);
             }
-            bell.tell(&shown);
+            sleeper.tell(&shown);
             let mut new = false;
             for what in &listen {
-                new |= bell.listen(what);
+                new |= sleeper.watch(what);
             }
             if new {
                 continue;
             }
             let pause = pace.next_ms(shown.ahead, self.seams.entropy);
             let pause = pause.min(due_in_ms).min(at_most_ms - shown.waited_ms).max(1);
-            if bell.sleep(pause) == Rung::Stop {
+            if sleeper.sleep(pause) == Woken::Stop {
                 return Ok(None);
             }
         }

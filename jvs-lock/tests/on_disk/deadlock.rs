@@ -3,7 +3,7 @@
 use std::io;
 
 use jvs_lock::hold::Ties;
-use jvs_lock::queue::{Bell, Queue, QueuePlace, Rung};
+use jvs_lock::queue::{Queue, QueuePlace, Sleeper, Woken};
 use jvs_lock::{Lease, LockError, Locks, Want, worktrees};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -43,16 +43,16 @@ struct Meanwhile<'b> {
     slept_ms: u64,
 }
 
-impl Bell for Meanwhile<'_> {
-    fn listen(&mut self, _what: &RepoPath) -> bool {
+impl Sleeper for Meanwhile<'_> {
+    fn watch(&mut self, _what: &RepoPath) -> bool {
         false
     }
 
-    fn sleep(&mut self, ms: u64) -> Rung {
+    fn sleep(&mut self, ms: u64) -> Woken {
         (self.happens)(self.slept_ms);
         self.slept_ms += ms;
         self.clock.sleep_ms(ms);
-        Rung::Again
+        Woken::Again
     }
 }
 
@@ -87,9 +87,9 @@ fn waits<'r>(
     kept: &'static [&'static str],
     happens: &mut dyn FnMut(u64),
 ) -> Result<Lease<'r>, LockError> {
-    let mut bell = Meanwhile { clock: &world.clock, happens, slept_ms: 0 };
+    let mut sleeper = Meanwhile { clock: &world.clock, happens, slept_ms: 0 };
     let ties = Keeps(kept);
-    let got = who.wait(&name(worktree), HOUR, WAIT_MS, &all_alive, &mut bell, &ties);
+    let got = who.wait(&name(worktree), HOUR, WAIT_MS, &all_alive, &mut sleeper, &ties);
     got.map(|lease| lease.expect("not stopped"))
 }
 
@@ -168,10 +168,10 @@ fn nobody_gives_up_for_a_waiter_that_is_gone_or_silent_or_has_left() {
     let _held = (holds(&one, "a"), holds(&two, "b"));
     // Of this host: its process is gone.
     let ticket = stands(&world, &two, "a");
-    let mut bell = Meanwhile { clock: &world.clock, happens: &mut |_| {}, slept_ms: 0 };
+    let mut sleeper = Meanwhile { clock: &world.clock, happens: &mut |_| {}, slept_ms: 0 };
     let gone = |_| None;
     is_in_vain(
-        one.wait(&name("b"), HOUR, WAIT_MS, &gone, &mut bell, &Keeps(&["a"]))
+        one.wait(&name("b"), HOUR, WAIT_MS, &gone, &mut sleeper, &Keeps(&["a"]))
             .map(|lease| lease.expect("not stopped")),
     );
     drop(ticket);
@@ -264,14 +264,14 @@ fn two_who_look_at_once_do_not_both_give_up() {
             move || {
                 let locks = world.session_on(id, clock);
                 let lease = locks.acquire(&name(own), HOUR).expect("free");
-                let mut bell = jvs_lock::queue::SleepOnly(clock);
+                let mut sleeper = jvs_lock::queue::SleepOnly(clock);
                 let kept: &'static [&'static str] = if own == "a" { &["a"] } else { &["b"] };
                 // Both hold before either waits.
                 while locks.inspect(&name(other)).expect("seen").is_takeable() {
                     clock.sleep_ms(5);
                 }
                 let ties = Keeps(kept);
-                let got = locks.wait(&name(other), HOUR, 20_000, &all_alive, &mut bell, &ties);
+                let got = locks.wait(&name(other), HOUR, 20_000, &all_alive, &mut sleeper, &ties);
                 lease.release().expect("released");
                 match got {
                     Ok(lease) => {

@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use jvs_lock::hold::NoTies;
-use jvs_lock::queue::{Bell, Look, Queue, Rung, SleepOnly, Waiting, pause_ms};
+use jvs_lock::queue::{Look, Queue, SleepOnly, Sleeper, Waiting, Woken, pause_ms};
 use jvs_lock::{How, Seams, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -48,10 +48,10 @@ fn waiters_get_the_lock_in_the_order_in_which_they_came() {
             let (world, tell) = (&world, tell.clone());
             scope.spawn(move || {
                 let locks = world.session_on(&format!("waiter-{n}"), &SystemClock);
-                let mut bell = SleepOnly(&SystemClock);
+                let mut sleeper = SleepOnly(&SystemClock);
                 let want = Want::lease(HOUR);
                 let lease = locks
-                    .wait(&main(), want, 30_000, &all_alive, &mut bell, &NoTies)
+                    .wait(&main(), want, 30_000, &all_alive, &mut sleeper, &NoTies)
                     .expect("no error")
                     .expect("not stopped");
                 tell.send(n).expect("the test listens");
@@ -156,9 +156,9 @@ fn a_wait_that_is_over_names_the_holder_and_leaves_no_ticket() {
     let world = World::new();
     let lease = world.session("holder").acquire(&main(), Want::lease(HOUR)).expect("free");
     let waiter = world.session("waiter");
-    let mut bell = SleepOnly(&world.clock);
+    let mut sleeper = SleepOnly(&world.clock);
     let error = waiter
-        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut bell, &NoTies)
+        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut sleeper, &NoTies)
         .expect_err("still held");
     assert_eq!(error.code(), Code::LockConflict);
     let details = error.details().expect("told");
@@ -173,14 +173,14 @@ struct Impatient {
     sleeps: u32,
 }
 
-impl Bell for Impatient {
-    fn listen(&mut self, _what: &RepoPath) -> bool {
+impl Sleeper for Impatient {
+    fn watch(&mut self, _what: &RepoPath) -> bool {
         false
     }
 
-    fn sleep(&mut self, _ms: u64) -> Rung {
+    fn sleep(&mut self, _ms: u64) -> Woken {
         self.sleeps += 1;
-        if self.sleeps < 3 { Rung::Again } else { Rung::Stop }
+        if self.sleeps < 3 { Woken::Again } else { Woken::Stop }
     }
 }
 
@@ -189,8 +189,8 @@ fn a_wait_that_the_user_stops_leaves_no_ticket() {
     let world = World::new();
     let lease = world.session("holder").acquire(&main(), Want::lease(HOUR)).expect("free");
     let waiter = world.session("waiter");
-    let mut bell = Impatient { sleeps: 0 };
-    let got = waiter.wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut bell, &NoTies);
+    let mut sleeper = Impatient { sleeps: 0 };
+    let got = waiter.wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut sleeper, &NoTies);
     assert!(got.expect("no error").is_none());
     assert_eq!(world.names(&layout::queue(&main())), [""; 0]);
     lease.release().expect("released");
@@ -202,14 +202,14 @@ struct Telling<'c> {
     told: RefCell<Vec<Waiting>>,
 }
 
-impl Bell for Telling<'_> {
-    fn listen(&mut self, _what: &RepoPath) -> bool {
+impl Sleeper for Telling<'_> {
+    fn watch(&mut self, _what: &RepoPath) -> bool {
         false
     }
 
-    fn sleep(&mut self, ms: u64) -> Rung {
+    fn sleep(&mut self, ms: u64) -> Woken {
         self.clock.sleep_ms(ms);
-        Rung::Again
+        Woken::Again
     }
 
     fn tell(&mut self, waiting: &Waiting) {
@@ -222,14 +222,14 @@ fn the_first_in_line_takes_over_a_lease_that_ran_out_while_it_waited() {
     let world = World::new();
     let forgotten = world.session("holder").acquire(&main(), Want::lease(10_000)).expect("free");
     let waiter = world.session("waiter");
-    let mut bell = Telling { clock: &world.clock, told: RefCell::new(Vec::new()) };
+    let mut sleeper = Telling { clock: &world.clock, told: RefCell::new(Vec::new()) };
     let lease = waiter
-        .wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut bell, &NoTies)
+        .wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut sleeper, &NoTies)
         .expect("no error")
         .expect("not stopped");
     assert_eq!(lease.how(), How::Stolen);
     assert_eq!(lease.token().0, forgotten.token().0 + 1);
-    let told = bell.told.into_inner();
+    let told = sleeper.told.into_inner();
     let seen = told.last().and_then(|waiting| waiting.view.as_ref()).expect("it saw the holder");
     assert_eq!(seen.record().map(|record| record.session_id.as_str()), Some("holder"));
 }
@@ -328,9 +328,9 @@ fn a_wait_that_never_sees_its_own_ticket_ends_with_its_time() {
     let _lease = world.session("holder").acquire(&main(), Want::lease(HOUR)).expect("free");
     let blind = Blind(&world.store);
     let waiter = world.session_through("waiter", &blind);
-    let mut bell = SleepOnly(&world.clock);
+    let mut sleeper = SleepOnly(&world.clock);
     let error = waiter
-        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut bell, &NoTies)
+        .wait(&main(), Want::lease(1_000), 5_000, &all_alive, &mut sleeper, &NoTies)
         .expect_err("its time is over");
     assert_eq!(error.code(), Code::LockConflict, "{error}");
 }

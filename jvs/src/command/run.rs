@@ -29,7 +29,7 @@ use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use self::child::{Ended, Pipe, Reins};
+use self::child::{Ended, Pipe, RunControl};
 use self::held::Held;
 use self::trouble::{CannotRun, LostLease};
 use self::watch::{Guarded, Outcome, Watch};
@@ -41,7 +41,7 @@ use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
-use crate::keeper::{Ends, Pace, Said, Started, Tell};
+use crate::keeper::{EndingPace, KeeperMessage, LeaseEnds, Started, StarterMessage};
 use crate::render::Done;
 use crate::session::Acting;
 use crate::tree::{Mark, listed};
@@ -91,7 +91,7 @@ fn run(
         ..Want::lease(lease_ms)
     };
     let orders = Pipe::new().map_err(|error| Stuck::new("make a pipe", error))?;
-    let ends = Ends::new().map_err(|error| Stuck::new("make a file in memory", error))?;
+    let ends = LeaseEnds::new().map_err(|error| Stuck::new("make a file in memory", error))?;
     let holds = context.holds_of_all(&all, &acting)?;
     let turns = turns(context, &all, &locks, &holds);
     let entered = enter_all(&turns, guard.wait.wait, |turn, wait| {
@@ -112,15 +112,15 @@ fn run(
     let mark = Mark::new(context);
     command.env(Mark::VARIABLE, mark.beside_outer(context));
     held::hand_down(context, &mut command, &held)?;
-    let pace = Pace::of(lease_ms);
-    let reins = Reins {
+    let pace = EndingPace::of(lease_ms);
+    let control = RunControl {
         orders: &orders,
         ends: &ends,
         pace: (guard.on_loss == OnLoss::Stop).then_some(pace),
         mark: &mark,
     };
     let under = Under { context, guard, kind, acting: &acting, locks: &locks, held: &held };
-    under.run(&mut command, leases, pace, &reins, &signals)
+    under.run(&mut command, leases, pace, &control, &signals)
 }
 
 /// What can be said of the words before anything is touched.
@@ -157,8 +157,8 @@ impl Under<'_, '_> {
         &self,
         command: &mut Command,
         leases: Vec<Guarded<'_>>,
-        pace: Pace,
-        reins: &Reins<'_>,
+        pace: EndingPace,
+        control: &RunControl<'_>,
         signals: &Signals,
     ) -> Result<Done, Failure> {
         let Under { context, guard, held, .. } = *self;
@@ -170,7 +170,7 @@ impl Under<'_, '_> {
             // Standard output stays one JSON document.
             command.stdout(streams_of_complaints()?);
         }
-        let started = contain::start(command, guard.contain, guard.leave_background, reins);
+        let started = contain::start(command, guard.contain, guard.leave_background, control);
         let (mut child, passed_over) = match started {
             Ok(started) => started,
             Err(failure) => {
@@ -188,11 +188,11 @@ impl Under<'_, '_> {
         // Before it can do anything: there is no moment in which it runs and a keeper
         // would not end it.
         for keeper in leases.iter().filter_map(|lease| lease.keeper.as_ref()) {
-            keeper.tell(&Tell::Tree(child.tree().clone()));
+            keeper.tell(&StarterMessage::Tree(child.tree().clone()));
         }
         let let_go = child.let_go();
         let (on_loss, leave) = (guard.on_loss, guard.leave_background);
-        let (tells, ending, orders) = (shell, None, reins.orders);
+        let (tells, ending, orders) = (shell, None, control.orders);
         let mut watch = Watch { context, on_loss, pace, leases, leave, tells, orders, ending };
         let_go.map_err(|error| Stuck::new("let the command go", error))?;
         let outcome = watch.until_all_have_ended(&mut child, signals)?;
@@ -303,31 +303,33 @@ fn streams_of_complaints() -> Result<Stdio, Failure> {
 
 /// Has the keeper give the lock back. Answers what went wrong, if anything did.
 fn give_back(mut keeper: Started) -> Result<Option<String>, Failure> {
-    keeper.tell(&Tell::Release);
+    keeper.tell(&StarterMessage::Release);
     let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
     let deadline = SystemClock.now().boot.plus(RELEASE_MS);
     loop {
         let [spoke] = alarm
-            .wait([Some(keeper.ear())], Some(deadline))
+            .wait([Some(keeper.readable_fd())], Some(deadline))
             .map_err(|error| Stuck::new("wait for the keeper", error))?;
         if !spoke {
             return Ok(Some("its keeper does not answer; the lease will run out".to_owned()));
         }
-        let (said, gone) = keeper.hear();
+        let (said, gone) = keeper.messages();
         for word in said {
             match word {
-                Said::Released => {
+                KeeperMessage::Released => {
                     keeper.reap();
                     return Ok(None);
                 }
-                Said::GoesOn => {
+                KeeperMessage::GoesOn => {
                     keeper.abandon();
                     return Ok(None);
                 }
-                Said::Failed(why) | Said::Lost(why) | Said::NotBegun(_, why) => {
+                KeeperMessage::Failed(why)
+                | KeeperMessage::Lost(why)
+                | KeeperMessage::NotBegun(_, why) => {
                     return Ok(Some(why));
                 }
-                Said::Ready(_) | Said::Renewed(_) => {}
+                KeeperMessage::Ready(_) | KeeperMessage::Renewed(_) => {}
             }
         }
         if gone {

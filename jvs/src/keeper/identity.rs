@@ -21,12 +21,12 @@ use crate::fail::{Failure, Stuck};
 use crate::tree::handle;
 
 /// Where the keeper of one lock of one session writes who it is.
-pub(crate) struct Identity {
+pub(crate) struct KeeperIdentity {
     dir: OwnedFd,
     name: String,
 }
 
-impl Identity {
+impl KeeperIdentity {
     /// `None` if the session has no private directory yet, and so no keeper.
     pub(crate) fn of(context: &Context<'_>, here: &Here) -> Result<Option<Self>, Failure> {
         let Some((dir, session)) = context.private_dir()? else { return Ok(None) };
@@ -37,7 +37,7 @@ impl Identity {
         // A copy of the repository has another inode, a second mount of it has not:
         // nobody can have a keeper ended by copying what it keeps.
         let (repo, inode) = (here.repo.id().to_string(), root.inode.to_string());
-        Ok(Some(Identity::keeping(dir, &session, [&repo, &inode, here.worktree.as_str()])))
+        Ok(Some(KeeperIdentity::keeping(dir, &session, [&repo, &inode, here.worktree.as_str()])))
     }
 
     /// Of the keeper of a lock of the session whose files begin with `session`: id and
@@ -45,7 +45,7 @@ impl Identity {
     pub(crate) fn keeping(dir: OwnedFd, session: &str, lock: [&str; 3]) -> Self {
         // A hash, so that no name, however long, is too long for a file.
         let lock = blake3::derive_key("jvs keeper file v1", lock.join("/").as_bytes());
-        Identity { dir, name: format!("{session}-keeper-{}", hex(&lock[..16])) }
+        KeeperIdentity { dir, name: format!("{session}-keeper-{}", hex(&lock[..16])) }
     }
 
     /// This process is the keeper of the hold `term` from now on.

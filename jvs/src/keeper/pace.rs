@@ -19,14 +19,14 @@ const READY_MS: u64 = 20_000;
 
 /// The pace of one lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Pace {
+pub(crate) struct EndingPace {
     /// What is set aside of the lease to end a command in.
     pub(crate) grace_ms: u64,
 }
 
-impl Pace {
+impl EndingPace {
     pub(crate) fn of(lease_ms: u64) -> Self {
-        Pace { grace_ms: GRACE_MS.min(lease_ms / 3) }
+        EndingPace { grace_ms: GRACE_MS.min(lease_ms / 3) }
     }
 
     /// When the keeper begins to end the command.
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn everybody_gives_up_while_there_is_time_to_end_the_command() {
         for lease_ms in [200, 900, 3_000, 30_000, 3_600_000] {
-            let (pace, until) = (Pace::of(lease_ms), BootMs(10_000_000));
+            let (pace, until) = (EndingPace::of(lease_ms), BootMs(10_000_000));
             let moments = [
                 BootMs(until.0 - lease_ms / 2),
                 pace.keeper_gives_up(until),
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_keeper_that_begins_anew_gets_no_more_time_than_the_lease_has() {
-        let (pace, until) = (Pace::of(4_000), BootMs(100_000));
+        let (pace, until) = (EndingPace::of(4_000), BootMs(100_000));
         let gives_up = pace.run_gives_up(until);
         assert_eq!(pace.ready_by(BootMs(97_000), until), gives_up);
         assert_eq!(pace.ready_by(BootMs(99_999), until), gives_up, "none at all");

@@ -15,10 +15,10 @@ use jvs_repo::proc;
 use jvs_repo::term::Term;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use super::ends::Ends;
-use super::identity::Identity;
+use super::identity::KeeperIdentity;
+use super::lease_ends::LeaseEnds;
 use super::pace;
-use super::wire::{Lines, Said, Tell, say};
+use super::wire::{KeeperMessage, MessageLines, StarterMessage, say};
 use crate::alarm::Alarm;
 use crate::args::{Follow, OnLoss};
 use crate::context::{Context, Here};
@@ -47,7 +47,7 @@ pub(crate) struct Attached<'o> {
     /// whoever reads there.
     pub(crate) life: BorrowedFd<'o>,
     /// Where it says until when the lease lasts, and which of several leases it is.
-    pub(crate) ends: (&'o Ends, usize),
+    pub(crate) ends: (&'o LeaseEnds, usize),
     /// The session held the lock before; it is not given back at the end.
     pub(crate) guest: bool,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Attached<'o> {
 pub(crate) struct Started {
     child: Child,
     said: ChildStdout,
-    lines: Lines,
+    lines: MessageLines,
     told: Option<ChildStdin>,
     until: BootMs,
 }
@@ -72,18 +72,18 @@ impl Started {
     }
 
     /// Readable when it has said something, or is gone.
-    pub(crate) fn ear(&self) -> std::os::fd::BorrowedFd<'_> {
+    pub(crate) fn readable_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.said.as_fd()
     }
 
     /// What it has said, and whether it is gone.
-    pub(crate) fn hear(&mut self) -> (Vec<Said>, bool) {
+    pub(crate) fn messages(&mut self) -> (Vec<KeeperMessage>, bool) {
         let (lines, gone) = self.lines.drain(&self.said);
         (lines.iter().filter_map(|line| line.parse().ok()).collect(), gone)
     }
 
     /// Tells it something.
-    pub(crate) fn tell(&self, word: &Tell) {
+    pub(crate) fn tell(&self, word: &StarterMessage) {
         if let Some(told) = &self.told {
             say(told, word);
         }
@@ -162,28 +162,31 @@ pub(crate) fn start(
         .map_err(|error| stuck("read the answer of the keeper")(error.into()))?;
     let told = child.stdin.take();
     let until = BootMs(0);
-    let mut started = Started { child, said, lines: Lines::default(), told, until };
+    let mut started = Started { child, said, lines: MessageLines::default(), told, until };
     let alarm = Alarm::new().map_err(stuck("set a timer"))?;
     loop {
         let ready = alarm.wait([Some(started.said.as_fd())], Some(deadline));
         let [spoke] = ready.map_err(stuck("wait for the keeper"))?;
-        let (said, gone) = if spoke { started.hear() } else { (Vec::new(), false) };
+        let (said, gone) = if spoke { started.messages() } else { (Vec::new(), false) };
         for word in said {
             match word {
-                Said::Ready(until) => {
+                KeeperMessage::Ready(until) => {
                     started.until = until;
                     return Ok(started);
                 }
-                Said::NotBegun(code, why) => {
+                KeeperMessage::NotBegun(code, why) => {
                     started.kill();
                     let worktree = order.here.worktree.clone();
                     return Err(NotKept { code, why, worktree }.into());
                 }
-                Said::Failed(why) => {
+                KeeperMessage::Failed(why) => {
                     started.kill();
                     return Err(stuck("keep the lock")(io::Error::other(why)).into());
                 }
-                Said::Renewed(_) | Said::Lost(_) | Said::Released | Said::GoesOn => {}
+                KeeperMessage::Renewed(_)
+                | KeeperMessage::Lost(_)
+                | KeeperMessage::Released
+                | KeeperMessage::GoesOn => {}
             }
         }
         if gone || SystemClock.now().boot >= deadline {
@@ -258,18 +261,20 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Option
 }
 
 /// A keeper that somebody else started.
-pub(crate) struct Found(OwnedFd);
+pub(crate) struct FoundKeeper(OwnedFd);
 
 /// The keeper of the session's hold `term`, if it has one that can be found.
 pub(crate) fn find(
     context: &Context<'_>,
     here: &Here,
     term: Term,
-) -> Result<Option<Found>, Failure> {
-    Ok(Identity::of(context, here)?.and_then(|identity| identity.process(here, term)).map(Found))
+) -> Result<Option<FoundKeeper>, Failure> {
+    Ok(KeeperIdentity::of(context, here)?
+        .and_then(|identity| identity.process(here, term))
+        .map(FoundKeeper))
 }
 
-impl Found {
+impl FoundKeeper {
     /// Asks it to end without giving the lock back, and waits until it has.
     pub(crate) fn stand_down(self) {
         for signal in [Signal::USR1, Signal::KILL] {

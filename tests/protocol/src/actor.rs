@@ -334,10 +334,10 @@ fn wait<'r>(
     store: &'r TellingStore<'_>,
     lease: &mut Option<Lease<'r>>,
 ) -> bool {
-    let mut bell = SleepOnly(ctx.clock());
+    let mut sleeper = SleepOnly(ctx.clock());
     let want = Want::lease(LEASE_MS);
     let main = WorktreeName::main();
-    match locks.wait(&main, want, IN_LINE_MS, &all_are_there, &mut bell, &NoTies) {
+    match locks.wait(&main, want, IN_LINE_MS, &all_are_there, &mut sleeper, &NoTies) {
         Ok(Some(got)) => granted(ctx, store, got, lease),
         Ok(None) => false,
         Err(error) => {

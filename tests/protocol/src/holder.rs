@@ -7,7 +7,7 @@ use jvs_lock::hold::rule::Rule;
 use jvs_lock::hold::{
     Ask, Entered, Given, HoldName, HoldRefusal, HoldState, Holds, Kind, NoTies, ProcessLookup, Who,
 };
-use jvs_lock::queue::{Bell, Lookup, Rung};
+use jvs_lock::queue::{Lookup, Sleeper, Woken};
 use jvs_lock::{Hold, LockError, Locks, State, Ticket, Want};
 use jvs_repo::clock::Clock;
 use jvs_repo::code::Coded;
@@ -469,10 +469,11 @@ impl<'w> Worker<'w> {
 
     fn wait_in_vain(&self) -> bool {
         let main = WorktreeName::main();
-        let mut bell = Impatient(self.ctx);
+        let mut sleeper = Impatient(self.ctx);
         let want = Want::lease(LEASE_MS);
         let entered = self.locks.enter(self.holds, &Ask::plain(Kind::Work), want, &mut |want| {
-            let waited = self.locks.wait(&main, want, 60_000, self.lookup, &mut bell, &NoTies)?;
+            let waited =
+                self.locks.wait(&main, want, 60_000, self.lookup, &mut sleeper, &NoTies)?;
             waited.ok_or_else(|| LockError::Invalid { problem: "interrupted".into() })
         });
         match entered {
@@ -491,13 +492,13 @@ impl<'w> Worker<'w> {
 /// Somebody who is interrupted while it sleeps.
 struct Impatient<'c>(&'c Ctx);
 
-impl Bell for Impatient<'_> {
-    fn listen(&mut self, _what: &RepoPath) -> bool {
+impl Sleeper for Impatient<'_> {
+    fn watch(&mut self, _what: &RepoPath) -> bool {
         false
     }
 
-    fn sleep(&mut self, _ms: u64) -> Rung {
+    fn sleep(&mut self, _ms: u64) -> Woken {
         self.0.pause();
-        Rung::Stop
+        Woken::Stop
     }
 }

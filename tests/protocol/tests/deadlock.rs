@@ -82,9 +82,9 @@ fn process(id: &'static str, off: Option<Rule>, act: fn(&Ctx, &'static str)) -> 
 /// Waits for `worktree` while the session keeps `kept`; gives that back when told to.
 fn wait(ctx: &Ctx, id: &'static str, worktree: &str, kept: &'static str) {
     let locks = of_ctx(ctx, id);
-    let mut bell = SleepOnly(ctx.clock());
+    let mut sleeper = SleepOnly(ctx.clock());
     let ties = Keeps(kept);
-    match locks.wait(&name(worktree), HOUR, WAIT_MS, &all_are_there, &mut bell, &ties) {
+    match locks.wait(&name(worktree), HOUR, WAIT_MS, &all_are_there, &mut sleeper, &ties) {
         Ok(_) => ctx.claim("told", "got"),
         Err(error @ LockError::Deadlock { .. }) => {
             ctx.say(error.to_string());

@@ -13,7 +13,7 @@ use super::{look, report};
 use crate::args::KeepArgs;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::keeper::{self, Found, Order, Started};
+use crate::keeper::{self, FoundKeeper, Order, Started};
 use crate::render::Done;
 use crate::session::Acting;
 use crate::tree::Mark as RunMark;
@@ -87,7 +87,7 @@ struct Begun<'r> {
 struct Left {
     stake: Stake,
     /// The keeper that was there before.
-    found: Option<Found>,
+    found: Option<FoundKeeper>,
     keeper: Option<Started>,
 }
 

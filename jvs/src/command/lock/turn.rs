@@ -11,9 +11,9 @@ use jvs_repo::proc;
 
 use super::or_no_such_worktree;
 use crate::alarm::Alarm;
-use crate::bell::{Doorbell, ENDING};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
+use crate::sleeper::{ENDING, WatchingSleeper};
 
 /// How often it is looked whether a command of one's own session has ended.
 const LOOK_AGAIN_MS: u64 = 100;
@@ -95,13 +95,14 @@ impl<'r> Turn<'_, 'r> {
         loop {
             let left_ms = at_most.as_ms().saturating_sub(SystemClock.now().boot.since(started));
             let progress = context.output().progress();
-            let bell = Doorbell::new(repo.store(), signals, progress, worktree.to_string())?;
-            let mut bell = bell.alive(context.life());
+            let sleeper =
+                WatchingSleeper::new(repo.store(), signals, progress, worktree.to_string())?;
+            let mut sleeper = sleeper.alive(context.life());
             let entered = locks.enter(holds, ask, want, &mut |want| {
-                let (seen, bell) = (&proc::process_stat, &mut bell);
-                match locks.wait(worktree, want, left_ms, seen, bell, &ties)? {
+                let (seen, sleeper) = (&proc::process_stat, &mut sleeper);
+                match locks.wait(worktree, want, left_ms, seen, sleeper, &ties)? {
                     Some(lease) => Ok(lease),
-                    None => Err(stopped(locks, worktree, bell)?),
+                    None => Err(stopped(locks, worktree, sleeper)?),
                 }
             });
             let error = match entered {
@@ -119,7 +120,7 @@ impl<'r> Turn<'_, 'r> {
                 // it runs out.
                 let _ = locks.decline(holds);
                 let failure = or_no_such_worktree(repo, worktree, error);
-                return Err(failure.dying_of(bell.stopped_by()));
+                return Err(failure.dying_of(sleeper.stopped_by()));
             }
             let next = SystemClock.now().boot.plus(LOOK_AGAIN_MS.min(left_ms));
             let _ = alarm.wait([Some(signals.fd())], Some(next));
@@ -157,17 +158,17 @@ pub(super) fn wait_in_line<'r>(
     let signals = Signals::catch_unless_ignored(&ENDING)
         .map_err(|error| Stuck::new("catch signals", error))?;
     let progress = context.output().progress();
-    let mut bell = Doorbell::new(repo.store(), &signals, progress, worktree.to_string())?;
+    let mut sleeper = WatchingSleeper::new(repo.store(), &signals, progress, worktree.to_string())?;
     let until = SystemClock.now().boot.plus(at_most.as_ms());
     let (seen, ties) = (&proc::process_stat, OwnTies::new(holds, ancestry(), until));
-    let waited = locks.wait(worktree, want, at_most.as_ms(), seen, &mut bell, &ties);
+    let waited = locks.wait(worktree, want, at_most.as_ms(), seen, &mut sleeper, &ties);
     let waited = waited.inspect_err(|_| drop(locks.decline(holds)));
     match waited.map_err(|error| or_no_such_worktree(repo, worktree, error))? {
         Some(lease) => Ok(lease),
         None => {
-            let stopped_by = bell.stopped_by();
+            let stopped_by = sleeper.stopped_by();
             let _ = locks.decline(holds);
-            Err(Failure::from(stopped(locks, worktree, &bell)?).dying_of(stopped_by))
+            Err(Failure::from(stopped(locks, worktree, &sleeper)?).dying_of(stopped_by))
         }
     }
 }
@@ -176,9 +177,9 @@ pub(super) fn wait_in_line<'r>(
 fn stopped(
     locks: &Locks<'_>,
     worktree: &WorktreeName,
-    bell: &Doorbell<'_>,
+    sleeper: &WatchingSleeper<'_>,
 ) -> Result<LockError, LockError> {
-    let (ahead, waited_ms) = bell.last();
+    let (ahead, waited_ms) = sleeper.last();
     let view = Box::new(locks.inspect(worktree)?);
     Ok(LockError::InLine { ahead, waited_ms: Some(waited_ms), view })
 }

@@ -16,7 +16,7 @@ use super::guardian::{Charge, LEAVE, Word, guard};
 use super::terminal::Terminal;
 use crate::alarm::Alarm;
 use crate::args::Follow;
-use crate::keeper::{Ends, Lines, Pace, say};
+use crate::keeper::{EndingPace, LeaseEnds, MessageLines, say};
 use crate::tree::{Hold, Mark, Member, Tree, below};
 
 /// How long the guardian may take to begin.
@@ -59,15 +59,15 @@ impl Pipe {
     }
 }
 
-/// How those who watch the lease hold the guardian.
-pub(super) struct Reins<'r> {
+/// What connects the guardian to `jvs run` and its keepers.
+pub(super) struct RunControl<'r> {
     /// The pipe whose writing end this process and its keepers hold.
     pub(super) orders: &'r Pipe,
-    /// Where the keepers write until when the leases last.
-    pub(super) ends: &'r Ends,
+    /// Where the keepers write how long the leases last.
+    pub(super) ends: &'r LeaseEnds,
     /// When that means the end of the command; `None` if a lost lease does not.
-    pub(super) pace: Option<Pace>,
-    /// What everybody of the tree carries.
+    pub(super) pace: Option<EndingPace>,
+    /// The mark that every process of the tree carries.
     pub(super) mark: &'r Mark,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Child {
     /// The command, and its process group.
     pid: Pid,
     report: OwnedFd,
-    lines: Lines,
+    lines: MessageLines,
     terminal: Option<Terminal>,
     gate: Option<OwnedFd>,
     ended: Option<Ended>,
@@ -91,7 +91,11 @@ pub(super) struct Child {
 impl Child {
     /// Has a guardian start `command`, which waits to be let go: whoever must know of
     /// it can be told before it does anything.
-    pub(super) fn start(command: &mut Command, hold: Hold, reins: &Reins<'_>) -> io::Result<Self> {
+    pub(super) fn start(
+        command: &mut Command,
+        hold: Hold,
+        control: &RunControl<'_>,
+    ) -> io::Result<Self> {
         let (report, mut gate) = (Pipe::new()?, Pipe::new()?);
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
         let user =
@@ -106,18 +110,18 @@ impl Child {
         let guardian = fork(place, || {
             let Pipe { read: gate, write: let_go } = &mut gate;
             let (hold, report) = (&hold, &report.write);
-            guard(Charge { command, hold, user, report, reins, gate, let_go })
+            guard(Charge { command, hold, user, report, control, gate, let_go })
         })?;
         drop((report.write, gate.read));
         rustix::io::ioctl_fionbio(&report.read, true)?;
         let itself = Follow::of_pid(guardian);
-        let tree = Tree { guardian: itself, leader: itself, mark: reins.mark.clone(), hold };
+        let tree = Tree { guardian: itself, leader: itself, mark: control.mark.clone(), hold };
         let mut child = Child {
             tree,
             guardian,
             pid: guardian,
             report: report.read,
-            lines: Lines::default(),
+            lines: MessageLines::default(),
             terminal,
             gate: Some(gate.write),
             ended: None,
@@ -187,7 +191,7 @@ impl Child {
     }
 
     /// Readable when something has become of it.
-    pub(super) fn ear(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
         (!self.gone && !self.unguarded).then(|| self.report.as_fd())
     }
 

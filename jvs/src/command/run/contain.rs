@@ -8,7 +8,7 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::next::Next;
 use jvs_repo::proc;
 
-use super::child::{Child, Reins};
+use super::child::{Child, RunControl};
 use crate::args::Contain;
 use crate::fail::{Failure, WrongUsage};
 use crate::tree::{Cgroup, Hold};
@@ -19,7 +19,7 @@ pub(super) fn start(
     command: &mut Command,
     wanted: Contain,
     leave_background: bool,
-    reins: &Reins<'_>,
+    control: &RunControl<'_>,
 ) -> Result<(Child, Vec<String>), Failure> {
     let mut passed_over = Vec::new();
     for way in ways(wanted, leave_background, rustix::process::geteuid().is_root()) {
@@ -28,7 +28,7 @@ pub(super) fn start(
             Contain::Pidns => Ok(Hold::Namespace),
             Contain::Reap | Contain::Auto => Ok(Hold::Reaper),
         };
-        match hold.and_then(|hold| in_hold(command, hold, reins)) {
+        match hold.and_then(|hold| in_hold(command, hold, control)) {
             Ok(child) => return Ok((child, passed_over)),
             Err(error) if wanted == Contain::Auto && *way != Contain::Reap => {
                 passed_over.push(format!("no {way}: {error}"));
@@ -39,12 +39,12 @@ pub(super) fn start(
     Err(CannotContain { way: wanted, error: io::ErrorKind::Unsupported.into() }.into())
 }
 
-fn in_hold(command: &mut Command, hold: Hold, reins: &Reins<'_>) -> io::Result<Child> {
+fn in_hold(command: &mut Command, hold: Hold, control: &RunControl<'_>) -> io::Result<Child> {
     let cgroup = match &hold {
         Hold::Cgroup(cgroup) => Some(cgroup.clone()),
         Hold::Namespace | Hold::Reaper => None,
     };
-    let started = Child::start(command, hold, reins);
+    let started = Child::start(command, hold, control);
     if let (Err(_), Some(cgroup)) = (&started, cgroup) {
         cgroup.remove();
     }

@@ -23,15 +23,15 @@ use rustix::io::{DupFlags, Errno};
 use rustix::mount::{MountFlags, MountPropagationFlags};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use super::child::Reins;
+use super::child::RunControl;
 use crate::alarm::Alarm;
 use crate::args::Follow;
-use crate::keeper::{Lines, say};
+use crate::keeper::{MessageLines, say};
 use crate::tree::{Hold, Tree};
 use crate::umask;
 
 /// What would stop or end it while it has something to guard.
-const DEAF_TO: [Signal; 11] = [
+const IGNORED: [Signal; 11] = [
     Signal::CHILD,
     Signal::TERM,
     Signal::INT,
@@ -113,7 +113,7 @@ pub(super) struct Charge<'c> {
     pub(super) report: &'c OwnedFd,
     /// What it is told, at the end of which nobody watches any more; and until when the
     /// leases last.
-    pub(super) reins: &'c Reins<'c>,
+    pub(super) control: &'c RunControl<'c>,
     /// The command waits here to be let go.
     pub(super) gate: &'c OwnedFd,
     /// The copy of the end at which it is: nobody but `jvs run` may have one.
@@ -138,7 +138,7 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
     rustix::process::setpgid(None, None)?;
     // Handlers rather than a mask or "ignored": the command begins with neither, but for
     // what its user wants ignored.
-    let signals = Signals::catch_unless_ignored(&DEAF_TO)?;
+    let signals = Signals::catch_unless_ignored(&IGNORED)?;
     let _ = rustix::thread::set_name(c"jvs-guardian");
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let cgroup = match charge.hold {
@@ -161,7 +161,7 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
     rustix::stdio::dup2_stdout(&streams)?;
     rustix::stdio::dup2_stderr(&streams)?;
     let [heard, door] = signals.fds();
-    let Reins { orders, ends, .. } = charge.reins;
+    let RunControl { orders, ends, .. } = charge.control;
     close_all_but(&[charge.report.as_fd(), orders.read.as_fd(), ends.as_fd(), heard, door]);
     std::mem::forget((cgroup, streams));
     say(charge.report, &Word::Ready(child.as_raw_nonzero().get()));
@@ -212,10 +212,10 @@ fn write_to(file: &str, text: &str) -> io::Result<()> {
 /// Until nobody is left, or it is told to leave them.
 fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
     let _ = rustix::io::ioctl_fionbio(charge.report, true);
-    let orders = &charge.reins.orders.read;
+    let orders = &charge.control.orders.read;
     let _ = rustix::io::ioctl_fionbio(orders, true);
     let Ok(alarm) = Alarm::new() else { return 1 };
-    let mut lines = Lines::default();
+    let mut lines = MessageLines::default();
     let mut again = None;
     loop {
         let mut elsewhere = None;
@@ -234,16 +234,16 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
                     if let Hold::Cgroup(cgroup) = charge.hold {
                         cgroup.remove();
                     }
-                    charge.reins.ends.nobody_is_left();
+                    charge.control.ends.nobody_is_left();
                     say(charge.report, &Word::Gone);
                     return 0;
                 }
             }
         }
-        let ear = again.is_none().then(|| orders.as_fd());
-        let next = again.or_else(|| last_moment(charge.reins));
+        let orders_fd = again.is_none().then(|| orders.as_fd());
+        let next = again.or_else(|| last_moment(charge.control));
         let next = [next, elsewhere].into_iter().flatten().min();
-        let Ok([_, told]) = alarm.wait([Some(signals.fd()), ear], next) else { return 1 };
+        let Ok([_, told]) = alarm.wait([Some(signals.fd()), orders_fd], next) else { return 1 };
         while signals.next().is_some() {}
         if told {
             let (said, gone) = lines.drain(orders);
@@ -254,7 +254,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
         }
         // Read again: it may have been renewed since the alarm was set.
         let now = SystemClock.now().boot;
-        if again.is_none() && last_moment(charge.reins).is_some_and(|at| now >= at) {
+        if again.is_none() && last_moment(charge.control).is_some_and(|at| now >= at) {
             again = Some(now);
         }
         if again.is_some() {
@@ -270,7 +270,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
 
 /// When everybody has to be gone, as far as is known: those who watch the lease have
 /// given up before, unless they are stopped.
-fn last_moment(Reins { ends, pace, .. }: &Reins<'_>) -> Option<BootMs> {
+fn last_moment(RunControl { ends, pace, .. }: &RunControl<'_>) -> Option<BootMs> {
     pace.zip(ends.first()).map(|(pace, until)| pace.guardian_kills(until))
 }
 
@@ -286,7 +286,7 @@ fn tell(report: &OwnedFd, status: WaitStatus) {
 
 fn kill_everybody(charge: &Charge<'_>, child: Pid) {
     let (guardian, leader) = (Follow::of(std::process::id()), Follow::of_pid(child));
-    let (mark, hold) = (charge.reins.mark.clone(), charge.hold.clone());
+    let (mark, hold) = (charge.control.mark.clone(), charge.hold.clone());
     Tree { guardian, leader, mark, hold }.kill();
 }
 

@@ -16,7 +16,7 @@ use crate::args::OnLoss;
 use crate::command::lock::turn::Turn;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::keeper::{self, Attached, Ends, Order};
+use crate::keeper::{self, Attached, LeaseEnds, Order};
 use crate::session::Acting;
 
 /// A lock that the command runs under.
@@ -114,7 +114,7 @@ pub(super) fn keep<'h>(
     held: &[Held<'h, '_>],
     on_loss: OnLoss,
     life: BorrowedFd<'h>,
-    ends: &'h Ends,
+    ends: &'h LeaseEnds,
 ) -> Result<Vec<Guarded<'h>>, Failure> {
     let mut guarded: Vec<Guarded<'h>> = Vec::new();
     for (at, one) in held.iter().enumerate() {

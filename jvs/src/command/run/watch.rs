@@ -13,7 +13,7 @@ use crate::alarm::Alarm;
 use crate::args::OnLoss;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
-use crate::keeper::{self, Order, Pace, Said, Started, Tell};
+use crate::keeper::{self, EndingPace, KeeperMessage, Order, Started, StarterMessage};
 use crate::tree::Member;
 
 /// How long what a command has left may take to end by itself: a filter that still
@@ -62,7 +62,7 @@ impl Guarded<'_> {
 
     /// From now on this keeper keeps the lease. Answers the one that did.
     fn take_on(&mut self, keeper: Started, child: &Child) -> Option<Started> {
-        keeper.tell(&Tell::Tree(child.tree().clone()));
+        keeper.tell(&StarterMessage::Tree(child.tree().clone()));
         self.extend(keeper.until());
         self.keeper.replace(keeper)
     }
@@ -72,7 +72,7 @@ impl Guarded<'_> {
 pub(super) struct Watch<'w> {
     pub(super) context: &'w Context<'w>,
     pub(super) on_loss: OnLoss,
-    pub(super) pace: Pace,
+    pub(super) pace: EndingPace,
     pub(super) leases: Vec<Guarded<'w>>,
     /// What the command leaves lives on.
     pub(super) leave: bool,
@@ -136,12 +136,12 @@ impl Watch<'_> {
             }
             let next = [self.next_look(), self.stale_at(), go_on];
             // Nobody says any more who is left.
-            let blind = child.ear().is_none().then(|| now.plus(AGAIN_MS));
+            let blind = child.readable_fd().is_none().then(|| now.plus(AGAIN_MS));
             let next = next.into_iter().chain([blind]).flatten().min();
-            let mut ears = vec![Some(signals.fd()), child.ear()];
-            ears.extend(self.leases.iter().map(Guarded::ear));
+            let mut descriptors = vec![Some(signals.fd()), child.readable_fd()];
+            descriptors.extend(self.leases.iter().map(Guarded::readable_fd));
             let (ready, _) = alarm
-                .wait_for(&ears, None, next)
+                .wait_for(&descriptors, None, next)
                 .map_err(|error| Stuck::new("wait for the command", error))?;
             let spoke = ready[2..].contains(&true);
             while let Some(signal) = signals.next() {
@@ -150,7 +150,7 @@ impl Watch<'_> {
                 }
             }
             if spoke {
-                self.hear(child);
+                self.read_messages(child);
             }
         }
     }
@@ -222,7 +222,7 @@ impl Watch<'_> {
                 continue;
             }
             // It may be this process that was stopped.
-            self.hear(child);
+            self.read_messages(child);
             let lease = &mut self.leases[at];
             if !lease.is_stale() {
                 continue;
@@ -250,12 +250,12 @@ impl Watch<'_> {
             }
             // It may be this process that was stopped: then there is a word waiting, and
             // perhaps one more that did not fit.
-            self.hear(child);
+            self.read_messages(child);
             if self.is_over(at) {
                 let patience = CATCH_UP_MS.min(self.pace.grace_ms / 8);
                 let soon = SystemClock.now().boot.plus(patience);
-                let _ = alarm.wait([self.leases[at].ear()], Some(soon));
-                self.hear(child);
+                let _ = alarm.wait([self.leases[at].readable_fd()], Some(soon));
+                self.read_messages(child);
             }
             if self.is_over(at) {
                 let why = match &self.leases[at].keeper {
@@ -271,15 +271,20 @@ impl Watch<'_> {
     }
 
     /// Takes in what the keepers said.
-    fn hear(&mut self, child: &Child) {
+    fn read_messages(&mut self, child: &Child) {
         for at in 0..self.leases.len() {
             let Some(keeper) = &mut self.leases[at].keeper else { continue };
-            let (said, gone) = keeper.hear();
+            let (said, gone) = keeper.messages();
             for word in said {
                 match word {
-                    Said::Renewed(until) | Said::Ready(until) => self.leases[at].extend(until),
-                    Said::Lost(why) => self.lose(at, why),
-                    Said::Released | Said::GoesOn | Said::Failed(_) | Said::NotBegun(..) => {}
+                    KeeperMessage::Renewed(until) | KeeperMessage::Ready(until) => {
+                        self.leases[at].extend(until)
+                    }
+                    KeeperMessage::Lost(why) => self.lose(at, why),
+                    KeeperMessage::Released
+                    | KeeperMessage::GoesOn
+                    | KeeperMessage::Failed(_)
+                    | KeeperMessage::NotBegun(..) => {}
                 }
             }
             if gone {
@@ -339,15 +344,15 @@ impl Watch<'_> {
             }
         }
         if let Some(keeper) = &self.leases[at].keeper {
-            keeper.tell(&Tell::Told);
+            keeper.tell(&StarterMessage::Told);
         }
         self.leases[at].lost = Some(why);
     }
 }
 
 impl Guarded<'_> {
-    fn ear(&self) -> Option<BorrowedFd<'_>> {
-        self.keeper.as_ref().map(Started::ear)
+    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.keeper.as_ref().map(Started::readable_fd)
     }
 }
 
@@ -378,7 +383,7 @@ impl Ending {
     }
 
     /// Everything ends, before the lease does.
-    fn of_a_lost_lease(now: BootMs, pace: Pace, limit: BootMs) -> Self {
+    fn of_a_lost_lease(now: BootMs, pace: EndingPace, limit: BootMs) -> Self {
         Ending {
             ask_at: Some(now),
             kill_at: pace.kills(limit),

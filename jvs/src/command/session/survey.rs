@@ -164,7 +164,7 @@ impl<'c> Looking<'c> {
         let Some((repo, inode)) = which.rsplit_once('-') else { return Ok(None) };
         let Some((dir, _)) = self.context.private_dir()? else { return Ok(None) };
         let lock = [repo, inode, holds.worktree().as_str()];
-        let keeper = keeper::Identity::keeping(dir, file, lock).read();
+        let keeper = keeper::KeeperIdentity::keeping(dir, file, lock).read();
         Ok(keeper.map(|it| (it.keeper.pid, keeper::running(&it.keeper))))
     }
 

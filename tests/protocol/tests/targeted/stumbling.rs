@@ -30,8 +30,8 @@ fn a_mount_that_stumbles_at_the_first_look_does_not_end_a_wait() {
         let world = World::new();
         stumbles(&world, calls);
         let waits = world.session("A");
-        let mut bell = SleepOnly(world.solo.clock());
-        let got = waits.wait(&main(), LEASE, WAIT_MS, &|_| None, &mut bell, &NoTies);
+        let mut sleeper = SleepOnly(world.solo.clock());
+        let got = waits.wait(&main(), LEASE, WAIT_MS, &|_| None, &mut sleeper, &NoTies);
         let lease = got.expect("the mount came back").expect("nobody said to stop");
         assert_eq!(lease.token().0, 1, "{calls} calls");
         assert!(world.is_held_by("A", 1));
@@ -45,9 +45,9 @@ fn a_mount_that_never_comes_back_ends_a_wait_with_what_is_wrong() {
     stumbles(&world, 10_000);
     let waits = world.session("A");
     let began = world.solo.clock().now().boot;
-    let mut bell = SleepOnly(world.solo.clock());
+    let mut sleeper = SleepOnly(world.solo.clock());
     let told =
-        waits.wait(&main(), LEASE, WAIT_MS, &|_| None, &mut bell, &NoTies).expect_err("in vain");
+        waits.wait(&main(), LEASE, WAIT_MS, &|_| None, &mut sleeper, &NoTies).expect_err("in vain");
     assert_eq!(told.code(), Code::Io, "{told}");
     let waited_ms = world.solo.clock().now().boot.since(began);
     assert!(waited_ms >= WAIT_MS, "given up after {waited_ms} ms of the simulated clock");

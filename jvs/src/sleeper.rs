@@ -1,12 +1,12 @@
-//! What a waiter sleeps on: changes that this host makes ring at once
-//! (inotify), Ctrl-C ends the wait, everything else is noticed by looking again.
+//! How a waiter sleeps: changes made on this host wake it at once (inotify), Ctrl-C ends
+//! the wait, and everything else is noticed by looking again.
 
 use std::collections::HashSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use jvs_kernel::signals::Signals;
-use jvs_lock::queue::{Bell, Rung, Waiting};
+use jvs_lock::queue::{Sleeper, Waiting, Woken};
 use jvs_lock::span::Span;
 use jvs_lock::view::{View, Word};
 use jvs_repo::clock::{Clock, SystemClock};
@@ -22,14 +22,14 @@ use crate::session::life::Life;
 /// The signals that end a wait.
 pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
 
-/// A bell for one wait.
-pub(crate) struct Doorbell<'w> {
+/// Sleeps for one wait, woken by what it watches.
+pub(crate) struct WatchingSleeper<'w> {
     store: &'w PosixStore,
     signals: &'w Signals,
     alarm: Alarm,
-    /// None where the kernel has no watches left: then only looking helps.
+    /// None if the kernel has no watches left: then only looking again helps.
     watches: Option<OwnedFd>,
-    listening: HashSet<i32>,
+    watched: HashSet<i32>,
     progress: Progress,
     name: String,
     stopped_by: Option<Signal>,
@@ -37,7 +37,7 @@ pub(crate) struct Doorbell<'w> {
     life: Option<Life>,
 }
 
-impl<'w> Doorbell<'w> {
+impl<'w> WatchingSleeper<'w> {
     pub(crate) fn new(
         store: &'w PosixStore,
         signals: &'w Signals,
@@ -46,13 +46,13 @@ impl<'w> Doorbell<'w> {
     ) -> Result<Self, Failure> {
         let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
         let watches = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        let listening = HashSet::new();
-        Ok(Doorbell {
+        let watched = HashSet::new();
+        Ok(WatchingSleeper {
             store,
             signals,
             alarm,
             watches,
-            listening,
+            watched,
             progress,
             name,
             stopped_by: None,
@@ -61,9 +61,9 @@ impl<'w> Doorbell<'w> {
         })
     }
 
-    /// The same, giving a sign of life of its session for as long as it waits.
+    /// The same, giving signs of life of its session while it waits.
     pub(crate) fn alive(self, life: Life) -> Self {
-        Doorbell { life: Some(life), ..self }
+        WatchingSleeper { life: Some(life), ..self }
     }
 
     /// The signal that ended the wait, if one did.
@@ -71,52 +71,52 @@ impl<'w> Doorbell<'w> {
         self.stopped_by
     }
 
-    /// How many were in front and how long was waited, when last told.
+    /// How many were ahead and how long the wait had lasted, when last told.
     pub(crate) fn last(&self) -> (usize, u64) {
         self.last
     }
 
-    /// Takes in what rang; those that are gone are not listened to any more.
-    fn hear(&mut self) {
+    /// Reads the pending events and forgets the watches that are gone.
+    fn take_events(&mut self) {
         let Some(watches) = &self.watches else { return };
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(watches, &mut buffer);
         while let Ok(event) = reader.next() {
             if event.events().contains(ReadFlags::IGNORED) {
-                self.listening.remove(&event.wd());
+                self.watched.remove(&event.wd());
             }
         }
     }
 }
 
-impl Bell for Doorbell<'_> {
-    fn listen(&mut self, what: &RepoPath) -> bool {
+impl Sleeper for WatchingSleeper<'_> {
+    fn watch(&mut self, what: &RepoPath) -> bool {
         let Some(watches) = &self.watches else { return false };
         // A register changes by a rename in its directory; a ticket goes.
         let changes = WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::ATTRIB;
         let flags = changes | WatchFlags::DONT_FOLLOW;
         match inotify::add_watch(watches, self.store.absolute(what), flags) {
-            Ok(watch) => self.listening.insert(watch),
+            Ok(watch) => self.watched.insert(watch),
             Err(_) => false,
         }
     }
 
-    fn sleep(&mut self, ms: u64) -> Rung {
+    fn sleep(&mut self, ms: u64) -> Woken {
         let until = SystemClock.now().boot.plus(ms);
         let watches = self.watches.as_ref().map(AsFd::as_fd);
         let woke = self.alarm.wait([Some(self.signals.fd()), watches], Some(until));
-        self.hear();
+        self.take_events();
         while let Some(signal) = self.signals.next() {
             if ENDING.contains(&signal) {
                 self.stopped_by = Some(signal);
-                return Rung::Stop;
+                return Woken::Stop;
             }
         }
         if woke.is_err() {
             // No way to wait for several things at once: wait for the time.
             SystemClock.sleep_ms(ms);
         }
-        Rung::Again
+        Woken::Again
     }
 
     fn tell(&mut self, waiting: &Waiting) {
@@ -131,7 +131,7 @@ impl Bell for Doorbell<'_> {
                 (format!("place {place} in line"), place)
             }
         };
-        // Seen a while ago, perhaps; how long it lasts is told from now.
+        // Seen a while ago, perhaps; the time left is counted from now.
         let view = waiting.view.clone().map(|view| View { at: SystemClock.now(), ..view });
         let whose = view.as_ref().map(holder);
         let long = whose.as_ref().map(|(long, _)| format!("; {long}")).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Bell for Doorbell<'_> {
     }
 }
 
-/// How it stands, at length and in few words.
+/// The lock's status, at length and in few words.
 fn holder(view: &View) -> (String, String) {
     let alike = |text: String| (text.clone(), text);
     match view.word() {

@@ -1,6 +1,6 @@
-//! When the leases of a command end, where its guardian reads it. A file in memory, not a
-//! pipe: whoever writes is never kept waiting by a guardian that is stopped, and whoever
-//! reads late reads the last word.
+//! When the leases of a command end, for its guardian to read. A file in memory, not a
+//! pipe: a guardian that is stopped never blocks the writer, and a late reader reads the
+//! latest value.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -9,39 +9,39 @@ use jvs_repo::clock::BootMs;
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 
 const SLOT: usize = size_of::<u64>();
-/// Leases have their places from here on; before it the guardian has its own.
+/// The slots of leases start here; the guardian's own is before it.
 const LEASES: u64 = 8;
 const NOBODY_LEFT: u64 = 0;
 
-pub(crate) struct Ends {
+pub(crate) struct LeaseEnds {
     file: OwnedFd,
 }
 
-impl Ends {
+impl LeaseEnds {
     pub(crate) fn new() -> io::Result<Self> {
-        Ok(Ends { file: rustix::fs::memfd_create("jvs-ends", MemfdFlags::CLOEXEC)? })
+        Ok(LeaseEnds { file: rustix::fs::memfd_create("jvs-ends", MemfdFlags::CLOEXEC)? })
     }
 
-    /// Where a keeper that this process starts finds it.
+    /// The path by which a keeper that this process starts opens it.
     pub(crate) fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 
     pub(crate) fn open(path: &str) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
-        Ok(Ends { file: rustix::fs::open(path, flags, Mode::empty())? })
+        Ok(LeaseEnds { file: rustix::fs::open(path, flags, Mode::empty())? })
     }
 
-    /// The lease number `lease` lasts until then. A keeper that was stopped for long may
-    /// say so when another has said more.
+    /// Lease number `lease` lasts until then. A keeper that was stopped may write an older
+    /// value than is there; that changes nothing.
     pub(crate) fn extend(&self, lease: usize, until: BootMs) {
         if self.of(lease).is_none_or(|known| known < until) {
-            // There is room: without it the guardian would be early, and nobody too late.
+            // If this fails, the guardian acts early, never late.
             let _ = rustix::io::pwrite(&self.file, &until.0.to_ne_bytes(), offset(lease));
         }
     }
 
-    /// The guardian has seen everybody end. One that was killed says nothing.
+    /// The guardian has seen every process end. A guardian that was killed never says so.
     pub(crate) fn nobody_is_left(&self) {
         let _ = rustix::io::pwrite(&self.file, &[1], NOBODY_LEFT);
     }
@@ -52,7 +52,7 @@ impl Ends {
         matches!(rustix::io::pread(&self.file, &mut byte, NOBODY_LEFT), Ok(1)) && byte == [1]
     }
 
-    /// When the first of them ends.
+    /// When the first lease ends.
     pub(crate) fn first(&self) -> Option<BootMs> {
         (0..).map_while(|lease| self.of(lease)).min()
     }
@@ -64,7 +64,7 @@ impl Ends {
     }
 }
 
-impl AsFd for Ends {
+impl AsFd for LeaseEnds {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn the_first_end_counts_and_the_last_word_on_each() {
-        let ends = Ends::new().expect("memory");
+        let ends = LeaseEnds::new().expect("memory");
         assert_eq!(ends.first(), None);
         ends.extend(0, BootMs(50));
-        let seen_by_a_keeper = Ends::open(&ends.path()).expect("its starter lives");
+        let seen_by_a_keeper = LeaseEnds::open(&ends.path()).expect("its starter lives");
         seen_by_a_keeper.extend(1, BootMs(70));
         assert_eq!(ends.first(), Some(BootMs(50)));
         seen_by_a_keeper.extend(0, BootMs(90));

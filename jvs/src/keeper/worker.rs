@@ -1,5 +1,5 @@
-//! The thread that does all I/O of a keeper. It may hang in a dead mount; the
-//! heart never waits for it longer than the lease allows.
+//! The worker: the thread that does all of a keeper's I/O. It may hang in a dead mount;
+//! the supervisor never waits for it longer than the lease allows.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -16,38 +16,38 @@ use jvs_repo::term::Term;
 use super::kept::kept;
 use crate::session::life::{Life, Sign};
 
-/// What the hands are told to do.
+/// What the worker is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Do {
-    /// Renew if anybody still needs the hold, else give the lock back.
+pub(super) enum Task {
+    /// Renew if anyone still needs the hold; otherwise release the lock.
     Keep,
-    /// The command that this is a keeper of has ended: if nobody else needs the hold,
-    /// give the lock back.
+    /// The command that this keeper serves has ended: release the lock if nobody else
+    /// needs the hold.
     Leave,
-    /// Give the lock back because this process was asked to end: by anybody who may signal
-    /// it, so that it is no word of the session.
+    /// Release the lock because this process was asked to end. Anyone allowed to signal
+    /// it may have asked, so this does not mean that the session is done.
     Release,
-    /// This keeper goes on for others: the record is to name it.
+    /// This keeper continues for other commands: the record should name it.
     GoOn(Keeper),
 }
 
-/// What came of it.
+/// How a task ended.
 #[derive(Debug)]
-pub(super) enum Did {
-    /// Renewed; when it is worth looking again before the next renewal.
+pub(super) enum TaskOutcome {
+    /// Renewed, and when to look again before the next renewal.
     Kept(Horizon),
     /// Others of the session still need it.
     Left(Horizon),
-    /// It failed in a way that may pass; worth another try.
+    /// It failed in a way that may pass; worth retrying.
     Stumbled(String),
     Lost(String),
-    /// Given back, by these hands or by others of the session.
+    /// Released, by this worker or by another process of the session.
     Released,
-    /// The time that somebody asked for is over, and so it was given back.
+    /// Released because the requested time is over.
     RanOut,
-    /// This process was asked to end, and so it was given back.
+    /// Released because this process was asked to end.
     Asked,
-    /// The session gave no sign of life for so long, and so it was given back.
+    /// Released because the session gave no sign of life for this many milliseconds.
     Idle(u64),
     NotReleased(String),
 }
@@ -61,17 +61,17 @@ pub(super) struct Horizon {
     pub(super) with: Vec<Who>,
 }
 
-/// All that a keeper works with.
-pub(super) struct Hands {
+/// Everything a keeper does I/O with.
+pub(super) struct Worker {
     pub(super) lease: Lease<'static>,
     pub(super) locks: Locks<'static>,
     pub(super) holds: Holds<'static>,
     pub(super) term: Term,
-    /// Its own stake, for as long as it guards a command.
+    /// The keeper's own stake, while it guards a command.
     pub(super) guard: Option<Stake>,
-    /// The stakes that the hold was last seen to rest on.
+    /// The stakes that kept the hold when last looked at.
     pub(super) seen: Vec<Stake>,
-    /// Where the session gives its signs of life, and since when it gave none.
+    /// Where the session gives signs of life, and how long it has given none.
     pub(super) life: Life,
     pub(super) silence: Silence<Sign>,
     /// How long it may be silent, if that is bounded.
@@ -80,9 +80,9 @@ pub(super) struct Hands {
     pub(super) asked: bool,
 }
 
-impl Hands {
-    /// When to look at the stakes again. A command takes its own stake back; only a
-    /// terminal, a process or a time ends without a word.
+impl Worker {
+    /// When to look at the stakes again. A command removes its own stake; only a
+    /// terminal, a process or a time ends without notice.
     pub(super) fn horizon(&self) -> Horizon {
         let Ok(scan) = self.holds.scan() else { return Horizon::default() };
         let alive = self.holds.alive(&scan);
@@ -94,17 +94,17 @@ impl Hands {
         horizon
     }
 
-    /// Until when the stakes say that it is kept, for whoever looks.
+    /// Records how long the stakes keep the lock, for other readers.
     pub(super) fn tell_until(&mut self) {
         let Some((kept, stakes)) = kept(&self.holds, self.term, self.idle_ms) else { return };
         self.lease.keep_until(kept);
         self.seen = stakes;
     }
 
-    /// Takes back what a session that gives no sign of life was promised by default.
+    /// Ends the default promise to a session that gives no sign of life.
     fn end_idle(&mut self) -> Option<u64> {
         if self.guard.is_some() {
-            // The command that it guards is a command of the session wherever it runs.
+            // The guarded command belongs to the session wherever it runs.
             self.life.sign();
         }
         let idle_ms = self.idle_ms?;
@@ -114,73 +114,74 @@ impl Hands {
         self.silence.look(self.life.last(), &alive, now);
         let over = idle::over(&scan, &alive, self.term);
         let ended = !over.is_empty() && self.silence.lasted(idle_ms, now);
-        // Its time is over: nobody of the session said that it is done.
+        // Its time is over; no process of the session said that it is done.
         over.into_iter().filter(|_| ended).for_each(|stake| self.holds.run_out(stake, now));
         ended.then_some(idle_ms)
     }
 
-    /// Works until there are no more orders. `bell` wakes the heart.
+    /// Works until there are no more tasks. `wakeup` wakes the supervisor.
     pub(super) fn work(
         mut self,
-        orders: &Receiver<Do>,
-        answers: &Sender<Did>,
-        bell: &Arc<OwnedFd>,
+        orders: &Receiver<Task>,
+        answers: &Sender<TaskOutcome>,
+        wakeup: &Arc<OwnedFd>,
     ) {
         while let Ok(order) = orders.recv() {
             let did = match order {
-                Do::Keep => self.keep(),
-                Do::Leave => {
+                Task::Keep => self.keep(),
+                Task::Leave => {
                     if let Some(guard) = self.guard.take() {
                         self.holds.remove(&guard);
                         self.seen.retain(|stake| stake.id != guard.id);
                     }
                     match self.keep() {
-                        Did::Kept(horizon) => Did::Left(horizon),
+                        TaskOutcome::Kept(horizon) => TaskOutcome::Left(horizon),
                         did => did,
                     }
                 }
-                Do::Release => self.release(),
-                Do::GoOn(keeper) => {
-                    // Best effort, as all that is in the record.
+                Task::Release => self.release(),
+                Task::GoOn(keeper) => {
+                    // Best effort, like everything in the record.
                     let _ = self.lease.set_keeper(Some(keeper));
                     continue;
                 }
             };
             let sent = answers.send(did).is_ok();
-            let _ = rustix::io::write(bell.as_ref(), &1_u64.to_ne_bytes());
+            let _ = rustix::io::write(wakeup.as_ref(), &1_u64.to_ne_bytes());
             if !sent {
                 return;
             }
         }
     }
 
-    fn keep(&mut self) -> Did {
+    fn keep(&mut self) -> TaskOutcome {
         let idle = self.end_idle();
         match (self.locks.give_back_unneeded(&self.holds, self.term), idle) {
-            (Ok(Given::Back(_)), Some(ms)) => return Did::Idle(ms),
-            (Ok(Given::Back(_)), None) if self.asked => return Did::Asked,
-            (Ok(Given::Back(Cause::RanOut)), None) => return Did::RanOut,
-            (Ok(Given::Back(Cause::Unneeded)), None) => return Did::Released,
+            (Ok(Given::Back(_)), Some(ms)) => return TaskOutcome::Idle(ms),
+            (Ok(Given::Back(_)), None) if self.asked => return TaskOutcome::Asked,
+            (Ok(Given::Back(Cause::RanOut)), None) => return TaskOutcome::RanOut,
+            (Ok(Given::Back(Cause::Unneeded)), None) => return TaskOutcome::Released,
             (Ok(Given::Over), _) => return self.over(),
-            // It is ending, and only the register does not answer yet: it is tried again,
-            // and not made to last longer.
-            (Err(error), _) if self.is_ending() => return Did::Stumbled(error.to_string()),
-            // What cannot be seen is needed, until all that was seen before is over: a
-            // private directory that is gone must not keep a lock for ever.
+            // The hold is ending and only the register has not answered yet: retry, and do
+            // not extend the lease.
+            (Err(error), _) if self.is_ending() => return TaskOutcome::Stumbled(error.to_string()),
+            // If the stakes cannot be read, assume that the lock is needed until all the
+            // stakes seen before are over: a missing private directory must not keep a
+            // lock for ever.
             (Err(error), _) if !self.is_needed_as_seen() => {
-                return Did::Stumbled(error.to_string());
+                return TaskOutcome::Stumbled(error.to_string());
             }
             (Ok(Given::Kept(_)) | Err(_), _) => {}
         }
         self.tell_until();
         match self.lease.renew() {
-            Ok(()) => Did::Kept(self.horizon()),
-            Err(error) if retry::passes(&error) => Did::Stumbled(error.to_string()),
+            Ok(()) => TaskOutcome::Kept(self.horizon()),
+            Err(error) if retry::passes(&error) => TaskOutcome::Stumbled(error.to_string()),
             Err(error) => self.lost(&error),
         }
     }
 
-    /// Does any of the stakes live that were seen at the last look?
+    /// Is any of the stakes seen last time still alive?
     fn is_needed_as_seen(&self) -> bool {
         let scan = Scan { stakes: self.seen.clone(), ..Scan::default() };
         !self.holds.alive(&scan).is_empty()
@@ -191,44 +192,44 @@ impl Hands {
         hold.is_some_and(|hold| hold.term == self.term && hold.state == HoldState::Ending)
     }
 
-    /// The session's hold is another one by now, or over.
-    fn over(&mut self) -> Did {
+    /// The session has another hold by now, or none.
+    fn over(&mut self) -> TaskOutcome {
         match self.holds.peek() {
             Ok(Some(hold)) if hold.term == self.term && hold.state == HoldState::Lost => {
                 match self.lease.renew() {
-                    // Another process of the session found its time over first.
+                    // Another process of the session was first to see that its time is over.
                     Err(LockError::NotHeld { view }) if view.state.term() == self.term => {
-                        Did::Released
+                        TaskOutcome::Released
                     }
-                    Err(error) => Did::Lost(format!("{}: {error}", error.code())),
-                    Ok(()) => Did::Lost(String::new()),
+                    Err(error) => TaskOutcome::Lost(format!("{}: {error}", error.code())),
+                    Ok(()) => TaskOutcome::Lost(String::new()),
                 }
             }
-            _ => Did::Released,
+            _ => TaskOutcome::Released,
         }
     }
 
-    fn lost(&mut self, error: &LockError) -> Did {
+    fn lost(&mut self, error: &LockError) -> TaskOutcome {
         let fenced = matches!(error, LockError::Fenced { .. } | LockError::NotHeld { .. });
         if fenced && let Ok(Some(hold)) = self.holds.peek() {
             let ended = matches!(hold.state, HoldState::Ending | HoldState::Released);
             if hold.term > self.term || hold.term == self.term && ended {
-                // By this very session, which knows.
-                return Did::Released;
+                // Released by this session itself, which knows.
+                return TaskOutcome::Released;
             }
             let _ = self.holds.lost(self.term);
         }
-        Did::Lost(format!("{}: {error}", error.code()))
+        TaskOutcome::Lost(format!("{}: {error}", error.code()))
     }
 
-    /// Whoever signals this process may be a run that sweeps what was started in it, or a
-    /// machine that shuts down: nobody of the session said that it is done. So what was
-    /// promised ends as a time does, and whoever goes on with an end that was cut short
-    /// sees by the stakes that it is one.
-    fn release(&mut self) -> Did {
+    /// The signal may come from a run that cleans up what was started in it, or from a
+    /// machine that shuts down: no process of the session said that it is done. So the
+    /// promised stakes end as if their time were over, and a process that completes an
+    /// interrupted end can see that from the stakes.
+    fn release(&mut self) -> TaskOutcome {
         let scan = match self.locks.may_release(&self.holds).and_then(|()| self.holds.scan()) {
             Ok(scan) => scan,
-            Err(error) => return Did::NotReleased(error.to_string()),
+            Err(error) => return TaskOutcome::NotReleased(error.to_string()),
         };
         self.asked = true;
         let now = SystemClock.now().boot;
