@@ -16,7 +16,7 @@ use jvs_repo::id::OpNonce;
 use jvs_repo::sabotage;
 
 use crate::backoff::Backoff;
-use crate::error::LockError;
+use crate::error::RegisterError;
 use crate::journal::Journal;
 use crate::mutation::Rule;
 use crate::register::{Answer, ReadError, Register};
@@ -71,10 +71,17 @@ pub(crate) struct Applied {
 
 /// Makes the register as it is survive a power cut. If that fails it is told as what it
 /// is: done, and perhaps not for good.
-pub(crate) fn make_durable(register: &Register<'_>, done: &'static str) -> Result<(), LockError> {
+pub(crate) fn make_durable(
+    register: &Register<'_>,
+    done: &'static str,
+) -> Result<(), RegisterError> {
     sabotage!(Rule::DurableBeforeTold => Ok(()));
     let worktree = || register.worktree().clone();
-    register.sync().map_err(|source| LockError::NotDurable { worktree: worktree(), done, source })
+    register.sync().map_err(|source| RegisterError::NotDurable {
+        worktree: worktree(),
+        done,
+        source,
+    })
 }
 
 /// A counter at its end is not counted on from.
@@ -100,16 +107,16 @@ pub(crate) struct Driver<'d, 'r> {
 impl<'r> Driver<'_, 'r> {
     /// Runs an operation to its end. `decide` sees each state READ, the clocks,
     /// and the earlier attempts whose outcome is in doubt.
-    pub(crate) fn run(
+    pub(crate) fn run<E: From<RegisterError>>(
         &self,
-        mut decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Move, LockError>,
-    ) -> Result<Applied, LockError> {
+        mut decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Move, E>,
+    ) -> Result<Applied, E> {
         let mut doubtful: Vec<Attempt> = Vec::new();
         loop {
             let state = match self.register.read() {
                 Ok(state) => state,
-                Err(error) if doubtful.is_empty() => return Err(error.into()),
-                Err(error) => return Err(self.unknown(io::Error::other(error.to_string()))),
+                Err(error) if doubtful.is_empty() => return Err(RegisterError::from(error).into()),
+                Err(error) => return Err(self.unknown(io::Error::other(error)).into()),
             };
             let before = self.seams.clock.now();
             let verdict = decide(&state, before, &doubtful);
@@ -127,7 +134,7 @@ impl<'r> Driver<'_, 'r> {
             if nothing_follows(&state) {
                 let worktree = self.register.worktree().clone();
                 let found = format!("a counter of its entry {state} is exhausted");
-                return Err(ReadError::Corrupt { worktree, found }.into());
+                return Err(RegisterError::from(ReadError::Corrupt { worktree, found }).into());
             }
             let attempt =
                 self.announced(Attempt { kind, from: state, to: next, before }, details)?;
@@ -147,20 +154,24 @@ impl<'r> Driver<'_, 'r> {
 
     /// The register went on without `attempt`. That is no refusal: another process of
     /// the same session may have moved it.
-    fn decide_again(&self, attempt: Attempt, doubtful: &mut Vec<Attempt>) -> Result<(), LockError> {
-        sabotage!(Rule::LostToSelfIsRetried => Err(crate::sabotage::fenced(self, &attempt)));
+    fn decide_again(
+        &self,
+        attempt: Attempt,
+        doubtful: &mut Vec<Attempt>,
+    ) -> Result<(), RegisterError> {
+        sabotage!(Rule::LostToSelfIsRetried => Err(crate::sabotage::refused(self)));
         doubtful.push(attempt);
         Ok(())
     }
 
     /// As [`Driver::run`], and answers once what was done survives a power cut: before
-    /// anybody is told of it. `done` says what was done, as [`LockError::NotDurable`]
+    /// anybody is told of it. `done` says what was done, as [`RegisterError::NotDurable`]
     /// tells it.
-    pub(crate) fn run_durably(
+    pub(crate) fn run_durably<E: From<RegisterError>>(
         &self,
         done: &'static str,
-        decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Move, LockError>,
-    ) -> Result<Applied, LockError> {
+        decide: impl FnMut(&State, Reading, &[Attempt]) -> Result<Move, E>,
+    ) -> Result<Applied, E> {
         let applied = self.run(decide)?;
         make_durable(self.register, done)?;
         Ok(applied)
@@ -169,7 +180,11 @@ impl<'r> Driver<'_, 'r> {
     /// Writes down what is about to be tried, and answers it. A release is tried also if
     /// there is no room for that: whoever could make room may wait for it. It is then
     /// told afterwards, and if there is no room even then by the register alone.
-    fn announced(&self, attempt: Attempt, details: Option<Details>) -> Result<Attempt, LockError> {
+    fn announced(
+        &self,
+        attempt: Attempt,
+        details: Option<Details>,
+    ) -> Result<Attempt, RegisterError> {
         let Attempt { kind, from, to, .. } = attempt;
         if kind == Kind::Renew {
             return Ok(attempt);
@@ -204,7 +219,7 @@ impl<'r> Driver<'_, 'r> {
 
     /// Issues one CAS, again and again while its answer is unknown and the old
     /// name is still there. True: applied. False: the register is elsewhere now.
-    fn try_until_it_moves(&self, attempt: &Attempt) -> Result<bool, LockError> {
+    fn try_until_it_moves(&self, attempt: &Attempt) -> Result<bool, RegisterError> {
         let mut backoff = Backoff::new();
         let mut tries = 0;
         let mut only_noent = true;
@@ -234,7 +249,7 @@ impl<'r> Driver<'_, 'r> {
             let error = self.may_still_land(error)?;
             if tries >= TRIES_AT_ONE_STATE {
                 return if only_noent {
-                    Err(LockError::StaleMount { worktree: self.register.worktree().clone() })
+                    Err(RegisterError::StaleMount { worktree: self.register.worktree().clone() })
                 } else {
                     self.give_up(attempt, error)
                 };
@@ -254,7 +269,7 @@ impl<'r> Driver<'_, 'r> {
 
     /// The old name is still there. That is not a failure: this rename may land minutes
     /// from now.
-    fn may_still_land(&self, error: io::Error) -> Result<io::Error, LockError> {
+    fn may_still_land(&self, error: io::Error) -> Result<io::Error, RegisterError> {
         sabotage!(Rule::UnchangedIsNotFailed => {
             Err(self.io("cannot update the fence register", error))
         });
@@ -263,7 +278,7 @@ impl<'r> Driver<'_, 'r> {
 
     /// Makes certain that an attempt never lands, by moving the register on
     /// from the name it would have to start from.
-    fn give_up(&self, attempt: &Attempt, error: io::Error) -> Result<bool, LockError> {
+    fn give_up(&self, attempt: &Attempt, error: io::Error) -> Result<bool, RegisterError> {
         let on = attempt.from.advanced(OpNonce::random(self.seams.entropy));
         let worktree = self.register.worktree();
         let reason = Some("to make the outcome of an earlier attempt certain");
@@ -297,12 +312,7 @@ impl<'r> Driver<'_, 'r> {
         self.journal().settle(attempt.kind, self.register.worktree(), from, &attempt.to, phase);
     }
 
-    fn settle_overtaken(
-        &self,
-        doubtful: &[Attempt],
-        state: &State,
-        verdict: &Result<Move, LockError>,
-    ) {
+    fn settle_overtaken<E>(&self, doubtful: &[Attempt], state: &State, verdict: &Result<Move, E>) {
         let Some(last) = doubtful.last() else { return };
         let phase = match (last.phase_at(state), verdict) {
             // Its mark stays in every later state. Of a release only "not mine
@@ -317,11 +327,11 @@ impl<'r> Driver<'_, 'r> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn io(&self, doing: &'static str, source: io::Error) -> LockError {
-        LockError::Io { worktree: self.register.worktree().clone(), doing, source }
+    fn io(&self, doing: &'static str, source: io::Error) -> RegisterError {
+        RegisterError::Io { worktree: self.register.worktree().clone(), doing, source }
     }
 
-    fn unknown(&self, source: io::Error) -> LockError {
-        LockError::OutcomeUnknown { worktree: self.register.worktree().clone(), source }
+    fn unknown(&self, source: io::Error) -> RegisterError {
+        RegisterError::OutcomeUnknown { worktree: self.register.worktree().clone(), source }
     }
 }

@@ -1,16 +1,20 @@
 //! What can go wrong with a lock, each with its code, a sentence and the next
 //! command to run.
 
+mod birth;
+mod register;
+
 use std::fmt;
-use std::io;
 
 use jvs_repo::clock::WallMs;
-use jvs_repo::code::{Code, Layer, Layered, code_of_io};
+use jvs_repo::code::{Code, Layer, Layered};
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use serde_json::json;
 
+pub use self::birth::BirthError;
+pub use self::register::{OfRegister, RegisterError};
 use crate::hold::HoldRefusal;
 use crate::judge::{Evidence, Judgement, Method, Standing};
 use crate::legacy::Legacy;
@@ -26,43 +30,9 @@ use crate::view::{View, Word};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The register could not be read.
+    /// The register, whatever was wanted of it.
     #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The filesystem failed or refused; nothing was changed.
-    #[error("{doing} of worktree '{worktree}': {source}")]
-    Io {
-        /// The worktree.
-        worktree: WorktreeName,
-        /// What was being done, as the beginning of a sentence.
-        doing: &'static str,
-        /// How it failed.
-        source: io::Error,
-    },
-    /// A rename was neither confirmed nor refused.
-    #[error("it is not known whether the lock of worktree '{worktree}' was changed: {source}")]
-    OutcomeUnknown {
-        /// The worktree.
-        worktree: WorktreeName,
-        /// The last answer.
-        source: io::Error,
-    },
-    /// It was done, but may not survive a power cut.
-    #[error("worktree '{worktree}' {done}, but that may not survive a power cut: {source}")]
-    NotDurable {
-        /// The worktree.
-        worktree: WorktreeName,
-        /// What was done to it: `was frozen`.
-        done: &'static str,
-        /// How making it durable failed.
-        source: io::Error,
-    },
-    /// This mount shows an entry that the metadata engine does not have.
-    #[error("this mount shows an outdated fence register of worktree '{worktree}'")]
-    StaleMount {
-        /// The worktree.
-        worktree: WorktreeName,
-    },
+    Register(#[from] RegisterError),
     /// Another session holds it.
     #[error("{}", conflict(.0))]
     Conflict(Box<View>),
@@ -193,25 +163,9 @@ pub enum LockError {
     /// The session says no to itself.
     #[error(transparent)]
     Hold(Box<HoldRefusal>),
-    /// A fact that the code relies on was false.
-    #[error("a fact that must hold does not: {what}")]
-    Internal {
-        /// The call.
-        what: &'static str,
-    },
 }
 
 impl LockError {
-    pub(crate) const fn internal(what: &'static str) -> Self {
-        LockError::Internal { what }
-    }
-
-    /// A grant that could not be made durable, so that nobody is told of it.
-    pub(crate) fn not_durable(worktree: WorktreeName, given_back: bool, source: io::Error) -> Self {
-        let done = if given_back { "was locked and released" } else { "was locked" };
-        LockError::NotDurable { worktree, done, source }
-    }
-
     /// The refusal because of a lock of another tool, which `view` has seen.
     pub(crate) fn of_other_tool(view: &View) -> Self {
         match &view.foreign {
@@ -220,7 +174,22 @@ impl LockError {
                 legacy: Box::new(legacy.clone()),
                 now: view.at.wall,
             },
-            None => LockError::internal("a lock of another tool was seen"),
+            None => RegisterError::internal("a lock of another tool was seen").into(),
+        }
+    }
+}
+
+impl From<ReadError> for LockError {
+    fn from(error: ReadError) -> Self {
+        LockError::Register(error.into())
+    }
+}
+
+impl OfRegister for LockError {
+    fn of_register(&self) -> Option<&RegisterError> {
+        match self {
+            LockError::Register(error) => Some(error),
+            _ => None,
         }
     }
 }
@@ -417,11 +386,8 @@ fn is_over_by_a_doubtful_clock(view: &View) -> bool {
 impl Layered for LockError {
     fn layer(&self) -> Layer<'_> {
         Layer::Own(match self {
-            LockError::Read(error) => return Layer::Below(error),
+            LockError::Register(error) => return Layer::Below(error),
             LockError::Hold(refusal) => return Layer::Below(&**refusal),
-            LockError::Io { source, .. } => code_of_io(source),
-            LockError::OutcomeUnknown { .. } | LockError::NotDurable { .. } => Code::OutcomeUnknown,
-            LockError::StaleMount { .. } => Code::UnsafeFilesystem,
             LockError::Conflict(_)
             | LockError::Unproven(_)
             | LockError::InLine { .. }
@@ -437,20 +403,13 @@ impl Layered for LockError {
             | LockError::Retired { .. }
             | LockError::NoSuchWaiter { .. } => Code::NotFound,
             LockError::Invalid { .. } => Code::Usage,
-            LockError::Internal { .. } => Code::Internal,
         })
     }
 
     fn own_next(&self) -> Option<Next> {
         let stealable_in = |view: &View| view.judgement.as_ref().map_or(0, |it| it.stealable_in_ms);
         Some(match self {
-            LockError::Read(_) | LockError::Hold(_) => return None,
-            LockError::Io { source, .. } => next_after_io(source),
-            LockError::NotDurable { worktree, .. } => Next::CheckDiskThenStatus(worktree.clone()),
-            LockError::OutcomeUnknown { worktree, .. } => Next::StatusOnceMounted(worktree.clone()),
-            LockError::StaleMount { .. } => {
-                "mount the volume without --readdir-cache, then try again".into()
-            }
+            LockError::Register(_) | LockError::Hold(_) => return None,
             LockError::Conflict(view) if view.word() == Word::Expired => {
                 Next::TryLaterOrWhy(stealable_in(view), view.worktree.clone())
             }
@@ -502,7 +461,6 @@ impl Layered for LockError {
             LockError::NotMade { .. } | LockError::Retired { .. } => Next::ListWorktrees,
             LockError::HeadMoved { .. } => "take the snapshot again on top of the new head".into(),
             LockError::Invalid { .. } => Next::ReadHelpOfLocks,
-            LockError::Internal { .. } => Next::ReportBug,
         })
     }
 
@@ -571,18 +529,6 @@ fn next_in_conflict(view: &View) -> Next {
     }
 }
 
-fn next_after_io(source: &io::Error) -> Next {
-    match (code_of_io(source), source.kind()) {
-        (Code::AuditChainBroken, _) => Next::VerifyAudit,
-        (Code::Usage, _) => "use fewer words".into(),
-        (_, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Next::FreeSpace,
-        (_, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) => {
-            "make the repository writable for this user, then run the same command again".into()
-        }
-        _ => "nothing was changed; check the mount, then run the same command again".into(),
-    }
-}
-
 fn view_details(view: &View) -> serde_json::Value {
     if let Some(legacy) = view.held_by_other_tool() {
         return legacy_details(&view.worktree, legacy, view.at.wall);
@@ -624,58 +570,4 @@ fn legacy_details(worktree: &WorktreeName, legacy: &Legacy, now: WallMs) -> serd
         "reason": "LOCK_HELD",
         "legacy": legacy,
     })
-}
-
-/// Why a register could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum BirthError {
-    /// There is one.
-    #[error("worktree '{worktree}' already has a fence register")]
-    Exists {
-        /// The worktree.
-        worktree: WorktreeName,
-    },
-    /// The filesystem failed; nothing is there.
-    #[error("cannot create the fence register of worktree '{worktree}': {source}")]
-    Io {
-        /// The worktree.
-        worktree: WorktreeName,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// The rename into place was neither confirmed nor refused.
-    #[error(
-        "it is not known whether the fence register of worktree '{worktree}' was created: {source}"
-    )]
-    OutcomeUnknown {
-        /// The worktree.
-        worktree: WorktreeName,
-        /// The answer.
-        source: io::Error,
-    },
-    /// What is there now cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-}
-
-impl Layered for BirthError {
-    fn layer(&self) -> Layer<'_> {
-        Layer::Own(match self {
-            BirthError::Read(error) => return Layer::Below(error),
-            BirthError::Exists { .. } => Code::Exists,
-            BirthError::Io { source, .. } => code_of_io(source),
-            BirthError::OutcomeUnknown { .. } => Code::OutcomeUnknown,
-        })
-    }
-
-    fn own_next(&self) -> Option<Next> {
-        Some(match self {
-            BirthError::Exists { .. } => Next::ListWorktrees,
-            BirthError::Io { .. } => "check the mount, then run the same command again".into(),
-            BirthError::OutcomeUnknown { .. } => {
-                "once the mount answers again, run the same command again".into()
-            }
-            BirthError::Read(_) => return None,
-        })
-    }
 }

@@ -11,7 +11,7 @@ use jvs_repo::name::WorktreeName;
 
 use crate::decide::Refusal;
 use crate::drive::{Applied, Move};
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::lease::Lease;
 use crate::locks::Locks;
 use crate::record::OwnRecord;
@@ -42,7 +42,7 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         seen: &State,
         reason: &str,
-    ) -> Result<bool, LockError> {
+    ) -> Result<bool, RegisterError> {
         self.release_exactly(&self.register(worktree), seen, Some(reason))
     }
 
@@ -53,15 +53,15 @@ impl<'r> Locks<'r> {
         register: &Register<'r>,
         seen: &State,
         reason: Option<&str>,
-    ) -> Result<bool, LockError> {
+    ) -> Result<bool, RegisterError> {
         let op = self.fresh_op();
-        let Applied { state, .. } =
-            self.driver(register, reason).run_durably("was released", |state, _, _| {
-                match *state == *seen {
-                    true => Ok(Move::Try(Kind::Release, state.released(op))),
-                    false => Ok(Move::Applied),
-                }
-            })?;
+        let released = |state: &State| match *state == *seen {
+            true => Move::Try(Kind::Release, state.released(op)),
+            false => Move::Applied,
+        };
+        let driver = self.driver(register, reason);
+        let Applied { state, .. } = driver
+            .run_durably("was released", |state, _, _| Ok::<_, RegisterError>(released(state)))?;
         Ok(state.op == op || state == seen.released_untold())
     }
 }
@@ -69,7 +69,7 @@ impl<'r> Locks<'r> {
 impl Lease<'_> {
     /// Gives the lock back if no other process of this session has joined the hold
     /// since it was granted here. Who has relies on it, and keeps it.
-    pub fn release_if_alone(mut self) -> Result<(), LockError> {
+    pub fn release_if_alone(mut self) -> Result<(), RegisterError> {
         self.belief().end();
         let seen = *self.began_as();
         if self.locks.release_exactly(&self.register, &seen, None)? {

@@ -13,7 +13,7 @@ use jvs_repo::term::Term;
 
 use crate::decide::{self, Own, Refusal};
 use crate::drive::Move;
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::lease::Lease;
 use crate::locks::Locks;
 use crate::mutation::Rule;
@@ -131,8 +131,8 @@ impl<'l, 'r> Fence<'l, 'r> {
 
     /// Makes the register as it was last read survive a power cut: before what
     /// rests on it is shown to anybody.
-    pub fn sync(&self) -> Result<(), LockError> {
-        self.register().sync().map_err(|source| LockError::Io {
+    pub fn sync(&self) -> Result<(), RegisterError> {
+        self.register().sync().map_err(|source| RegisterError::Io {
             worktree: self.worktree().clone(),
             doing: "cannot sync the fence register",
             source,
@@ -144,7 +144,7 @@ impl<'l, 'r> Fence<'l, 'r> {
     /// happens to what was committed; it is asked when an answer was lost.
     ///
     /// Answers once the commit is durable and was read back. An error other than
-    /// [`LockError::OutcomeUnknown`] and [`LockError::StaleMount`] means that it
+    /// [`RegisterError::OutcomeUnknown`] and [`RegisterError::StaleMount`] means that it
     /// certainly was not committed and never will be.
     pub fn commit(
         &mut self,
@@ -172,21 +172,21 @@ impl<'l, 'r> Fence<'l, 'r> {
         // Exactly one entry again: a sync or restore tool may have brought an
         // old one back, and then nobody can tell which is true.
         let read = self.register().read();
-        let state = read.map_err(|error| self.unsure(io::Error::other(error.to_string())))?;
+        let state = read.map_err(|error| self.unsure(io::Error::other(error)))?;
         if is_committed_in(&state, head, is_ready).map_err(|error| self.unsure(error))? {
             return Ok(state);
         }
         // The register was rebuilt without it in between.
         let why = format!("{head} was committed, but the register went on to {state} without it");
-        Err(self.unsure(io::Error::other(why)))
+        Err(self.unsure(io::Error::other(why)).into())
     }
 
     fn refused(&self, state: &State, refusal: Refusal) -> LockError {
         self.locks().refused(self.register(), state, refusal, None, Some(self.token()))
     }
 
-    fn unsure(&self, source: io::Error) -> LockError {
-        LockError::OutcomeUnknown { worktree: self.worktree().clone(), source }
+    fn unsure(&self, source: io::Error) -> RegisterError {
+        RegisterError::OutcomeUnknown { worktree: self.worktree().clone(), source }
     }
 }
 

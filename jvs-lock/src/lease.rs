@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::belief::Belief;
 use crate::decide::{self, Bound, Own, Refusal};
 use crate::drive::{self, Applied, Move};
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::fence::Fence;
 use crate::kept::Kept;
 use crate::locks::{Locks, believed_end, check_lease};
@@ -109,7 +109,7 @@ impl<'r> Lease<'r> {
         lease_ms: u64,
         how: How,
     ) -> Result<Self, LockError> {
-        let claim = *state.hold.claim().ok_or(LockError::internal("a grant has a claim"))?;
+        let claim = *state.hold.claim().ok_or(RegisterError::internal("a grant has a claim"))?;
         let bound = Bound { term: state.term(), holder: locks.session.nonce() };
         let belief = Belief::until_boot(before.boot.plus(claim.lease_ms));
         let head = state.head;
@@ -312,7 +312,7 @@ impl<'r> Lease<'r> {
                 return Err(error);
             }
         };
-        self.claim = *state.hold.claim().ok_or(LockError::internal("a renewal has a claim"))?;
+        self.claim = *state.hold.claim().ok_or(RegisterError::internal("a renewal has a claim"))?;
         self.head = state.head;
         self.belief.extend_to(before.boot.plus(self.claim.lease_ms));
         self.write_record(&state, before, note);
@@ -381,7 +381,7 @@ impl<'r> Lease<'r> {
                 match self.locks.tell_of_freeze(&self.register, &state, before, reason, may_replace)
                 {
                     Ok(()) => Ok(state),
-                    Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
+                    Err(error) => Err(ReleaseError { lease: Box::new(self), error: error.into() }),
                 }
             }
             Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
@@ -534,13 +534,13 @@ impl<'r> Lease<'r> {
 
     /// The same for a grant that nobody of the session was told of, nor can find: it is
     /// given back if that fails.
-    pub(crate) fn made_durable(self) -> Result<Self, LockError> {
+    pub(crate) fn made_durable(self) -> Result<Self, RegisterError> {
         let Err(source) = self.sync_grant() else { return Ok(self) };
         let worktree = self.worktree().clone();
         // A hold that was there before may be relied on by others of this session.
         let mine_alone = self.how != How::Refreshed;
         let given_back = mine_alone && self.release().map_or_else(|e| e.is_given_back(), |_| true);
-        Err(LockError::not_durable(worktree, given_back, source))
+        Err(RegisterError::not_durable(worktree, given_back, source))
     }
 }
 
@@ -564,7 +564,7 @@ pub struct ReleaseError<'r> {
 impl ReleaseError<'_> {
     /// Is the lock given back all the same, as long as the power stays on?
     pub fn is_given_back(&self) -> bool {
-        matches!(self.error, LockError::NotDurable { .. })
+        matches!(self.error, LockError::Register(RegisterError::NotDurable { .. }))
     }
 }
 

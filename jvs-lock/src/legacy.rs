@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::advisory::{Advisory, READ_MAX, read_advisory};
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::locks::{Locks, Over};
 use crate::mutation::Rule;
 use crate::seams::Seams;
@@ -211,7 +211,7 @@ pub enum Migrated {
 
 /// Turns the locks of other tools on `worktree` into ours, each with an event.
 pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrated>, LockError> {
-    let io = |doing| move |source| LockError::Io { worktree: worktree.clone(), doing, source };
+    let io = |doing| move |source| RegisterError::Io { worktree: worktree.clone(), doing, source };
     let store = locks.seams.store;
     let found = find(store, worktree).map_err(io("cannot look for locks of other tools"))?;
     let mut migrated = Vec::new();

@@ -99,7 +99,7 @@ pub mod watching;
 pub mod worktrees;
 
 pub use belief::Belief;
-pub use error::{BirthError, LockError};
+pub use error::{BirthError, LockError, OfRegister, RegisterError};
 pub use fence::{Fence, Shared};
 pub use journal::Journal;
 pub use lease::{How, Lease, ReleaseError, Ticket};

@@ -13,7 +13,7 @@ use jvs_repo::term::Term;
 
 use crate::decide::{self, Acquire, Bound, Own, Refusal};
 use crate::drive::{self, Applied, Driver, Move};
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::fence::Shared;
 use crate::holder::Onlooker;
 use crate::journal::Journal;
@@ -150,7 +150,7 @@ impl<'r> Locks<'r> {
     }
 
     /// One look at a lock. Changes nothing.
-    pub fn inspect(&self, worktree: &WorktreeName) -> Result<View, LockError> {
+    pub fn inspect(&self, worktree: &WorktreeName) -> Result<View, RegisterError> {
         let view = view::look(self.seams, &self.policy, worktree, Some(self.session.nonce()))?;
         Ok(view.seen_by(Onlooker::of(&self.session)))
     }
@@ -244,7 +244,8 @@ impl<'r> Locks<'r> {
                 }
                 Ok(Acquire::Done) => Ok(Move::Applied),
                 Err(refusal @ (Refusal::Conflict | Refusal::Unproven)) => {
-                    let view = seen.as_ref().ok_or(LockError::internal("a conflict is seen"))?;
+                    let view =
+                        seen.as_ref().ok_or(RegisterError::internal("a conflict is seen"))?;
                     match over(view) {
                         Some(by) if by.allowed => grant(Kind::Reclaim, Some(by)),
                         _ => Err(self.refused(&register, state, refusal, seen, None)),
@@ -260,7 +261,7 @@ impl<'r> Locks<'r> {
             return Ok(lease);
         }
         lease.write_first_record(want.note);
-        lease.made_durable()
+        Ok(lease.made_durable()?)
     }
 
     /// The lease on what was `applied`: how it came about, and how it is kept.
@@ -377,8 +378,11 @@ impl<'r> Locks<'r> {
                 let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
                 let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
                 match decide::freeze(state, op, judged, force, &self.policy) {
-                    Ok(Own::Try) if over == Over::Nobody && foreign.is_some() => {
-                        Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
+                    Ok(Own::Try)
+                        if over == Over::Nobody
+                            && let Some(view) = foreign =>
+                    {
+                        Err(LockError::of_other_tool(view))
                     }
                     Ok(Own::Try) => {
                         Ok(Move::Try(Kind::Freeze, state.frozen(me, for_ms, now.wall, op)))
@@ -400,7 +404,7 @@ impl<'r> Locks<'r> {
         at: Reading,
         reason: &str,
         may_replace: impl FnOnce() -> bool,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), RegisterError> {
         if let Hold::Frozen(claim) = state.hold {
             let record = self.record_of(register.worktree(), state, &claim, at, Some(reason));
             // Best effort, as for every record: the register says it is frozen.
@@ -508,7 +512,7 @@ impl<'r> Locks<'r> {
             Ok(false) => Err(LockError::NotMade { worktree: worktree.clone() }),
             Err(source) => {
                 let (worktree, doing) = (worktree.clone(), "cannot look for its record");
-                Err(LockError::Io { worktree, doing, source })
+                Err(RegisterError::Io { worktree, doing, source }.into())
             }
         }
     }
@@ -536,7 +540,7 @@ impl<'r> Locks<'r> {
         }
         let view = match seen.map_or_else(|| self.look_at(&worktree, state), Ok) {
             Ok(view) => Box::new(view),
-            Err(error) => return error,
+            Err(error) => return error.into(),
         };
         match refusal {
             Refusal::Conflict => LockError::Conflict(view),

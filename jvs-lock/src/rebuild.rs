@@ -12,7 +12,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
 use crate::birth;
-use crate::error::{BirthError, LockError};
+use crate::error::{BirthError, RegisterError};
 use crate::locks::Locks;
 use crate::state::State;
 
@@ -46,7 +46,7 @@ pub fn replace(
     from: &State,
     state: State,
     reason: &str,
-) -> Result<State, LockError> {
+) -> Result<State, RegisterError> {
     let register = locks.register(worktree);
     locks.driver(&register, Some(reason)).replace(from, state)
 }

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::error::LockError;
+use crate::error::{OfRegister, RegisterError};
 use crate::lease::{Lease, ReleaseError};
 use crate::register::{ReadError, is_transient};
 use crate::seams::Seams;
@@ -17,10 +17,10 @@ const FIRST_PAUSE_MS: u64 = 50;
 /// Runs `operation`, and again while it fails in a way that passes by itself:
 /// at most six times within about two seconds. The operation must be one that
 /// may be repeated: acquire, refresh, renew.
-pub fn while_transient<T>(
+pub fn while_transient<T, E: OfRegister>(
     seams: Seams<'_>,
-    operation: impl FnMut() -> Result<T, LockError>,
-) -> Result<T, LockError> {
+    operation: impl FnMut() -> Result<T, E>,
+) -> Result<T, E> {
     while_it(seams, passes, operation)
 }
 
@@ -70,11 +70,12 @@ fn pause_ms(tries: u32, jitter: u8) -> u64 {
 }
 
 /// Is this a failure that passes by itself?
-pub fn passes(error: &LockError) -> bool {
+pub fn passes(error: &impl OfRegister) -> bool {
+    let Some(error) = error.of_register() else { return false };
     let source: &io::Error = match error {
-        LockError::Io { source, .. }
-        | LockError::OutcomeUnknown { source, .. }
-        | LockError::Read(ReadError::Io { source, .. }) => source,
+        RegisterError::Io { source, .. }
+        | RegisterError::OutcomeUnknown { source, .. }
+        | RegisterError::Read(ReadError::Io { source, .. }) => source,
         _ => return false,
     };
     is_transient(source)
@@ -87,9 +88,9 @@ mod tests {
     use super::*;
     use jvs_repo::name::WorktreeName;
 
-    fn io(errno: Errno) -> LockError {
+    fn io(errno: Errno) -> RegisterError {
         let source = errno.into();
-        LockError::Io { worktree: WorktreeName::main(), doing: "cannot test", source }
+        RegisterError::Io { worktree: WorktreeName::main(), doing: "cannot test", source }
     }
 
     #[test]
@@ -100,7 +101,7 @@ mod tests {
         for errno in [Errno::NOSPC, Errno::ACCESS, Errno::ROFS, Errno::NOENT, Errno::LOOP] {
             assert!(!passes(&io(errno)), "{errno}");
         }
-        assert!(!passes(&LockError::Retired { worktree: WorktreeName::main() }));
+        assert!(!passes(&RegisterError::StaleMount { worktree: WorktreeName::main() }));
     }
 
     #[test]

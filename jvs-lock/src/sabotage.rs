@@ -11,7 +11,7 @@ use jvs_repo::name::WorktreeName;
 
 use crate::decide::{Refusal, may_take_over};
 use crate::drive::{Attempt, Driver};
-use crate::error::{BirthError, LockError};
+use crate::error::{BirthError, RegisterError};
 use crate::judge::{Judgement, Standing};
 use crate::lease::{Lease, ReleaseError};
 use crate::seams::Seams;
@@ -45,10 +45,10 @@ pub(crate) fn may_move(
     }
 }
 
-/// As if whoever overtook the attempt had taken the lock.
-pub(crate) fn fenced(driver: &Driver<'_, '_>, attempt: &Attempt) -> LockError {
-    let (token, worktree) = (attempt.from.token, driver.register.worktree().clone());
-    LockError::Fenced { worktree, token, current: token }
+/// As if the attempt had been refused.
+pub(crate) fn refused(driver: &Driver<'_, '_>) -> RegisterError {
+    let (worktree, source) = (driver.register.worktree().clone(), io::ErrorKind::NotFound.into());
+    RegisterError::Io { worktree, doing: "cannot update the fence register", source }
 }
 
 /// The same attempt, which nothing tells to be the same.

@@ -9,7 +9,7 @@ use jvs_repo::name::WorktreeName;
 use serde::Serialize;
 
 use crate::advisory::read_advisory;
-use crate::error::LockError;
+use crate::error::RegisterError;
 use crate::holder::Onlooker;
 use crate::judge::{Facts, Judgement, Standing, Watch, judge};
 use crate::legacy::{self, Legacy};
@@ -147,7 +147,7 @@ pub fn look(
     policy: &LockPolicy,
     worktree: &WorktreeName,
     me: Option<HolderNonce>,
-) -> Result<View, LockError> {
+) -> Result<View, RegisterError> {
     let register = Register::new(seams.store, seams.clock, worktree.clone());
     let state = register.read()?;
     complete(seams, policy, worktree, state, me, None)
@@ -162,8 +162,9 @@ pub fn complete(
     state: State,
     me: Option<HolderNonce>,
     watch: Option<&Watch>,
-) -> Result<View, LockError> {
-    let stuck = |doing| move |source| LockError::Io { worktree: worktree.clone(), doing, source };
+) -> Result<View, RegisterError> {
+    let stuck =
+        |doing| move |source| RegisterError::Io { worktree: worktree.clone(), doing, source };
     let heard = read_advisory(seams.store, &layout::lock_record(worktree))
         .map_err(stuck("cannot read the lock record"))?;
     let found = record::found(&heard, worktree);

@@ -13,7 +13,7 @@ use jvs_repo::clock::Reading;
 use jvs_repo::name::WorktreeName;
 
 use crate::decide;
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::holder::Onlooker;
 use crate::judge::Watch;
 use crate::locks::Locks;
@@ -124,7 +124,7 @@ impl<'r> Locks<'r> {
         register: &Register<'_>,
         state: &State,
         before: Reading,
-    ) -> Result<View, LockError> {
+    ) -> Result<View, RegisterError> {
         let me = Some(self.session.nonce());
         let anothers = state.hold.claim().is_some() && state.holder() != me;
         let watch = anothers.then(|| self.saw(register.worktree(), state, before));
@@ -138,7 +138,7 @@ impl<'r> Locks<'r> {
         &self,
         worktree: &WorktreeName,
         state: &State,
-    ) -> Result<View, LockError> {
+    ) -> Result<View, RegisterError> {
         let me = Some(self.session.nonce());
         let view = view::complete(self.seams, &self.policy, worktree, *state, me, None)?;
         Ok(view.seen_by(Onlooker::of(&self.session)))
@@ -171,7 +171,7 @@ impl<'r> Locks<'r> {
         attempt()
     }
 
-    fn watch(&self, first: &View, patience: &dyn Patience) -> Result<WatchEnd, LockError> {
+    fn watch(&self, first: &View, patience: &dyn Patience) -> Result<WatchEnd, RegisterError> {
         let register = self.register(&first.worktree);
         loop {
             let before = self.seams.clock.now();
@@ -208,7 +208,7 @@ impl<'r> Locks<'r> {
         &self,
         worktree: &WorktreeName,
         mut each: impl FnMut(Watched<'_>) -> ControlFlow<()>,
-    ) -> Result<bool, LockError> {
+    ) -> Result<bool, RegisterError> {
         let register = self.register(worktree);
         loop {
             let before = self.seams.clock.now();

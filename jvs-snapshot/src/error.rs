@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jvs_lock::LockError;
+use jvs_lock::{LockError, RegisterError};
 use jvs_repo::code::{Code, Layer, Layered, code_of_io};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::json::RecordError;
@@ -172,6 +172,12 @@ fn to_upload(blocks: Option<u64>, certain: bool) -> String {
         (None, false) => {
             "says neither whether it uses --writeback nor what it has to upload".into()
         }
+    }
+}
+
+impl From<RegisterError> for SnapshotError {
+    fn from(error: RegisterError) -> Self {
+        SnapshotError::Lock(error.into())
     }
 }
 

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io;
 
-use jvs_lock::{Fence, LockError, Seams, State};
+use jvs_lock::{Fence, LockError, RegisterError, Seams, State};
 use jvs_repo::code::{Code, Coded, Layer, Layered};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
@@ -98,7 +98,7 @@ impl<'r> Snapshots<'r> {
 
 /// A commit is durable before somebody else shows what was committed, whose publisher may
 /// have died before it saw to that: READY must not survive a power cut that it does not.
-fn make_commit_durable(fence: &Fence<'_, '_>) -> Result<(), LockError> {
+fn make_commit_durable(fence: &Fence<'_, '_>) -> Result<(), RegisterError> {
     sabotage!(Rule::DurableBeforeHelped => Ok(()));
     fence.sync()
 }
@@ -371,8 +371,7 @@ impl<'r> Staged<'r> {
             | LockError::NotHeld { .. }
             | LockError::Retired { .. }
             | LockError::Expired { .. } => PublishError::Fenced { staged, error },
-            LockError::Io { .. }
-            | LockError::Read(_)
+            LockError::Register(RegisterError::Io { .. } | RegisterError::Read(_))
             | LockError::Conflict(_)
             | LockError::Frozen(_) => PublishError::NotPublished { staged, error },
             // A stale mount refused what the metadata engine may have done.

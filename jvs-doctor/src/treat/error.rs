@@ -3,7 +3,7 @@
 use std::io;
 
 use jvs_lock::worktrees::WorktreeError;
-use jvs_lock::{BirthError, LockError};
+use jvs_lock::{BirthError, LockError, RegisterError};
 use jvs_repo::json::RecordError;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::SnapshotError;
@@ -56,6 +56,9 @@ pub enum RepairError {
     /// The lock did not do it.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The register was not read or moved.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
     /// The register was not installed.
     #[error(transparent)]
     Birth(#[from] BirthError),

@@ -5,7 +5,7 @@ use jvs_repo::id::Epoch;
 
 use super::{Driver, TRIES_AT_ONE_STATE};
 use crate::backoff::Backoff;
-use crate::error::{BirthError, LockError};
+use crate::error::{BirthError, RegisterError};
 use crate::register::{Answer, ReadError};
 use crate::state::State;
 
@@ -61,7 +61,7 @@ impl Driver<'_, '_> {
 
     /// Moves a register that cannot be READ on to its next life from the entry `from`,
     /// whatever else is in it. Applied only if that very entry is there.
-    pub(crate) fn replace(&self, from: &State, next: State) -> Result<State, LockError> {
+    pub(crate) fn replace(&self, from: &State, next: State) -> Result<State, RegisterError> {
         let worktree = self.register.worktree();
         self.journal()
             .intend(Kind::Rebuild, worktree, None, &next, self.reason)

@@ -15,7 +15,7 @@ use super::name::{HoldName, HoldState};
 use super::refusal::{HoldRefusal, Refused};
 use super::rule::Rule;
 use super::stake::{Kind, Over, Sight, Stake, Who};
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::lease::{How, Lease, Ticket};
 use crate::locks::{Gate, Locks, Want, check_lease};
 use crate::state::State;
@@ -74,9 +74,9 @@ pub(super) enum Stop {
     Moved(LockError),
 }
 
-impl From<LockError> for Stop {
-    fn from(error: LockError) -> Self {
-        Stop::Untouched(error)
+impl<E: Into<LockError>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Stop::Untouched(error.into())
     }
 }
 
@@ -381,8 +381,8 @@ impl<'r> Locks<'r> {
             // Nobody was told of it, and whoever has come into the hold since makes it
             // durable or is told of nothing either: it is left as any other hold is.
             let given_back = matches!(self.leave(holds, stake), Ok(Given::Back(_)));
-            let error = LockError::not_durable(worktree.clone(), given_back, source);
-            return Err(Stop::Moved(error));
+            let error = RegisterError::not_durable(worktree.clone(), given_back, source);
+            return Err(Stop::Moved(error.into()));
         }
         let alone = is_alone(holds, stake).map_err(Stop::Moved)?;
         let confirmed = match alone && self.lasts(&lease) {
@@ -485,9 +485,9 @@ impl<'r> Locks<'r> {
 /// Who joins a hold that nobody was told of makes it durable. Whoever opened it may be just
 /// about to: a power cut must neither take the grant back nor make the session forget what
 /// this process is told.
-fn make_joined_durable(holds: &Holds<'_>, lease: &Lease<'_>) -> Result<(), LockError> {
+fn make_joined_durable(holds: &Holds<'_>, lease: &Lease<'_>) -> Result<(), RegisterError> {
     sabotage!(Rule::JoinersMakeItDurable => Ok(()));
-    let not_durable = |error| LockError::not_durable(holds.worktree.clone(), false, error);
+    let not_durable = |error| RegisterError::not_durable(holds.worktree.clone(), false, error);
     holds.sync_with(lease).map_err(not_durable)
 }
 

@@ -18,7 +18,7 @@ use super::refusal::{HoldRefusal, Reliance};
 use super::rule::Rule;
 use super::stake::{ANSWERED, Kind, Over, Sight, Stake, Viewpoint, YIELDS};
 use crate::backoff::Backoff;
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::lease::Lease;
 use crate::seams::Seams;
 use crate::session::Identity;
@@ -519,6 +519,6 @@ impl<'r> Holds<'r> {
             return HoldRefusal::Forgotten { worktree: self.worktree.clone() }.into();
         }
         let doing = "cannot use the session's private directory for the hold";
-        LockError::Io { worktree: self.worktree.clone(), doing, source }
+        RegisterError::Io { worktree: self.worktree.clone(), doing, source }.into()
     }
 }

@@ -11,7 +11,7 @@ use super::circle::Circle;
 use super::deadlock::Wait;
 use super::{Look, Lookup, Mark, Queue, QueuePlace, Waiter, pause_ms};
 use crate::decide::is_skewed;
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::hold::Ties;
 use crate::lease::Lease;
 use crate::locks::{Locks, Want};
@@ -119,7 +119,7 @@ impl<'r> Locks<'r> {
         lookup: Lookup<'_>,
     ) -> Result<Waiter, LockError> {
         let queue = Queue::new(self.seams, worktree);
-        let list = queue.list().map_err(|source| LockError::Io {
+        let list = queue.list().map_err(|source| RegisterError::Io {
             worktree: worktree.clone(),
             doing: "cannot read the queue",
             source,
@@ -217,7 +217,7 @@ impl<'r> Locks<'r> {
                 Err(source) => {
                     let worktree = worktree.clone();
                     let doing = "cannot join the queue";
-                    return Err(LockError::Io { worktree, doing, source });
+                    return Err(RegisterError::Io { worktree, doing, source }.into());
                 }
             }
             shown.waited_ms = self.seams.clock.now().boot.since(started);
@@ -359,7 +359,7 @@ impl First {
         | LockError::Unproven(view)
         | LockError::ClockSkew { view, .. }) = error
         else {
-            return Err(LockError::internal("a refusal worth waiting for has a view"));
+            return Err(RegisterError::internal("a refusal worth waiting for has a view").into());
         };
         let due = due(locks, &view);
         self.refused = Some((state, due));

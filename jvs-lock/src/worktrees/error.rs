@@ -9,7 +9,7 @@ use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use super::unfinished::Doing;
-use crate::error::{BirthError, LockError};
+use crate::error::{BirthError, LockError, RegisterError};
 use crate::register::ReadError;
 
 /// Why a worktree could not be made, renamed or removed.
@@ -141,6 +141,12 @@ impl Layered for WorktreeError {
             WorktreeError::IsMain => Next::CreateWorktree,
             WorktreeError::Io { source, .. } => Next::after_io(source),
         })
+    }
+}
+
+impl From<RegisterError> for WorktreeError {
+    fn from(error: RegisterError) -> Self {
+        WorktreeError::Lock(error.into())
     }
 }
 

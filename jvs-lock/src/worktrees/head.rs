@@ -4,7 +4,7 @@
 //! has it as its head, and by nothing else: to whoever reads a later life of that
 //! register it is a draft of a hold that is over.
 
-use crate::error::LockError;
+use crate::error::RegisterError;
 use crate::locks::Locks;
 use crate::register::Register;
 use crate::state::State;
@@ -14,11 +14,11 @@ pub(super) fn show(
     locks: &Locks<'_>,
     register: &Register<'_>,
     state: &State,
-) -> Result<(), LockError> {
+) -> Result<(), RegisterError> {
     let (Some(show), Some(head)) = (locks.show_head, state.head) else { return Ok(()) };
     let stuck = |doing| {
         let worktree = register.worktree().clone();
-        move |source| LockError::Io { worktree, doing, source }
+        move |source| RegisterError::Io { worktree, doing, source }
     };
     // What is visible must not survive a power cut that its commit does not.
     register.sync().map_err(stuck("cannot sync the fence register"))?;

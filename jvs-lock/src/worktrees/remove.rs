@@ -19,7 +19,7 @@ use super::reserve;
 use super::unfinished;
 use crate::decide::{self, Own};
 use crate::drive::{Applied, Move};
-use crate::error::LockError;
+use crate::error::{LockError, RegisterError};
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::record::OwnRecord;
@@ -270,9 +270,7 @@ pub(super) fn retire(
             let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
             let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
             match decide::retire(state, judged, me, op, &locks.policy) {
-                Ok(Own::Try) if foreign.is_some() => {
-                    Err(foreign.map_or(LockError::internal("seen"), LockError::of_other_tool))
-                }
+                Ok(Own::Try) if let Some(view) = foreign => Err(LockError::of_other_tool(view)),
                 Ok(Own::Try) if reserved.is_some_and(|to| !goes_on_in(state, to)) => {
                     Err(LockError::HeadMoved { worktree: name.clone(), current: state.head })
                 }
@@ -294,7 +292,7 @@ fn show_before_retired<'r>(
     locks: &Locks<'r>,
     register: &Register<'r>,
     state: &State,
-) -> Result<(), LockError> {
+) -> Result<(), RegisterError> {
     sabotage!(Rule::ShownBeforeRetired => Ok(()));
     head::show(locks, register, state)
 }

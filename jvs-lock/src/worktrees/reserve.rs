@@ -16,7 +16,7 @@ use super::note::{is_recorded, is_spoken_for};
 use super::unfinished::Doing;
 use crate::birth;
 use crate::drive::{Applied, Move};
-use crate::error::{BirthError, LockError};
+use crate::error::{BirthError, LockError, RegisterError};
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::register::{ReadError, Register};
@@ -196,7 +196,7 @@ fn show_before_next_life<'r>(
     register: &Register<'r>,
     from: &State,
     next: &State,
-) -> Result<(), LockError> {
+) -> Result<(), RegisterError> {
     sabotage!(Rule::ShownBeforeNextLife => Ok(()));
     match from.head == next.head {
         true => Ok(()),

@@ -18,9 +18,9 @@ mod ways;
 mod why;
 
 use jvs_lock::record::renew_interval_ms;
-use jvs_lock::register::ReadError;
 use jvs_lock::view::{self, View};
-use jvs_lock::{Lease, LockError, Locks, Ticket, Want};
+use jvs_lock::{Lease, Locks, OfRegister, Ticket, Want};
+use jvs_repo::code::Coded;
 use jvs_repo::config::Config;
 use jvs_repo::id::{Epoch, FencingToken};
 use jvs_repo::name::WorktreeName;
@@ -136,14 +136,14 @@ fn related(context: &Context<'_>, view: View) -> View {
 pub(crate) fn or_no_such_worktree(
     repo: &Repo,
     worktree: &WorktreeName,
-    error: LockError,
+    error: impl Coded + OfRegister + 'static,
 ) -> Failure {
-    match error {
-        LockError::Read(ReadError::Missing { .. }) => match existing(repo, worktree) {
+    match error.is_missing() {
+        true => match existing(repo, worktree) {
             Ok(_) => error.into(),
             Err(failure) => failure,
         },
-        _ => error.into(),
+        false => error.into(),
     }
 }
 

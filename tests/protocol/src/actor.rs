@@ -10,7 +10,10 @@ use jvs_lock::mutation::Rule;
 use jvs_lock::queue::SleepOnly;
 use jvs_lock::session::Purpose;
 use jvs_lock::watching::Silently;
-use jvs_lock::{Hold, How, Identity, Lease, LockError, Locks, Seams, Secret, Session, State, Want};
+use jvs_lock::{
+    Hold, How, Identity, Lease, LockError, Locks, RegisterError, Seams, Secret, Session, State,
+    Want,
+};
 use jvs_repo::clock::{BootId, BootMs, Clock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
@@ -275,6 +278,11 @@ fn is_certain(error: &LockError) -> bool {
     !matches!(error.code(), Code::OutcomeUnknown | Code::UnsafeFilesystem | Code::FenceCorrupt)
 }
 
+/// Was it refused, and is that not because of the head?
+fn is_refused(error: &LockError) -> bool {
+    matches!(error, LockError::Fenced { .. } | LockError::Register(RegisterError::Io { .. }))
+}
+
 fn acquire<'r>(
     ctx: &Ctx,
     locks: &Locks<'r>,
@@ -411,7 +419,7 @@ fn commit(ctx: &Ctx, lease: &mut Lease<'_>, number: usize) -> bool {
             if is_certain(&error) {
                 ctx.append("not_committed", id);
             }
-            if matches!(error, LockError::Fenced { .. }) {
+            if is_refused(&error) {
                 ctx.claim("fenced", token);
             }
             false

@@ -3,7 +3,7 @@
 
 use jvs_kit::sim::Errno;
 use jvs_lock::mutation::{Rule, without};
-use jvs_lock::{LockError, State};
+use jvs_lock::{LockError, RegisterError, State};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
@@ -62,7 +62,7 @@ fn without_a_sync(operation: impl Fn(&World) -> Result<(), LockError>) -> (World
 }
 
 fn is_told_as_done(told: &LockError) {
-    assert!(matches!(told, LockError::NotDurable { .. }), "{told}");
+    assert!(matches!(told, LockError::Register(RegisterError::NotDurable { .. })), "{told}");
     assert_eq!(told.code(), Code::OutcomeUnknown);
     assert!(told.to_string().contains("may not survive a power cut"), "{told}");
 }
