@@ -25,7 +25,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::survey::Survey;
 
 /// How much a finding matters.
@@ -61,7 +61,7 @@ pub enum Depth {
 }
 
 /// Looks at what was surveyed and reports what is wrong with it.
-type Look = fn(&Survey<'_, '_>, &mut Report);
+type Look = fn(&Survey<'_, '_>, &mut FindingCollector);
 
 macro_rules! families {
     ($($family:ident $title:literal quick [$($quick:path),*] full [$($full:path),*];)*) => {

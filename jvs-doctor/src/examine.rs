@@ -4,11 +4,11 @@
 use jvs_lock::View;
 use jvs_repo::clock::Discipline;
 use jvs_repo::next::Next;
-use jvs_repo::record::format::{Format, FormatError};
+use jvs_repo::record::format::{FormatError, FormatRecord};
 use serde::Serialize;
 
 use crate::check::{self, Check, Depth, Family, Severity};
-use crate::finding::{Finding, Report};
+use crate::finding::{Finding, FindingCollector};
 use crate::patient::Patient;
 use crate::survey::Survey;
 
@@ -100,8 +100,8 @@ pub fn examine(patient: &Patient<'_>, depth: Depth) -> Examination {
 }
 
 fn look(patient: &Patient<'_>, depth: Depth) -> Examination {
-    let mut report = Report::default();
-    let format = Format::read(patient.seams.store);
+    let mut report = FindingCollector::default();
+    let format = FormatRecord::read(patient.seams.store);
     if let Err(FormatError::Unsupported { .. }) = &format {
         // Whatever else is there has another shape: nothing is believed.
         check::control::format(&format, None, &mut report);
@@ -141,8 +141,8 @@ fn clocks(survey: &Survey<'_, '_>) -> Clocks {
 }
 
 fn vitals(survey: &Survey<'_, '_>) -> Vitals {
-    use jvs_lock::Word;
-    let count = |word: Word| survey.views.values().filter(|view| view.word() == word).count();
+    use jvs_lock::StatusWord;
+    let count = |word: StatusWord| survey.views.values().filter(|view| view.word() == word).count();
     let held = survey.views.values().filter(|view| view.state.holder().is_some());
     let age = |view: &View| {
         let created = view.record().and_then(|record| record.created())?;
@@ -150,9 +150,9 @@ fn vitals(survey: &Survey<'_, '_>) -> Vitals {
     };
     Vitals {
         worktrees: survey.worktrees.worktrees.len() as u64,
-        held: count(Word::Held) as u64,
-        expired: (count(Word::Expired) + count(Word::Stealable)) as u64,
-        frozen: count(Word::Frozen) as u64,
+        held: count(StatusWord::Held) as u64,
+        expired: (count(StatusWord::Expired) + count(StatusWord::Stealable)) as u64,
+        frozen: count(StatusWord::Frozen) as u64,
         locks: held
             .map(|view| LockVital {
                 worktree: view.worktree.to_string(),

@@ -14,7 +14,7 @@ use crate::treat::RepairError;
 
 /// What became of a finding's remedy.
 #[derive(Debug, Clone)]
-pub enum Outcome {
+pub enum RemedyOutcome {
     /// Applied, and the next look did not find it any more.
     Repaired,
     /// Not applied, and why.
@@ -39,13 +39,13 @@ pub struct Finding {
     /// What doctor can do.
     pub remedy: Option<Remedy>,
     /// What came of it.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<RemedyOutcome>,
 }
 
 impl Finding {
     /// Was it repaired?
     pub fn is_repaired(&self) -> bool {
-        matches!(self.outcome, Some(Outcome::Repaired))
+        matches!(self.outcome, Some(RemedyOutcome::Repaired))
     }
 
     /// Does it make the repository unhealthy?
@@ -73,8 +73,8 @@ impl Finding {
     fn fate(&self) -> u8 {
         match self.outcome {
             None => 0,
-            Some(Outcome::Repaired) => 1,
-            Some(Outcome::Refused(_)) => 2,
+            Some(RemedyOutcome::Repaired) => 1,
+            Some(RemedyOutcome::Refused(_)) => 2,
         }
     }
 
@@ -109,20 +109,20 @@ pub fn crowds(findings: &[Finding]) -> Vec<(&Finding, usize)> {
 
 /// Collects what the checks find.
 #[derive(Debug, Default)]
-pub(crate) struct Report {
+pub(crate) struct FindingCollector {
     pub(crate) findings: Vec<Finding>,
     /// How many of a kind there are in a directory, of those that have no remedy.
     crowds: BTreeMap<(&'static str, String), usize>,
 }
 
-impl Report {
+impl FindingCollector {
     /// Adds a finding, to which more can be added.
     pub(crate) fn add(
         &mut self,
         check: Check,
         path: impl fmt::Display,
         message: impl Into<String>,
-    ) -> Found<'_> {
+    ) -> FindingBuilder<'_> {
         self.count_the_last();
         self.findings.push(Finding {
             check,
@@ -135,7 +135,7 @@ impl Report {
             outcome: None,
         });
         let at = self.findings.len() - 1;
-        Found { finding: &mut self.findings[at] }
+        FindingBuilder { finding: &mut self.findings[at] }
     }
 
     /// Forgets the last finding if there are many like it: what others put there must
@@ -153,7 +153,7 @@ impl Report {
     /// All findings, a crowd of them told as one.
     pub(crate) fn told(mut self) -> Vec<Finding> {
         self.count_the_last();
-        let Report { findings, mut crowds } = self;
+        let FindingCollector { findings, mut crowds } = self;
         let mut told: Vec<Finding> = Vec::new();
         for mut finding in findings {
             let key = key(&finding);
@@ -185,11 +185,11 @@ impl Report {
 }
 
 /// A finding that is being written down.
-pub(crate) struct Found<'f> {
+pub(crate) struct FindingBuilder<'f> {
     finding: &'f mut Finding,
 }
 
-impl Found<'_> {
+impl FindingBuilder<'_> {
     pub(crate) fn of(self, worktree: &WorktreeName) -> Self {
         self.finding.worktree = Some(worktree.clone());
         self
@@ -226,7 +226,7 @@ mod crowds {
 
     #[test]
     fn a_crowd_is_told_as_one_finding() {
-        let mut report = Report::default();
+        let mut report = FindingCollector::default();
         for n in 0..=CROWD {
             report.add(Check::ForeignFile, format!("a/{n}"), "not ours").advice("move it");
             report.add(Check::ForeignFile, format!("b/{n}"), "not ours").advice("move it");
@@ -241,7 +241,7 @@ mod crowds {
 
     #[test]
     fn what_can_be_repaired_is_kept_one_by_one_and_told_as_one() {
-        let mut report = Report::default();
+        let mut report = FindingCollector::default();
         let path = |n: usize| {
             let dir = RepoPath::root().child("a").expect("plain");
             dir.child(&n.to_string()).expect("plain")
@@ -258,13 +258,13 @@ mod crowds {
         };
         assert_eq!(told(&found), [("a/0".into(), CROWD_OF_FAULTS + 1), ("b/1".into(), 1)]);
         // What became of one is not told of the others.
-        found[7].outcome = Some(Outcome::Repaired);
+        found[7].outcome = Some(RemedyOutcome::Repaired);
         assert_eq!(told(&found).len(), CROWD_OF_FAULTS + 2);
     }
 
     #[test]
     fn a_few_are_told_one_by_one() {
-        let mut report = Report::default();
+        let mut report = FindingCollector::default();
         for n in 0..CROWD {
             report.add(Check::ForeignFile, format!("a/{n}"), "not ours");
         }

@@ -36,8 +36,8 @@ mod treat;
 
 pub use check::{Check, Depth, Family, Severity};
 pub use examine::{Clocks, Examination, Vitals, examine};
-pub use finding::{Finding, Outcome};
-pub use patient::{Chosen, Patient, Payloads, Surroundings};
+pub use finding::{Finding, RemedyOutcome};
+pub use patient::{ChosenHead, Patient, Payloads, Surroundings};
 pub use rebuild::Rebuild;
 pub use rehearsal::Rehearsal;
 pub use remedy::{Remedy, Tense};

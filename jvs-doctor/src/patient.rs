@@ -60,12 +60,12 @@ pub struct Patient<'r> {
     /// The world around.
     pub surroundings: Surroundings,
     /// What a person chose where the evidence does not decide.
-    pub chosen_head: Option<Chosen>,
+    pub chosen_head: Option<ChosenHead>,
 }
 
 /// A head that a person chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenHead {
     /// Which; `None` to begin anew, without one.
     pub head: Option<SnapshotId>,
     /// Whose; `None` for whichever worktree it fits.

@@ -61,16 +61,16 @@ use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
-use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::store::{DirEntryKind, RepoPath};
 use jvs_repo::term::Term;
 use jvs_snapshot::garbage::{self, Candidate, Disposal, Uncommittable};
 use jvs_snapshot::gc::Dead;
-use jvs_snapshot::staging_name::{Bound, StagingName};
+use jvs_snapshot::staging_name::{SnapshotBound, StagingName};
 
 use crate::check::takeover::Leftover;
 use crate::mutation::Rule;
 use crate::read::Read;
-use crate::survey::{Lineages, Staged, Survey};
+use crate::survey::{Lineages, StagedEntry, Survey};
 
 /// The proof that nobody can still need a thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,7 +239,7 @@ impl Proof<File> {
     /// A file in a register that was made to shake a cache awake.
     pub(crate) fn of_scratch(survey: &Survey<'_, '_>, path: &RepoPath) -> Option<Self> {
         let stat = survey.store().stat(path).ok()?;
-        let empty = stat.kind == Kind::File && stat.size == 0;
+        let empty = stat.kind == DirEntryKind::File && stat.size == 0;
         let uncounted = layout::is_probe_scratch(path.split().1) && empty;
         uncounted.then(|| Proof { thing: File(path.clone()), because: Because::NotCounted })
     }
@@ -288,7 +288,7 @@ impl Proof<Takeover> {
 
 impl Proof<Dead> {
     /// A snapshot that is being built and can never be committed.
-    pub(crate) fn of_draft(survey: &Survey<'_, '_>, staged: &Staged) -> Option<Self> {
+    pub(crate) fn of_draft(survey: &Survey<'_, '_>, staged: &StagedEntry) -> Option<Self> {
         let Some(name @ StagingName::Snapshot(bound)) = staged.parsed() else { return None };
         let because = uncommittable(survey, bound)?;
         Some(Proof { thing: Dead::Draft(name.clone()), because })
@@ -313,7 +313,7 @@ impl Proof<Dead> {
     }
 
     /// A restore whose hold is over.
-    pub(crate) fn of_restore(survey: &Survey<'_, '_>, staged: &Staged) -> Option<Self> {
+    pub(crate) fn of_restore(survey: &Survey<'_, '_>, staged: &StagedEntry) -> Option<Self> {
         let name = staged.parsed()?;
         let (worktree, term, thing) = match name {
             StagingName::Restore { worktree, term, .. } => {
@@ -327,7 +327,7 @@ impl Proof<Dead> {
     }
 
     /// Files that the operation which removed their worktree put aside.
-    pub(crate) fn of_removed(survey: &Survey<'_, '_>, staged: &Staged) -> Option<Self> {
+    pub(crate) fn of_removed(survey: &Survey<'_, '_>, staged: &StagedEntry) -> Option<Self> {
         let name = staged.text()?;
         let (worktree, epoch, op) = layout::removed_of(name)?;
         let read = survey.judging(&worktree)?;
@@ -339,7 +339,7 @@ impl Proof<Dead> {
 
 impl Proof<Uncollected> {
     /// What a garbage collection set aside or began to delete.
-    pub(crate) fn of_collection(staged: &Staged) -> Option<Self> {
+    pub(crate) fn of_collection(staged: &StagedEntry) -> Option<Self> {
         let name = staged.parsed()?;
         let begun = matches!(name, StagingName::Condemned { .. } | StagingName::Doomed { .. });
         let because = Because::CollectionBegan;
@@ -361,7 +361,7 @@ fn hold_over(read: &Read, token: FencingToken) -> Option<Because> {
 /// A snapshot, bound as given, that can never be committed. Registers are READ
 /// before anything is listed, so what was committed since the READ was listed as
 /// visible.
-fn uncommittable(survey: &Survey<'_, '_>, bound: &Bound) -> Option<Because> {
+fn uncommittable(survey: &Survey<'_, '_>, bound: &SnapshotBound) -> Option<Because> {
     let read = survey.judging(&bound.worktree)?;
     let parent_ready = bound.parent.is_some_and(|parent| survey.was_ready(parent));
     match garbage::removable(read, &Candidate::new(bound, false, parent_ready)) {

@@ -9,7 +9,7 @@ use jvs_lock::register::{ReadError, Register, may_pass, pauses};
 use jvs_repo::id::Epoch;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_repo::store::{DirEntryKind, RepoPath, Store};
 
 use crate::patient::Patient;
 use crate::survey::is_absent;
@@ -27,7 +27,7 @@ pub(crate) enum Fault {
     NotUtf8(Vec<OsString>),
     /// An entry that a later version wrote.
     Newer(String),
-    NotADirectory(Kind),
+    NotADirectory(DirEntryKind),
     Io(String),
 }
 
@@ -113,7 +113,9 @@ impl Read {
                 }
             }
             Err(ReadError::Io { source, .. }) => match seams.store.stat(&dir) {
-                Ok(stat) if stat.kind != Kind::Directory => Err(Fault::NotADirectory(stat.kind)),
+                Ok(stat) if stat.kind != DirEntryKind::Directory => {
+                    Err(Fault::NotADirectory(stat.kind))
+                }
                 _ => Err(Fault::Io(source.to_string())),
             },
         }
@@ -147,7 +149,7 @@ impl Deref for Read {
 
 fn classify(store: &dyn Store, dir: &RepoPath) -> io::Result<Option<Fault>> {
     match store.stat(dir) {
-        Ok(stat) if stat.kind != Kind::Directory => {
+        Ok(stat) if stat.kind != DirEntryKind::Directory => {
             return Ok(Some(Fault::NotADirectory(stat.kind)));
         }
         Ok(_) => {}

@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use std::fmt;
 
 use jvs_lock::State;
-use jvs_repo::audit::Phase;
+use jvs_repo::audit::EventPhase;
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
-use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
@@ -165,10 +165,10 @@ impl Memory {
     /// What the lock record remembers.
     fn record(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Result<(), Next> {
         match jvs_lock::record::read(survey.store(), worktree) {
-            Ok(jvs_lock::record::Found::Record(record)) => {
+            Ok(jvs_lock::record::FoundRecord::Record(record)) => {
                 self.term(record.term());
             }
-            Ok(jvs_lock::record::Found::Refused(why)) => return Err(unanswered(&why)),
+            Ok(jvs_lock::record::FoundRecord::Refused(why)) => return Err(unanswered(&why)),
             Err(error) if !is_absent(&error) && !is_symlink(&error) => {
                 return Err(unanswered(&error.to_string()));
             }
@@ -188,7 +188,7 @@ impl Memory {
                 self.term(state.term());
             }
             // What was the state before another, and what was said to be done.
-            let reached = to.filter(|_| event.phase == Phase::Done);
+            let reached = to.filter(|_| event.phase == EventPhase::Done);
             for state in [from, reached].into_iter().flatten() {
                 let newer = |last: &State| {
                     (last.epoch.counter, last.seq) < (state.epoch.counter, state.seq)
@@ -253,7 +253,7 @@ pub(crate) fn plan(
         Fault::Unparsable(entries) => Ruin::Garbled(entries.clone()),
         Fault::NotUtf8(names) => {
             let dir = layout::register(worktree);
-            let typed = |name: &OsString| Shown::new(&below(&dir, name)).typed();
+            let typed = |name: &OsString| ShownName::new(&below(&dir, name)).typed();
             let words: Vec<String> = names.iter().take(MOST_TYPED).map(typed).collect();
             return Err(format!("remove it by hand: rm {}", words.join(" ")).into());
         }

@@ -19,11 +19,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use jvs_repo::store::{Kind, RepoPath, Stat, Store};
+use jvs_repo::store::{DirEntryKind, EntryStat, RepoPath, Store};
 use rustix::io::Errno;
 
 use crate::patient::Payloads;
-use content::Content;
+use content::RehearsedBytes;
 
 const ROOT: usize = 0;
 /// Inodes from here on were made in a rehearsal; no filesystem counts so far.
@@ -52,7 +52,7 @@ enum What {
     /// A directory whose entries were changed, or that was made here.
     Directory { real: Option<RepoPath>, entries: BTreeMap<OsString, usize> },
     /// A file that was written to.
-    File(Arc<Mutex<Content>>),
+    File(Arc<Mutex<RehearsedBytes>>),
     /// Something with a name that no control file has: it can only be listed.
     Unspeakable,
 }
@@ -155,25 +155,25 @@ impl<'r> Rehearsal<'r> {
         Ok(*entries.get(OsStr::new(name)).ok_or(Errno::NOENT)?)
     }
 
-    fn stat_of(&self, stage: &Stage, at: usize) -> io::Result<Stat> {
+    fn stat_of(&self, stage: &Stage, at: usize) -> io::Result<EntryStat> {
         let node = &stage.nodes[at];
         let (kind, size, inode, usual) = match &node.what {
             What::Real(real) | What::Directory { real: Some(real), .. } => {
                 let stat = self.store.stat(real)?;
-                return Ok(Stat { mode: node.mode.unwrap_or(stat.mode), ..stat });
+                return Ok(EntryStat { mode: node.mode.unwrap_or(stat.mode), ..stat });
             }
             What::Directory { real: None, .. } => {
-                (Kind::Directory, 0, FIRST_INODE + at as u64, 0o755)
+                (DirEntryKind::Directory, 0, FIRST_INODE + at as u64, 0o755)
             }
             What::File(content) => {
                 let content = content.lock().unwrap_or_else(PoisonError::into_inner);
-                (Kind::File, content.size()?, content.inode, 0o644)
+                (DirEntryKind::File, content.size()?, content.inode, 0o644)
             }
             What::Unspeakable => return Err(Errno::NOENT.into()),
         };
         let root = self.store.stat(&RepoPath::root())?;
         let mode = node.mode.unwrap_or(usual);
-        Ok(Stat { kind, size, inode, mode, ..root })
+        Ok(EntryStat { kind, size, inode, mode, ..root })
     }
 
     fn is_empty(&self, stage: &Stage, at: usize) -> io::Result<bool> {
@@ -185,10 +185,10 @@ impl<'r> Rehearsal<'r> {
     }
 
     /// A file that was written to, or that is now going to be.
-    fn written(&self, stage: &mut Stage, at: usize) -> io::Result<Arc<Mutex<Content>>> {
+    fn written(&self, stage: &mut Stage, at: usize) -> io::Result<Arc<Mutex<RehearsedBytes>>> {
         let real = match &stage.nodes[at].what {
             What::File(content) => return Ok(content.clone()),
-            What::Real(real) if self.store.stat(real)?.kind == Kind::Directory => {
+            What::Real(real) if self.store.stat(real)?.kind == DirEntryKind::Directory => {
                 return Err(Errno::ISDIR.into());
             }
             What::Real(real) => self.store.open(real)?,
@@ -197,7 +197,7 @@ impl<'r> Rehearsal<'r> {
         let inode = real.inode()?;
         // Its permissions stay those that it has on disk.
         let mode = self.stat_of(stage, at)?.mode;
-        let content = Content { real: Some(real), inode, links: 1, writes: Vec::new() };
+        let content = RehearsedBytes { real: Some(real), inode, links: 1, writes: Vec::new() };
         let content = Arc::new(Mutex::new(content));
         stage.nodes[at] = Node { what: What::File(content.clone()), mode: Some(mode) };
         Ok(content)
@@ -220,7 +220,8 @@ impl<'r> Rehearsal<'r> {
             if there == source {
                 return Ok(());
             }
-            let is_dir = |at| Ok::<_, io::Error>(self.stat_of(&stage, at)?.kind == Kind::Directory);
+            let is_dir =
+                |at| Ok::<_, io::Error>(self.stat_of(&stage, at)?.kind == DirEntryKind::Directory);
             match (is_dir(source)?, is_dir(there)?) {
                 (false, true) => return Err(Errno::ISDIR.into()),
                 (true, false) => return Err(Errno::NOTDIR.into()),
@@ -258,7 +259,7 @@ impl<'r> Rehearsal<'r> {
             What::File(_) | What::Unspeakable => return Err(Errno::NOTDIR.into()),
         };
         for (entry, child) in entries {
-            if self.stat_of(stage, *child).is_ok_and(|stat| stat.kind == Kind::Directory) {
+            if self.stat_of(stage, *child).is_ok_and(|stat| stat.kind == DirEntryKind::Directory) {
                 if entry == name {
                     return Ok(Some(PathBuf::from(entry)));
                 }

@@ -80,7 +80,7 @@ pub enum Remedy {
         /// What it is to say.
         bytes: Vec<u8>,
         /// How it is known.
-        how: How,
+        how: Provenance,
     },
     /// Writes a tag anew that the audit log remembers.
     RestoreTag(LoggedTag),
@@ -107,7 +107,7 @@ pub enum Remedy {
 
 /// How it is known what a file said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum Provenance {
     /// One bit was flipped.
     Flipped,
     /// The audit log says so.
@@ -233,16 +233,16 @@ impl Remedy {
                 verb("finish", "finished"),
                 verb("undo", "undid")
             ),
-            Remedy::Replace { how: How::Flipped, .. } => {
+            Remedy::Replace { how: Provenance::Flipped, .. } => {
                 format!(
                     "{set} it aside and {} the one bit that was flipped",
                     verb("correct", "corrected")
                 )
             }
-            Remedy::Replace { how: How::Remembered, .. } => {
+            Remedy::Replace { how: Provenance::Remembered, .. } => {
                 format!("{set} it aside and {recreate} it from the audit log")
             }
-            Remedy::Replace { how: How::Believed, .. } => {
+            Remedy::Replace { how: Provenance::Believed, .. } => {
                 format!("{set} it aside and {write} its content again, with a checksum")
             }
             Remedy::RestoreTag(told) => {

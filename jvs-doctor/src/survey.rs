@@ -16,7 +16,7 @@ use std::io;
 use jvs_lock::history::{self, Logs};
 use jvs_lock::liveness::{Liveness, Observer, keeper_liveness, maker_liveness};
 use jvs_lock::queue::{Queue, Waiter};
-use jvs_lock::record::{Found, Keeper};
+use jvs_lock::record::{FoundRecord, Keeper};
 use jvs_lock::register::ReadError;
 use jvs_lock::{Hold, View, view};
 use jvs_repo::clock::Reading;
@@ -24,15 +24,15 @@ use jvs_repo::config::{Config, ConfigError};
 use jvs_repo::id::{Epoch, OpNonce, SnapshotId};
 use jvs_repo::json;
 use jvs_repo::layout;
-use jvs_repo::name::{Shown, WorktreeName};
-use jvs_repo::record::worktree::{self, Listing, Maker, WorktreeRecord};
+use jvs_repo::name::{ShownName, WorktreeName};
+use jvs_repo::record::worktree::{self, MakerProcess, WorktreeListing, WorktreeRecord};
 use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::StagingName;
 
 use crate::check::seal::MOST_SEARCHED;
 use crate::check::{Check, Depth};
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::patient::Patient;
 use crate::read::{Fault, Read};
 
@@ -42,15 +42,15 @@ pub(crate) use snapshots::Snap;
 
 /// A name in the staging directory, listed after every register was READ.
 #[derive(Debug)]
-pub(crate) struct Staged {
+pub(crate) struct StagedEntry {
     name: OsString,
     parsed: Option<StagingName>,
 }
 
-impl Staged {
+impl StagedEntry {
     fn new(name: OsString) -> Self {
         let parsed = name.to_str().and_then(|name| name.parse().ok());
-        Staged { name, parsed }
+        StagedEntry { name, parsed }
     }
 
     /// The name as text, if it is text.
@@ -65,7 +65,7 @@ impl Staged {
 
     /// Its path, also if JVS would not make one like it.
     pub(crate) fn shown(&self) -> String {
-        format!("{}/{}", layout::staging(), Shown::new(&self.name))
+        format!("{}/{}", layout::staging(), ShownName::new(&self.name))
     }
 }
 
@@ -90,14 +90,14 @@ pub(crate) struct Survey<'p, 'r> {
     pub(crate) began: Reading,
     pub(crate) config: Result<Config, ConfigError>,
     pub(crate) policy: jvs_repo::config::LockPolicy,
-    pub(crate) worktrees: Listing,
+    pub(crate) worktrees: WorktreeListing,
     /// Names in the directory of locks.
     pub(crate) locks: BTreeSet<String>,
     pub(crate) registers: BTreeMap<WorktreeName, Result<Read, Fault>>,
     /// Registers of removed worktrees.
     pub(crate) buried: BTreeMap<WorktreeName, Vec<(Epoch, Option<Read>)>>,
     pub(crate) views: BTreeMap<WorktreeName, View>,
-    pub(crate) staging: Vec<Staged>,
+    pub(crate) staging: Vec<StagedEntry>,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snap>,
     pub(crate) tombstones: BTreeMap<SnapshotId, Result<Descriptor, String>>,
     pub(crate) snapshot_names: Vec<OsString>,
@@ -112,7 +112,11 @@ pub(crate) struct Survey<'p, 'r> {
 }
 
 impl<'p, 'r> Survey<'p, 'r> {
-    pub(crate) fn take(patient: &'p Patient<'r>, depth: Depth, report: &mut Report) -> Self {
+    pub(crate) fn take(
+        patient: &'p Patient<'r>,
+        depth: Depth,
+        report: &mut FindingCollector,
+    ) -> Self {
         let seams = patient.seams;
         let store = seams.store;
         let began = seams.clock.now();
@@ -124,7 +128,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             began,
             config,
             policy,
-            worktrees: Listing::default(),
+            worktrees: WorktreeListing::default(),
             locks: BTreeSet::new(),
             registers: BTreeMap::new(),
             buried: BTreeMap::new(),
@@ -143,7 +147,7 @@ impl<'p, 'r> Survey<'p, 'r> {
         survey.look_at_locks();
         if depth == Depth::Full {
             let staging = survey.names(&layout::staging(), report);
-            survey.staging = staging.into_iter().map(Staged::new).collect();
+            survey.staging = staging.into_iter().map(StagedEntry::new).collect();
             survey.snapshot_names = survey.names(&layout::snapshots(), report);
             survey.read_snapshots();
             match history::read_logs(store) {
@@ -192,7 +196,7 @@ impl<'p, 'r> Survey<'p, 'r> {
     }
 
     /// Is the process that was at work on a worktree still there?
-    pub(crate) fn maker_liveness(&self, maker: &Maker) -> Liveness {
+    pub(crate) fn maker_liveness(&self, maker: &MakerProcess) -> Liveness {
         self.ask(|here| maker_liveness(maker, here, self.patient.surroundings.lookup))
     }
 
@@ -241,7 +245,7 @@ impl<'p, 'r> Survey<'p, 'r> {
         }
     }
 
-    fn read_registers(&mut self, report: &mut Report) {
+    fn read_registers(&mut self, report: &mut FindingCollector) {
         let store = self.store();
         self.worktrees = match worktree::list(store) {
             Ok(listing) => listing,
@@ -249,7 +253,7 @@ impl<'p, 'r> Survey<'p, 'r> {
                 if !self.is_missing(&layout::worktree_records()) {
                     self.refused(&layout::worktree_records(), &error, report);
                 }
-                Listing::default()
+                WorktreeListing::default()
             }
         };
         self.locks = self
@@ -314,7 +318,7 @@ impl<'p, 'r> Survey<'p, 'r> {
                 // A symlink, which is another check's.
                 Err(_) => continue,
             };
-            if let Found::Refused(why) = &view.found {
+            if let FoundRecord::Refused(why) = &view.found {
                 refused.push(Unseen { path: name, why: why.clone() });
             }
             self.views.insert(worktree.clone(), view);
@@ -336,13 +340,18 @@ impl<'p, 'r> Survey<'p, 'r> {
     }
 
     /// The filesystem refused to show something.
-    fn refused(&mut self, path: &RepoPath, error: &dyn fmt::Display, report: &mut Report) {
+    fn refused(
+        &mut self,
+        path: &RepoPath,
+        error: &dyn fmt::Display,
+        report: &mut FindingCollector,
+    ) {
         self.unseen.push(Unseen { path: path.clone(), why: error.to_string() });
         report.unreadable(path, error);
     }
 
     /// A log that cannot be read: what only it knows is missing, and nothing else.
-    fn log_refused(&mut self, path: &RepoPath, error: &io::Error, report: &mut Report) {
+    fn log_refused(&mut self, path: &RepoPath, error: &io::Error, report: &mut FindingCollector) {
         self.unseen.push(Unseen { path: path.clone(), why: error.to_string() });
         let message = format!("this log cannot be read: {error}");
         report.add(Check::Unreadable, path, message).advice(format!(
@@ -352,7 +361,7 @@ impl<'p, 'r> Survey<'p, 'r> {
         ));
     }
 
-    fn names(&mut self, dir: &RepoPath, report: &mut Report) -> Vec<OsString> {
+    fn names(&mut self, dir: &RepoPath, report: &mut FindingCollector) -> Vec<OsString> {
         match self.store().list(dir) {
             Ok(entries) => {
                 let mut names: Vec<OsString> =

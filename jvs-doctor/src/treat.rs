@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use jvs_lock::Locks;
 use jvs_lock::hold::Holds;
-use jvs_repo::audit::{Kind as Event, Phase};
+use jvs_repo::audit::{EventKind as Event, EventPhase};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -23,7 +23,7 @@ use jvs_repo::record::audit::Repaired;
 
 use crate::check::{Check, Depth};
 use crate::examine::{Examination, examine};
-use crate::finding::{Finding, Outcome};
+use crate::finding::{Finding, RemedyOutcome};
 use crate::patient::Patient;
 use crate::remedy::{Remedy, Tense};
 
@@ -137,14 +137,14 @@ fn settle(
     took_ms: u64,
 ) -> Examination {
     for finding in &mut last.findings {
-        finding.outcome = refused.remove(&key(finding)).map(Outcome::Refused);
+        finding.outcome = refused.remove(&key(finding)).map(RemedyOutcome::Refused);
     }
     let mut told: BTreeSet<Key> = last.findings.iter().map(key).collect();
     for mut finding in applied.clone() {
         if !told.insert(key(&finding)) {
             continue;
         }
-        finding.outcome = Some(Outcome::Repaired);
+        finding.outcome = Some(RemedyOutcome::Repaired);
         if finding.remedy.as_ref().is_some_and(Remedy::is_cleanup) {
             last.cleaned.push(finding);
         } else {
@@ -172,12 +172,12 @@ fn apply(
     let repaired =
         Repaired { check: finding.check.as_str().to_owned(), path: finding.path.clone() };
     let note = |phase| {
-        let tense = if phase == Phase::Done { Tense::Did } else { Tense::Does };
+        let tense = if phase == EventPhase::Done { Tense::Did } else { Tense::Does };
         let sentence = format!("doctor {}", remedy.sentence(tense));
         let details = Some(repaired.clone().into());
         locks.note(kind, phase, op, finding.worktree.as_ref(), Some(&sentence), details)
     };
-    let unwritable = note(Phase::Intent).err();
+    let unwritable = note(EventPhase::Intent).err();
     if let Some(error) = unwritable {
         // The log itself is what has to be repaired first.
         let repairs_the_log =
@@ -188,7 +188,7 @@ fn apply(
         }
     }
     let done = Hand { patient, locks, holds, op }.carry_out(remedy);
-    let phase = if done.is_ok() { Phase::Done } else { Phase::NotApplied };
+    let phase = if done.is_ok() { EventPhase::Done } else { EventPhase::NotApplied };
     // Best effort: what was done shows in what is there.
     let _ = note(phase);
     done

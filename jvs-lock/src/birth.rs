@@ -20,7 +20,7 @@ pub(crate) fn install(
     journal: &mut Journal<'_>,
     worktree: &WorktreeName,
     state: State,
-    kind: audit::Kind,
+    kind: audit::EventKind,
     reason: Option<&str>,
 ) -> Result<State, BirthError> {
     let io = |source| BirthError::Io { worktree: worktree.clone(), source };
@@ -33,7 +33,7 @@ pub(crate) fn install(
     journal.intend(kind, worktree, None, &state, reason).map_err(io)?;
     bear(seams, worktree, &state)?;
     seams.store.sync_dir(&layout::locks()).map_err(io)?;
-    journal.settle(kind, worktree, None, &state, audit::Phase::Done);
+    journal.settle(kind, worktree, None, &state, audit::EventPhase::Done);
     Ok(state)
 }
 

@@ -10,7 +10,7 @@ mod life;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jvs_repo::audit::{Details, Kind, Phase, room};
+use jvs_repo::audit::{Details, EventKind, EventPhase, room};
 use jvs_repo::clock::Reading;
 use jvs_repo::id::OpNonce;
 use jvs_repo::sabotage;
@@ -29,7 +29,7 @@ const TRIES_AT_ONE_STATE: u32 = 4;
 /// A CAS whose answer was neither yes nor no.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempt {
-    pub(crate) kind: Kind,
+    pub(crate) kind: EventKind,
     pub(crate) from: State,
     pub(crate) to: State,
     /// Both clocks, read before the CAS was first issued.
@@ -40,13 +40,13 @@ impl Attempt {
     /// What is certain about it, seeing that the register is now at `state`.
     /// Its source name is gone, so it cannot land any more; if another state
     /// took its place in the sequence it never did.
-    fn phase_at(&self, state: &State) -> Phase {
+    fn phase_at(&self, state: &State) -> EventPhase {
         if *state == self.to {
-            Phase::Done
+            EventPhase::Done
         } else if state.epoch == self.to.epoch && state.seq == self.to.seq {
-            Phase::NotApplied
+            EventPhase::NotApplied
         } else {
-            Phase::Unknown
+            EventPhase::Unknown
         }
     }
 }
@@ -54,9 +54,9 @@ impl Attempt {
 /// What an operation wants, seeing a state.
 pub(crate) enum Move {
     /// Move the register there.
-    Try(Kind, State),
+    Try(EventKind, State),
     /// The same, telling the audit log from whom it is taken and why.
-    TryOver(Kind, State, Details),
+    TryOver(EventKind, State, Details),
     /// The state shows the operation's result: an earlier attempt was applied.
     Applied,
 }
@@ -91,9 +91,9 @@ fn nothing_follows(state: &State) -> bool {
 }
 
 /// A release that found no room for its event goes on without: the register tells of it.
-fn needs_no_event(kind: Kind, error: &io::Error) -> bool {
+fn needs_no_event(kind: EventKind, error: &io::Error) -> bool {
     sabotage!(Rule::ReleasedWhenFull => false);
-    kind == Kind::Release && room::is_full(error)
+    kind == EventKind::Release && room::is_full(error)
 }
 
 /// Drives operations on one register.
@@ -139,7 +139,7 @@ impl<'r> Driver<'_, 'r> {
             let attempt =
                 self.announced(Attempt { kind, from: state, to: next, before }, details)?;
             if self.try_until_it_moves(&attempt)? {
-                self.settle(&attempt, Phase::Done);
+                self.settle(&attempt, EventPhase::Done);
                 return Ok(Applied { state: attempt.to, before: self.belief_begins(&attempt) });
             }
             self.decide_again(attempt, &mut doubtful)?;
@@ -186,10 +186,10 @@ impl<'r> Driver<'_, 'r> {
         details: Option<Details>,
     ) -> Result<Attempt, RegisterError> {
         let Attempt { kind, from, to, .. } = attempt;
-        if kind == Kind::Renew {
+        if kind == EventKind::Renew {
             return Ok(attempt);
         }
-        let stolen = (kind == Kind::Steal).then_some("the former holder's lease was over");
+        let stolen = (kind == EventKind::Steal).then_some("the former holder's lease was over");
         let reason = self.reason.or(stolen);
         let worktree = self.register.worktree();
         match self.journal().intend_with(kind, worktree, Some(&from), &to, reason, details) {
@@ -230,7 +230,7 @@ impl<'r> Driver<'_, 'r> {
             let error = match self.swap(&attempt.from, &to) {
                 Answer::Applied => return Ok(true),
                 Answer::Refused(error) if !in_doubt => {
-                    self.settle(attempt, Phase::NotApplied);
+                    self.settle(attempt, EventPhase::NotApplied);
                     return Err(self.io("cannot update the fence register", error));
                 }
                 Answer::Refused(error) => return self.give_up(attempt, error),
@@ -282,20 +282,23 @@ impl<'r> Driver<'_, 'r> {
         let on = attempt.from.advanced(OpNonce::random(self.seams.entropy));
         let worktree = self.register.worktree();
         let reason = Some("to make the outcome of an earlier attempt certain");
-        if self.journal().intend(Kind::Advance, worktree, Some(&attempt.from), &on, reason).is_err()
+        if self
+            .journal()
+            .intend(EventKind::Advance, worktree, Some(&attempt.from), &on, reason)
+            .is_err()
         {
             return Err(self.unknown(error));
         }
         match self.swap(&attempt.from, &on) {
             Answer::Applied => {
                 self.journal().settle(
-                    Kind::Advance,
+                    EventKind::Advance,
                     worktree,
                     Some(&attempt.from),
                     &on,
-                    Phase::Done,
+                    EventPhase::Done,
                 );
-                self.settle(attempt, Phase::NotApplied);
+                self.settle(attempt, EventPhase::NotApplied);
                 Err(self.io("cannot update the fence register", error))
             }
             Answer::Refused(_) | Answer::Unknown(_) => match self.register.read() {
@@ -307,7 +310,7 @@ impl<'r> Driver<'_, 'r> {
         }
     }
 
-    fn settle(&self, attempt: &Attempt, phase: Phase) {
+    fn settle(&self, attempt: &Attempt, phase: EventPhase) {
         let from = Some(&attempt.from);
         self.journal().settle(attempt.kind, self.register.worktree(), from, &attempt.to, phase);
     }
@@ -317,7 +320,9 @@ impl<'r> Driver<'_, 'r> {
         let phase = match (last.phase_at(state), verdict) {
             // Its mark stays in every later state. Of a release only "not mine
             // any more" stays, which may be a stealer's doing.
-            (Phase::Unknown, Ok(Move::Applied)) if last.kind == Kind::Publish => Phase::Done,
+            (EventPhase::Unknown, Ok(Move::Applied)) if last.kind == EventKind::Publish => {
+                EventPhase::Done
+            }
             (phase, _) => phase,
         };
         self.settle(last, phase);

@@ -18,13 +18,13 @@ pub use self::register::{OfRegister, RegisterError};
 use crate::hold::HoldRefusal;
 use crate::judge::{Evidence, Judgement, Method, Standing};
 use crate::legacy::Legacy;
-use crate::queue::Step;
+use crate::queue::CircleStep;
 use crate::reclaim::WhyNot;
-use crate::record::Found;
+use crate::record::FoundRecord;
 use crate::register::ReadError;
 use crate::span::Span;
 use crate::state::Hold;
-use crate::view::{View, Word};
+use crate::view::{StatusWord, View};
 
 /// Why an operation on a lock failed.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +63,7 @@ pub enum LockError {
         waited_ms: u64,
         /// Who waits for whom, beginning and ending with this session. Empty if it is a
         /// command of this very session that waits for this one.
-        steps: Vec<Step>,
+        steps: Vec<CircleStep>,
     },
     /// A live holder, and no rule that allows to overrule it.
     #[error("{}; it cannot be reclaimed: {why_not}", conflict(view))]
@@ -217,14 +217,14 @@ fn in_line(ahead: usize, waited_ms: Option<u64>, view: &View) -> impl fmt::Displ
             _ => write!(f, "{ahead} sessions are still ahead in line; ")?,
         }
         match view.word() {
-            Word::Free => write!(f, "worktree '{}' is free", view.worktree),
+            StatusWord::Free => write!(f, "worktree '{}' is free", view.worktree),
             _ => write!(f, "{}", conflict(view)),
         }
     })
 }
 
 /// Who waits for whom.
-fn circle(steps: &[Step]) -> impl fmt::Display {
+fn circle(steps: &[CircleStep]) -> impl fmt::Display {
     fmt::from_fn(move |f| {
         if steps.is_empty() {
             write!(f, ": this command was started by a run of this session that has it to itself")?;
@@ -287,8 +287,8 @@ fn not_held(view: &View) -> impl fmt::Display {
     fmt::from_fn(move |f| {
         write!(f, "this session does not hold the lock of worktree '{}': ", view.worktree)?;
         match (view.word(), view.record()) {
-            (Word::Free, _) => write!(f, "it is free"),
-            (Word::Frozen, Some(_)) => write!(f, "it was frozen by {}", view.holder().who()),
+            (StatusWord::Free, _) => write!(f, "it is free"),
+            (StatusWord::Frozen, Some(_)) => write!(f, "it was frozen by {}", view.holder().who()),
             (_, Some(_)) => write!(f, "it is held by {}", view.holder().who()),
             (word, None) => write!(f, "it is {}", word.as_str()),
         }
@@ -345,7 +345,9 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     write!(f, "worktree '{}' is locked by ", view.worktree)?;
     let holder = view.holder();
     match (view.record(), view.state.hold.claim()) {
-        (None, Some(claim)) if matches!(view.found, Found::Nothing | Found::Record(_)) => {
+        (None, Some(claim))
+            if matches!(view.found, FoundRecord::Nothing | FoundRecord::Record(_)) =>
+        {
             write!(f, "holder {}", claim.holder)?;
         }
         _ => f.write_str(&holder.who())?,
@@ -354,7 +356,7 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
         write!(f, " since {}, for {}", since.shown(), Span(ms))?;
     }
     match (view.word(), &view.judgement) {
-        (Word::Expired, Some(judged)) => {
+        (StatusWord::Expired, Some(judged)) => {
             write!(f, "; its lease is over and it can be taken in {}", Span(judged.stealable_in_ms))
         }
         _ => write!(f, ", {}", holder.until()),
@@ -410,7 +412,7 @@ impl Layered for LockError {
         let stealable_in = |view: &View| view.judgement.as_ref().map_or(0, |it| it.stealable_in_ms);
         Some(match self {
             LockError::Register(_) | LockError::Hold(_) => return None,
-            LockError::Conflict(view) if view.word() == Word::Expired => {
+            LockError::Conflict(view) if view.word() == StatusWord::Expired => {
                 Next::TryLaterOrWhy(stealable_in(view), view.worktree.clone())
             }
             LockError::Conflict(view) => next_in_conflict(view),
@@ -438,10 +440,12 @@ impl Layered for LockError {
                 Next::WaitLongerOrWhy(view.worktree.clone())
             }
             LockError::Deadlock { worktree, steps, .. } => match steps.last() {
-                Some(Step { worktree: own, within: true, .. }) => {
+                Some(CircleStep { worktree: own, within: true, .. }) => {
                     Next::RunWithBoth(own.clone(), worktree.clone())
                 }
-                Some(Step { worktree: own, .. }) => Next::TakeBoth(own.clone(), worktree.clone()),
+                Some(CircleStep { worktree: own, .. }) => {
+                    Next::TakeBoth(own.clone(), worktree.clone())
+                }
                 None => Next::Join,
             },
             LockError::Unproven(view) => {
@@ -535,10 +539,10 @@ fn view_details(view: &View) -> serde_json::Value {
     }
     let record = view.record();
     let reason = match view.word() {
-        Word::Held | Word::Expired => Some("LOCK_HELD"),
-        Word::Frozen => Some("LOCK_FROZEN"),
-        Word::Stealable => Some("LOCK_EXPIRED"),
-        Word::Free | Word::Retired => None,
+        StatusWord::Held | StatusWord::Expired => Some("LOCK_HELD"),
+        StatusWord::Frozen => Some("LOCK_FROZEN"),
+        StatusWord::Stealable => Some("LOCK_EXPIRED"),
+        StatusWord::Free | StatusWord::Retired => None,
     };
     let mut details = json!({
         "worktree": view.worktree,
@@ -560,7 +564,7 @@ fn view_details(view: &View) -> serde_json::Value {
 fn legacy_details(worktree: &WorktreeName, legacy: &Legacy, now: WallMs) -> serde_json::Value {
     json!({
         "worktree": worktree,
-        "state": Word::Held,
+        "state": StatusWord::Held,
         "holder_id": legacy.owner,
         "session_id": null,
         "since": legacy.since.rfc3339(),

@@ -6,7 +6,7 @@
 //! whoever joined before it has changed that name, whoever joins after it finds the
 //! lock free.
 
-use jvs_repo::audit::Kind;
+use jvs_repo::audit::EventKind;
 use jvs_repo::name::WorktreeName;
 
 use crate::decide::Refusal;
@@ -17,7 +17,7 @@ use crate::locks::Locks;
 use crate::record::OwnRecord;
 use crate::register::Register;
 use crate::state::State;
-use crate::view::{View, Word};
+use crate::view::{StatusWord, View};
 
 impl<'r> Locks<'r> {
     /// Gives back a hold of this session whose lease is over for long enough, if
@@ -25,7 +25,7 @@ impl<'r> Locks<'r> {
     /// the lease, and a renewal that lands late finds no name to rename.
     pub fn release_abandoned(&self, seen: &View) -> Result<(), LockError> {
         let register = self.register(&seen.worktree);
-        let abandoned = seen.mine && seen.word() == Word::Stealable;
+        let abandoned = seen.mine && seen.word() == StatusWord::Stealable;
         let reason = Some("its lease was over for long enough");
         if !abandoned || !self.release_exactly(&register, &seen.state, reason)? {
             let state = register.read()?;
@@ -56,7 +56,7 @@ impl<'r> Locks<'r> {
     ) -> Result<bool, RegisterError> {
         let op = self.fresh_op();
         let released = |state: &State| match *state == *seen {
-            true => Move::Try(Kind::Release, state.released(op)),
+            true => Move::Try(EventKind::Release, state.released(op)),
             false => Move::Applied,
         };
         let driver = self.driver(register, reason);

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use jvs_repo::audit::Kind;
+use jvs_repo::audit::EventKind;
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
@@ -163,7 +163,7 @@ impl<'l, 'r> Fence<'l, 'r> {
                 }
             };
             match decided {
-                Ok(Own::Try) => Ok(Move::Try(Kind::Publish, state.with_head(head, op))),
+                Ok(Own::Try) => Ok(Move::Try(EventKind::Publish, state.with_head(head, op))),
                 Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             }

@@ -20,7 +20,7 @@ use jvs_repo::store::Store;
 use crate::mutation::Rule;
 use crate::register::{ReadError, Register};
 use crate::state::State;
-use life::Known;
+use life::KnownStates;
 
 pub use law::is_renewal;
 pub use logs::{LogLine, Logged, Logs, read_logs};
@@ -28,7 +28,7 @@ pub use problem::{Problem, Wrong};
 
 /// One life of one register, as far as it is known, oldest state first.
 #[derive(Debug, Clone)]
-pub struct Life {
+pub struct EpochHistory {
     /// The worktree.
     pub worktree: WorktreeName,
     /// Which life.
@@ -43,11 +43,11 @@ pub struct Life {
 
 /// What a check found.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct HistoryReport {
     /// How many events were read.
     pub events: u64,
     /// The histories.
-    pub lives: Vec<Life>,
+    pub lives: Vec<EpochHistory>,
     /// What does not add up, the first bad link first.
     pub problems: Vec<Problem>,
     /// How many more lines are not as they were written.
@@ -56,7 +56,7 @@ pub struct Report {
     pub is_partial: bool,
 }
 
-impl Report {
+impl HistoryReport {
     /// The first thing that is not explained.
     pub fn first_bad_link(&self) -> Option<&Problem> {
         self.problems.iter().find(|problem| self.is_bad(problem))
@@ -117,13 +117,13 @@ fn life_key(worktree: &WorktreeName, state: &State) -> LifeKey {
 }
 
 /// Checks `logs` against the registers.
-pub fn check(registers: &[Witnessed], logs: &Logs) -> Report {
+pub fn check(registers: &[Witnessed], logs: &Logs) -> HistoryReport {
     let mut problems: Vec<Problem> = logs
         .flaws
         .iter()
         .map(|(place, flaw)| Problem::Line { place: *place, flaw: *flaw })
         .collect();
-    let mut known: BTreeMap<LifeKey, Known> = BTreeMap::new();
+    let mut known: BTreeMap<LifeKey, KnownStates> = BTreeMap::new();
     for logged in &logs.events {
         if let Err(problem) = take_in(&mut known, logged) {
             problems.push(problem);
@@ -133,7 +133,7 @@ pub fn check(registers: &[Witnessed], logs: &Logs) -> Report {
         let known = known.entry(life_key(&seen.worktree, &seen.state)).or_default();
         known.shows(seen.state, seen.still);
     }
-    let mut lives: Vec<Life> = Vec::new();
+    let mut lives: Vec<EpochHistory> = Vec::new();
     for ((worktree, (counter, salt)), known) in known {
         let epoch = Epoch { counter, salt };
         let (states, mut found) = known.walk_back(&worktree);
@@ -144,9 +144,9 @@ pub fn check(registers: &[Witnessed], logs: &Logs) -> Report {
             found.extend(fallen_between(life, &states));
         }
         problems.extend(found.iter().cloned());
-        lives.push(Life { worktree, epoch, states, problems: found, is_over: false });
+        lives.push(EpochHistory { worktree, epoch, states, problems: found, is_over: false });
     }
-    Report {
+    HistoryReport {
         events: logs.events.len() as u64,
         lives,
         problems,
@@ -156,7 +156,7 @@ pub fn check(registers: &[Witnessed], logs: &Logs) -> Report {
 }
 
 /// A life whose first token is not above those of a life before it.
-fn fallen_between(earlier: &Life, states: &[State]) -> Option<Problem> {
+fn fallen_between(earlier: &EpochHistory, states: &[State]) -> Option<Problem> {
     sabotage!(Rule::LawfulSteps => None);
     let first = states.first()?;
     let token = |state: &State| -> FencingToken { state.token };
@@ -169,7 +169,7 @@ fn fallen_between(earlier: &Life, states: &[State]) -> Option<Problem> {
     })
 }
 
-fn take_in(lives: &mut BTreeMap<LifeKey, Known>, logged: &Logged) -> Result<(), Problem> {
+fn take_in(lives: &mut BTreeMap<LifeKey, KnownStates>, logged: &Logged) -> Result<(), Problem> {
     let Logged { place, event } = logged;
     let (Some(worktree), Some(to)) = (&event.worktree, &event.to) else { return Ok(()) };
     let not_a_state = || Problem::NotAState { place: *place };

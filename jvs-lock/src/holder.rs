@@ -7,10 +7,10 @@ use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, With};
-use crate::record::{Found, Record, host_as_recorded, user_as_recorded};
+use crate::record::{FoundRecord, Record, host_as_recorded, user_as_recorded};
 use crate::session::{Place, Session, Sort};
 use crate::span::Span;
-use crate::view::{View, Word};
+use crate::view::{StatusWord, View};
 
 /// Who looks at a lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ pub struct Holder<'v> {
 impl View {
     /// Who holds it, or froze it.
     pub fn holder(&self) -> Holder<'_> {
-        let nobody = matches!(self.word(), Word::Free | Word::Retired);
+        let nobody = matches!(self.word(), StatusWord::Free | StatusWord::Retired);
         Holder { view: self, record: self.record().filter(|_| !nobody) }
     }
 }
@@ -126,10 +126,12 @@ impl<'v> Holder<'v> {
     fn unknown(&self) -> String {
         match &self.view.found {
             _ if self.view.mine => "this session".to_owned(),
-            Found::Refused(why) | Found::Unreadable(why) => {
+            FoundRecord::Refused(why) | FoundRecord::Unreadable(why) => {
                 format!("a session whose record cannot be read ({why})")
             }
-            Found::Nothing | Found::Record(_) => "a session that left no record".to_owned(),
+            FoundRecord::Nothing | FoundRecord::Record(_) => {
+                "a session that left no record".to_owned()
+            }
         }
     }
 

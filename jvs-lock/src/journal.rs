@@ -3,7 +3,7 @@
 
 use std::io;
 
-use jvs_repo::audit::{self, Details, Event, Kind, Log, Phase, room};
+use jvs_repo::audit::{self, Details, Event, EventKind, EventPhase, Log, room};
 use jvs_repo::clock::Clock;
 use jvs_repo::id::OpNonce;
 use jvs_repo::name::WorktreeName;
@@ -52,7 +52,7 @@ impl<'r> Journal<'r> {
     /// is impossible, because the CAS is issued only after this.
     pub fn intend(
         &mut self,
-        kind: Kind,
+        kind: EventKind,
         worktree: &WorktreeName,
         from: Option<&State>,
         to: &State,
@@ -64,7 +64,7 @@ impl<'r> Journal<'r> {
     /// As [`Journal::intend`], with more that is worth keeping.
     pub(crate) fn intend_with(
         &mut self,
-        kind: Kind,
+        kind: EventKind,
         worktree: &WorktreeName,
         from: Option<&State>,
         to: &State,
@@ -73,7 +73,7 @@ impl<'r> Journal<'r> {
     ) -> io::Result<()> {
         self.flush()?;
         let details = details.map(Into::into);
-        let event = self.event(kind, Phase::Intent, worktree, from, to, reason);
+        let event = self.event(kind, EventPhase::Intent, worktree, from, to, reason);
         self.write_down(&Event { details, ..event })
     }
 
@@ -96,11 +96,11 @@ impl<'r> Journal<'r> {
     /// applied, so a lost outcome hides nothing.
     pub fn settle(
         &mut self,
-        kind: Kind,
+        kind: EventKind,
         worktree: &WorktreeName,
         from: Option<&State>,
         to: &State,
-        phase: Phase,
+        phase: EventPhase,
     ) {
         let event = self.event(kind, phase, worktree, from, to, None);
         if waits_for_its_turn(kind) {
@@ -128,8 +128,8 @@ impl<'r> Journal<'r> {
     /// Records something that is not a transition of a register.
     pub fn note(
         &mut self,
-        kind: Kind,
-        phase: Phase,
+        kind: EventKind,
+        phase: EventPhase,
         op: OpNonce,
         worktree: Option<&WorktreeName>,
         reason: Option<&str>,
@@ -154,8 +154,8 @@ impl<'r> Journal<'r> {
 
     fn event(
         &self,
-        kind: Kind,
-        phase: Phase,
+        kind: EventKind,
+        phase: EventPhase,
         worktree: &WorktreeName,
         from: Option<&State>,
         to: &State,
@@ -179,9 +179,9 @@ impl<'r> Journal<'r> {
 
 /// Does an event wait for its turn at the log? A renewal does not: whoever is stuck there
 /// must not cost a lease.
-fn waits_for_its_turn(kind: Kind) -> bool {
+fn waits_for_its_turn(kind: EventKind) -> bool {
     sabotage!(Rule::RenewalsDoNotWait => true);
-    kind != Kind::Renew
+    kind != EventKind::Renew
 }
 
 /// Is a log that answered this asked again for a moment? A JuiceFS mount answers whoever

@@ -4,7 +4,7 @@
 use jvs_repo::clock::Reading;
 pub use jvs_repo::record::lock::{Kept, With};
 
-use crate::hold::{Kind, Stake, Who};
+use crate::hold::{Stake, StakeKind, Who};
 
 /// What the live `stakes` of a hold say at `now`. `idle_ms` is what bounds those
 /// that end without a sign of life, as `yields` tells; `is_terminal` tells a
@@ -22,7 +22,7 @@ pub fn of(
         old.answered && asking.any(|new| old.is_for_the_same(new))
     };
     let stakes: Vec<&Stake> = stakes.iter().filter(|it| !replaced(it)).copied().collect();
-    if stakes.is_empty() || stakes.iter().any(|stake| stake.kind != Kind::Acquire) {
+    if stakes.is_empty() || stakes.iter().any(|stake| stake.kind != StakeKind::Acquire) {
         return Kept::by_command();
     }
     let ends = stakes.iter().map(|stake| stake.over.at);
@@ -45,9 +45,9 @@ mod tests {
     use jvs_repo::id::OpNonce;
 
     use super::*;
-    use crate::hold::Over;
+    use crate::hold::StakeEnd;
 
-    fn stake(kind: Kind, with: Option<u32>, at: Option<u64>) -> Stake {
+    fn stake(kind: StakeKind, with: Option<u32>, at: Option<u64>) -> Stake {
         let with = with.map(|pid| Who { pid, start: 1 });
         Stake {
             id: OpNonce([1; 8]),
@@ -57,7 +57,7 @@ mod tests {
             maker: Who { pid: 1, start: 1 },
             pid_namespace: None,
             time_namespace: None,
-            over: Over { with, at: at.map(BootMs) },
+            over: StakeEnd { with, at: at.map(BootMs) },
             answered: true,
         }
     }
@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn a_lock_is_kept_for_its_command_its_terminal_its_process_or_its_time() {
-        let run = stake(Kind::Run, None, None);
-        let timed = stake(Kind::Acquire, None, Some(1_050));
+        let run = stake(StakeKind::Run, None, None);
+        let timed = stake(StakeKind::Acquire, None, Some(1_050));
         assert_eq!(kept(&[&run]), Kept::by_command());
         assert_eq!(kept(&[&run, &timed]), Kept::by_command(), "nobody knows how long it runs");
         let told = kept(&[&timed]);
@@ -79,10 +79,10 @@ mod tests {
             (told.ends(), told.with, told.idle_ms),
             (Some(WallMs(1_001_000)), None, Some(9))
         );
-        let terminal = stake(Kind::Acquire, Some(7), Some(1_050));
+        let terminal = stake(StakeKind::Acquire, Some(7), Some(1_050));
         assert_eq!(kept(&[&terminal]).with, Some(With::Terminal));
         assert_eq!(kept(&[&terminal]).idle_ms, None);
-        let process = stake(Kind::Acquire, Some(8), None);
+        let process = stake(StakeKind::Acquire, Some(8), None);
         assert_eq!(
             (kept(&[&process]).ends(), kept(&[&process]).with),
             (None, Some(With::Process { pid: 8 }))
@@ -91,11 +91,13 @@ mod tests {
 
     #[test]
     fn the_last_of_several_reasons_is_the_end() {
-        let (soon, late) =
-            (stake(Kind::Acquire, Some(7), Some(100)), stake(Kind::Acquire, None, Some(5_050)));
+        let (soon, late) = (
+            stake(StakeKind::Acquire, Some(7), Some(100)),
+            stake(StakeKind::Acquire, None, Some(5_050)),
+        );
         let told = kept(&[&soon, &late]);
         assert_eq!((told.ends(), told.with, told.idle_ms), (Some(WallMs(1_005_000)), None, None));
-        let asked_anew = Stake { answered: false, ..stake(Kind::Acquire, None, Some(1_050)) };
+        let asked_anew = Stake { answered: false, ..stake(StakeKind::Acquire, None, Some(1_050)) };
         let told = kept(&[&late, &asked_anew]);
         assert_eq!(told.ends(), Some(WallMs(1_001_000)), "what is asked for anew replaces it");
     }

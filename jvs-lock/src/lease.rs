@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::PoisonError;
 
-use jvs_repo::audit::Kind;
+use jvs_repo::audit::EventKind;
 use jvs_repo::clock::{BootMs, Reading};
 use jvs_repo::code::{Code, Coded, Layer, Layered};
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
@@ -34,7 +34,7 @@ use crate::state::{Claim, State};
 /// How a lease came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum LeaseOrigin {
     /// The lock was free.
     Acquired,
     /// This session had it already.
@@ -77,7 +77,7 @@ pub struct Lease<'r> {
     pub(crate) kept: Option<Kept>,
     belief: Belief,
     own: Option<OwnRecord>,
-    how: How,
+    how: LeaseOrigin,
     by: Option<Decision>,
     began_as: State,
     /// Both clocks, read before the CAS that it began with.
@@ -107,7 +107,7 @@ impl<'r> Lease<'r> {
         state: State,
         before: Reading,
         lease_ms: u64,
-        how: How,
+        how: LeaseOrigin,
     ) -> Result<Self, LockError> {
         let claim = *state.hold.claim().ok_or(RegisterError::internal("a grant has a claim"))?;
         let bound = Bound { term: state.term(), holder: locks.session.nonce() };
@@ -180,7 +180,8 @@ impl<'r> Lease<'r> {
         let end = believed_end(&state, record, seams.clock.now(), &clock, &locks.policy);
         let lease_ms = state.hold.claim().map_or(0, |claim| claim.lease_ms);
         let start = Reading { boot: BootMs(0), ..seams.clock.now() };
-        let mut lease = Lease::begin(locks, register, state, start, lease_ms, How::Resumed)?;
+        let mut lease =
+            Lease::begin(locks, register, state, start, lease_ms, LeaseOrigin::Resumed)?;
         lease.belief = Belief::until_boot(end);
         lease.own = own;
         lease.unrecorded = unrecorded;
@@ -209,7 +210,7 @@ impl<'r> Lease<'r> {
     }
 
     /// How it came about.
-    pub fn how(&self) -> How {
+    pub fn how(&self) -> LeaseOrigin {
         self.how
     }
 
@@ -284,7 +285,7 @@ impl<'r> Lease<'r> {
         &mut self,
         lease_ms: Option<u64>,
         note: Option<&str>,
-        how: How,
+        how: LeaseOrigin,
     ) -> Result<(), LockError> {
         (self.lease_ms, self.how) = (lease_ms.unwrap_or(self.lease_ms), how);
         self.extend(note)
@@ -297,7 +298,7 @@ impl<'r> Lease<'r> {
             self.locks.driver(&self.register, None).run(|state, now, _| {
                 match decide::renew(state, bound, op) {
                     Ok(Own::Try) => {
-                        Ok(Move::Try(Kind::Renew, state.extended(lease_ms, now.wall, op)))
+                        Ok(Move::Try(EventKind::Renew, state.extended(lease_ms, now.wall, op)))
                     }
                     Ok(Own::Done) => Ok(Move::Applied),
                     Err(refusal) => Err(self.refused(state, refusal)),
@@ -395,7 +396,7 @@ impl<'r> Lease<'r> {
             match self.may_freeze(state, op) {
                 Ok(Own::Try) => {
                     let next = state.frozen(self.bound.holder, for_ms, now.wall, op);
-                    Ok(Move::Try(Kind::Freeze, next))
+                    Ok(Move::Try(EventKind::Freeze, next))
                 }
                 Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
@@ -421,7 +422,7 @@ impl<'r> Lease<'r> {
             |state, now, tried| match decide::transfer(state, bound, to.holder, !tried.is_empty()) {
                 Ok(Own::Try) => {
                     let next = state.granted(to.holder, lease_ms, now.wall, op);
-                    Ok(Move::TryOver(Kind::Transfer, next, details.clone().into()))
+                    Ok(Move::TryOver(EventKind::Transfer, next, details.clone().into()))
                 }
                 Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
@@ -436,7 +437,7 @@ impl<'r> Lease<'r> {
         self.locks
             .driver(&self.register, None)
             .run(|state, _, tried| match decide::release(state, bound, !tried.is_empty()) {
-                Ok(Own::Try) => Ok(Move::Try(Kind::Release, state.released(op))),
+                Ok(Own::Try) => Ok(Move::Try(EventKind::Release, state.released(op))),
                 Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(self.refused(state, refusal)),
             })
@@ -483,7 +484,7 @@ impl<'r> Lease<'r> {
         note: Option<&str>,
     ) -> io::Result<()> {
         let store = self.locks.seams.store;
-        if self.how == How::Refreshed && self.own.is_none() {
+        if self.how == LeaseOrigin::Refreshed && self.own.is_none() {
             self.own = OwnRecord::adopt(store, self.register.worktree(), state)?;
         }
         if let Some(own) = &mut self.own
@@ -538,7 +539,7 @@ impl<'r> Lease<'r> {
         let Err(source) = self.sync_grant() else { return Ok(self) };
         let worktree = self.worktree().clone();
         // A hold that was there before may be relied on by others of this session.
-        let mine_alone = self.how != How::Refreshed;
+        let mine_alone = self.how != LeaseOrigin::Refreshed;
         let given_back = mine_alone && self.release().map_or_else(|e| e.is_given_back(), |_| true);
         Err(RegisterError::not_durable(worktree, given_back, source))
     }

@@ -6,7 +6,7 @@
 
 use std::io;
 
-use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::clock::WallMs;
 use jvs_repo::config::LockPolicy;
 use jvs_repo::layout;
@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::advisory::{Advisory, READ_MAX, read_advisory};
 use crate::error::{LockError, RegisterError};
-use crate::locks::{Locks, Over};
+use crate::locks::{Locks, Override};
 use crate::mutation::Rule;
 use crate::seams::Seams;
 use crate::span::Span;
@@ -30,7 +30,7 @@ const OWNER_MAX: usize = 256;
 /// Who wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum LegacyTool {
     /// `since` in milliseconds.
     OwnerSinceTtl,
     /// `since` in RFC 3339, with metadata.
@@ -39,13 +39,13 @@ pub enum Format {
     Lokt,
 }
 
-impl Format {
+impl LegacyTool {
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Format::OwnerSinceTtl => "owner_since_ttl",
-            Format::OwnerSinceTtlMetadata => "owner_since_ttl_metadata",
-            Format::Lokt => "lokt",
+            LegacyTool::OwnerSinceTtl => "owner_since_ttl",
+            LegacyTool::OwnerSinceTtlMetadata => "owner_since_ttl_metadata",
+            LegacyTool::Lokt => "lokt",
         }
     }
 }
@@ -54,7 +54,7 @@ impl Format {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Legacy {
     /// Who wrote it.
-    pub format: Format,
+    pub format: LegacyTool,
     /// Where it lies, below the repository's root.
     pub path: String,
     /// Whose it is.
@@ -115,15 +115,15 @@ pub fn parse(bytes: &[u8], path: &RepoPath) -> Option<Legacy> {
         let ttl = value.get("ttl_sec").and_then(seconds).filter(|ttl| *ttl > 0);
         // Written down beats added up: it is what that tool's readers go by.
         let ends = value.get("expires_at").and_then(time).or(ttl.map(|ttl| since.plus(ttl)));
-        (Format::Lokt, since, ends)
+        (LegacyTool::Lokt, since, ends)
     } else {
         let ttl = seconds(value.get("ttl")?)?;
         let since = value.get("since")?;
         match since.as_u64() {
-            Some(ms) => (Format::OwnerSinceTtl, WallMs(ms), Some(WallMs(ms).plus(ttl))),
+            Some(ms) => (LegacyTool::OwnerSinceTtl, WallMs(ms), Some(WallMs(ms).plus(ttl))),
             None => {
                 let since = time(since)?;
-                (Format::OwnerSinceTtlMetadata, since, Some(since.plus(ttl)))
+                (LegacyTool::OwnerSinceTtlMetadata, since, Some(since.plus(ttl)))
             }
         }
     };
@@ -190,7 +190,7 @@ pub(crate) fn is_in_the_place_of_our_record(
 /// What became of a lock of another tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
-pub enum Migrated {
+pub enum Migration {
     /// It was over and is gone.
     Removed {
         /// The lock.
@@ -210,7 +210,7 @@ pub enum Migrated {
 }
 
 /// Turns the locks of other tools on `worktree` into ours, each with an event.
-pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrated>, LockError> {
+pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migration>, LockError> {
     let io = |doing| move |source| RegisterError::Io { worktree: worktree.clone(), doing, source };
     let store = locks.seams.store;
     let found = find(store, worktree).map_err(io("cannot look for locks of other tools"))?;
@@ -220,7 +220,7 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
         let live = legacy.is_live(now, &locks.policy);
         let left = legacy.ends.map(|ends| ends.since(now).max(1));
         if live && left.is_none() {
-            migrated.push(Migrated::Kept { legacy });
+            migrated.push(Migration::Kept { legacy });
             continue;
         }
         let note = |phase| {
@@ -229,16 +229,23 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
             let reason = Some("a lock of another tool became one of ours");
             let details = audit::Migrated { legacy: OtherTool::from(&legacy), live };
             let op = locks.fresh_op();
-            journal.note(Kind::Migrate, phase, op, Some(worktree), reason, Some(details.into()))
+            journal.note(
+                EventKind::Migrate,
+                phase,
+                op,
+                Some(worktree),
+                reason,
+                Some(details.into()),
+            )
         };
-        note(Phase::Intent).map_err(io("cannot write the audit log"))?;
+        note(EventPhase::Intent).map_err(io("cannot write the audit log"))?;
         if let (true, Some(left)) = (live, left) {
             let reason = format!("held by {} through another tool", legacy.owner);
-            match locks.freeze_over(worktree, left, &reason, Over::Others) {
+            match locks.freeze_over(worktree, left, &reason, Override::Others) {
                 Ok(_) => {}
                 Err(LockError::Conflict(_) | LockError::Frozen(_)) => {
-                    let _ = note(Phase::NotApplied);
-                    migrated.push(Migrated::Kept { legacy });
+                    let _ = note(EventPhase::NotApplied);
+                    migrated.push(Migration::Kept { legacy });
                     continue;
                 }
                 Err(error) => return Err(error),
@@ -256,11 +263,11 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrate
                 .remove_meant(&path, &aside, READ_MAX, &is_meant)
                 .map_err(io("cannot remove the lock of another tool"))?;
         }
-        let _ = note(Phase::Done);
+        let _ = note(EventPhase::Done);
         migrated.push(if live {
-            Migrated::Frozen { legacy }
+            Migration::Frozen { legacy }
         } else {
-            Migrated::Removed { legacy }
+            Migration::Removed { legacy }
         });
     }
     Ok(migrated)

@@ -3,7 +3,7 @@
 
 use jvs_repo::clock::BootClock;
 use jvs_repo::proc::ProcessStat;
-use jvs_repo::record::worktree::Maker;
+use jvs_repo::record::worktree::MakerProcess;
 use serde::Serialize;
 
 use crate::record::{Keeper, Record};
@@ -83,7 +83,7 @@ pub fn keeper_liveness(
 
 /// Is the process that was at work on a worktree still there?
 pub fn maker_liveness(
-    maker: &Maker,
+    maker: &MakerProcess,
     here: Observer<'_>,
     lookup: impl FnOnce(u32) -> Option<ProcessStat>,
 ) -> Liveness {

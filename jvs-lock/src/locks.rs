@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use jvs_repo::audit::{Details, Kind, Log, Phase};
+use jvs_repo::audit::{Details, EventKind, EventPhase, Log};
 use jvs_repo::clock::{BootClock, BootMs, Reading};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
@@ -18,7 +18,7 @@ use crate::fence::Shared;
 use crate::holder::Onlooker;
 use crate::journal::Journal;
 use crate::kept::Kept;
-use crate::lease::{How, Lease, Ticket};
+use crate::lease::{Lease, LeaseOrigin, Ticket};
 use crate::legacy;
 use crate::mutation::Rule;
 use crate::reclaim;
@@ -65,7 +65,7 @@ impl Want<'_> {
 
 /// Whom an operator goes over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum Override {
     /// Neither a live holder nor a live lock of another tool.
     Nobody,
     /// A lock of another tool: it is being turned into one of ours.
@@ -96,7 +96,7 @@ pub type ShowHead = fn(Seams<'_>, SnapshotId) -> io::Result<()>;
 
 /// A grant that was tried.
 struct Granted {
-    kind: Kind,
+    kind: EventKind,
     token: FencingToken,
     /// By which reason it overrules a holder, if it does.
     by: Option<reclaim::Decision>,
@@ -222,32 +222,32 @@ impl<'r> Locks<'r> {
                 && let Some(view) = seen.as_ref().filter(|view| view.foreign.is_some())
             {
                 return match over(view).filter(|by| by.overrules_other_tools()) {
-                    Some(by) => grant(Kind::Reclaim, Some(by)),
+                    Some(by) => grant(EventKind::Reclaim, Some(by)),
                     None => Err(LockError::of_other_tool(view)),
                 };
             }
             match decided {
-                Ok(Acquire::Grant) => grant(Kind::Acquire, None),
+                Ok(Acquire::Grant) => grant(EventKind::Acquire, None),
                 Ok(Acquire::Steal) => match seen.as_ref().and_then(over) {
-                    Some(by) if by.reason == reclaim::Reason::LockExpired => {
-                        grant(Kind::Reclaim, Some(by))
+                    Some(by) if by.reason == reclaim::ReclaimReason::LockExpired => {
+                        grant(EventKind::Reclaim, Some(by))
                     }
-                    _ => grant(Kind::Steal, None),
+                    _ => grant(EventKind::Steal, None),
                 },
-                Ok(Acquire::Refresh) if want.gate.is_some() => grant(Kind::Acquire, None),
+                Ok(Acquire::Refresh) if want.gate.is_some() => grant(EventKind::Acquire, None),
                 Ok(Acquire::Refresh) => {
                     // Another process of this session made this state: a grant
                     // that was tried before is its, or was refreshed by it, and
                     // who cannot tell must not give it back.
                     granted = None;
-                    Ok(Move::Try(Kind::Renew, state.extended(want.lease_ms, now.wall, op)))
+                    Ok(Move::Try(EventKind::Renew, state.extended(want.lease_ms, now.wall, op)))
                 }
                 Ok(Acquire::Done) => Ok(Move::Applied),
                 Err(refusal @ (Refusal::Conflict | Refusal::Unproven)) => {
                     let view =
                         seen.as_ref().ok_or(RegisterError::internal("a conflict is seen"))?;
                     match over(view) {
-                        Some(by) if by.allowed => grant(Kind::Reclaim, Some(by)),
+                        Some(by) if by.allowed => grant(EventKind::Reclaim, Some(by)),
                         _ => Err(self.refused(&register, state, refusal, seen, None)),
                     }
                 }
@@ -276,10 +276,10 @@ impl<'r> Locks<'r> {
         // Of a grant that was tried before another's took its place nothing is left.
         let granted = granted.filter(|granted| granted.token == state.token);
         let how = match granted.as_ref().map(|granted| granted.kind) {
-            Some(Kind::Steal) => How::Stolen,
-            Some(Kind::Reclaim) => How::Reclaimed,
-            Some(_) => How::Acquired,
-            None => How::Refreshed,
+            Some(EventKind::Steal) => LeaseOrigin::Stolen,
+            Some(EventKind::Reclaim) => LeaseOrigin::Reclaimed,
+            Some(_) => LeaseOrigin::Acquired,
+            None => LeaseOrigin::Refreshed,
         };
         let mut lease = Lease::begin(self.clone(), register, state, before, want.lease_ms, how)?;
         lease.taken_by(granted.and_then(|granted| granted.by));
@@ -319,8 +319,8 @@ impl<'r> Locks<'r> {
     /// Writes down, durably, something that is not a transition of a register.
     pub fn note(
         &self,
-        kind: Kind,
-        phase: Phase,
+        kind: EventKind,
+        phase: EventPhase,
         op: OpNonce,
         worktree: Option<&WorktreeName>,
         reason: Option<&str>,
@@ -344,7 +344,7 @@ impl<'r> Locks<'r> {
         reason: &str,
         force: bool,
     ) -> Result<State, LockError> {
-        let over = if force { Over::Everybody } else { Over::Nobody };
+        let over = if force { Override::Everybody } else { Override::Nobody };
         self.freeze_over(worktree, for_ms, reason, over)
     }
 
@@ -353,7 +353,7 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         for_ms: u64,
         reason: &str,
-        over: Over,
+        over: Override,
     ) -> Result<State, LockError> {
         check_lease(for_ms)?;
         self.patiently(|| self.freeze_now(worktree, for_ms, reason, over))
@@ -364,9 +364,9 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         for_ms: u64,
         reason: &str,
-        over: Over,
+        over: Override,
     ) -> Result<State, LockError> {
-        let force = over == Over::Everybody;
+        let force = over == Override::Everybody;
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
@@ -379,19 +379,19 @@ impl<'r> Locks<'r> {
                 let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
                 match decide::freeze(state, op, judged, force, &self.policy) {
                     Ok(Own::Try)
-                        if over == Over::Nobody
+                        if over == Override::Nobody
                             && let Some(view) = foreign =>
                     {
                         Err(LockError::of_other_tool(view))
                     }
                     Ok(Own::Try) => {
-                        Ok(Move::Try(Kind::Freeze, state.frozen(me, for_ms, now.wall, op)))
+                        Ok(Move::Try(EventKind::Freeze, state.frozen(me, for_ms, now.wall, op)))
                     }
                     Ok(Own::Done) => Ok(Move::Applied),
                     Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
                 }
             })?;
-        let may_replace = || over == Over::Others || !self.has_foreign_record(worktree);
+        let may_replace = || over == Override::Others || !self.has_foreign_record(worktree);
         self.tell_of_freeze(&register, &state, before, reason, may_replace)?;
         Ok(state)
     }
@@ -447,7 +447,7 @@ impl<'r> Locks<'r> {
         let Applied { state, .. } = self.driver(&register, Some(reason)).run_durably(
             "is not frozen any more",
             |state, _, tried| match decide(state, !tried.is_empty()) {
-                Ok(Own::Try) => Ok(Move::Try(Kind::Unfreeze, state.released(op))),
+                Ok(Own::Try) => Ok(Move::Try(EventKind::Unfreeze, state.released(op))),
                 Ok(Own::Done) => Ok(Move::Applied),
                 Err(Refusal::NotHeld) => Err(LockError::NotFrozen { worktree: worktree.clone() }),
                 Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),

@@ -21,11 +21,11 @@ use jvs_repo::proc::ProcessStat;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
-pub use circle::Step;
+pub use circle::CircleStep;
 pub use place::{Look, QueuePlace};
 pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
 pub use wait::{SleepOnly, Sleeper, Waiting, Woken, is_worth_waiting};
-pub use waiter::{Mark, Waiter};
+pub use waiter::{Fingerprint, Waiter};
 
 use crate::liveness;
 use crate::mutation::Rule;

@@ -7,7 +7,7 @@
 
 use std::io;
 
-use jvs_repo::audit::Kind;
+use jvs_repo::audit::EventKind;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
@@ -35,7 +35,7 @@ pub fn install(
         Ok(()) => {}
     }
     let mut journal = locks.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    birth::install(locks.seams, &mut journal, worktree, state, Kind::Rebuild, Some(reason))
+    birth::install(locks.seams, &mut journal, worktree, state, EventKind::Rebuild, Some(reason))
 }
 
 /// Moves a register on to its next life from the entry `from`, whatever else is

@@ -23,12 +23,12 @@ use crate::mutation::Rule;
 use crate::queue::Lookup;
 use crate::record::{Record, user_as_recorded};
 use crate::session::Session;
-use crate::view::{View, Word};
+use crate::view::{StatusWord, View};
 
 /// Why a lock may be taken from its holder, or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Reason {
+pub enum ReclaimReason {
     /// Its lease has been over for long enough.
     LockExpired,
     /// The process that kept it has ended: same host, same boot.
@@ -45,22 +45,22 @@ pub enum Reason {
     LockHeld,
 }
 
-impl Reason {
+impl ReclaimReason {
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Reason::LockExpired => "LOCK_EXPIRED",
-            Reason::HolderDead => "HOLDER_DEAD",
-            Reason::SameUser => "SAME_USER",
-            Reason::HigherPrivilege => "HIGHER_PRIVILEGE",
-            Reason::EmergencyOverride => "EMERGENCY_OVERRIDE",
-            Reason::SameSession => "SAME_SESSION",
-            Reason::LockHeld => "LOCK_HELD",
+            ReclaimReason::LockExpired => "LOCK_EXPIRED",
+            ReclaimReason::HolderDead => "HOLDER_DEAD",
+            ReclaimReason::SameUser => "SAME_USER",
+            ReclaimReason::HigherPrivilege => "HIGHER_PRIVILEGE",
+            ReclaimReason::EmergencyOverride => "EMERGENCY_OVERRIDE",
+            ReclaimReason::SameSession => "SAME_SESSION",
+            ReclaimReason::LockHeld => "LOCK_HELD",
         }
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for ReclaimReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -93,7 +93,7 @@ pub struct Decision {
     /// May it be taken?
     pub allowed: bool,
     /// By which reason.
-    pub reason: Reason,
+    pub reason: ReclaimReason,
     /// How good that is.
     pub priority: Priority,
 }
@@ -101,25 +101,25 @@ pub struct Decision {
 impl Decision {
     /// The same session id on another host: no policy, its own.
     pub(crate) const SAME_SESSION: Decision =
-        Decision { allowed: true, reason: Reason::SameSession, priority: Priority::High };
+        Decision { allowed: true, reason: ReclaimReason::SameSession, priority: Priority::High };
 
     const HELD: Decision =
-        Decision { allowed: false, reason: Reason::LockHeld, priority: Priority::Low };
+        Decision { allowed: false, reason: ReclaimReason::LockHeld, priority: Priority::Low };
 
     /// May it also take what another tool holds? Nothing is known of that holder,
     /// so only a declared emergency may, where the repository allows it.
     pub(crate) fn overrules_other_tools(&self) -> bool {
-        self.allowed && self.reason == Reason::EmergencyOverride
+        self.allowed && self.reason == ReclaimReason::EmergencyOverride
     }
 
-    const fn by(reason: Reason) -> Decision {
+    const fn by(reason: ReclaimReason) -> Decision {
         let priority = match reason {
-            Reason::LockExpired
-            | Reason::HolderDead
-            | Reason::EmergencyOverride
-            | Reason::SameSession => Priority::High,
-            Reason::SameUser | Reason::HigherPrivilege => Priority::Medium,
-            Reason::LockHeld => Priority::Low,
+            ReclaimReason::LockExpired
+            | ReclaimReason::HolderDead
+            | ReclaimReason::EmergencyOverride
+            | ReclaimReason::SameSession => Priority::High,
+            ReclaimReason::SameUser | ReclaimReason::HigherPrivilege => Priority::Medium,
+            ReclaimReason::LockHeld => Priority::Low,
         };
         Decision { allowed: true, reason, priority }
     }
@@ -139,36 +139,36 @@ pub struct Claimant<'c> {
 /// Decides. `keeper` is what is known of the process that keeps the lease;
 /// `None` if nobody does, or nobody is known to.
 pub fn decide(
-    word: Word,
+    word: StatusWord,
     record: Option<&Record>,
     keeper: Option<Liveness>,
     claimant: Claimant<'_>,
     rules: &ReclaimRules,
 ) -> Decision {
     match word {
-        Word::Stealable => return Decision::by(Reason::LockExpired),
-        Word::Held | Word::Expired => {}
-        Word::Free | Word::Frozen | Word::Retired => return Decision::HELD,
+        StatusWord::Stealable => return Decision::by(ReclaimReason::LockExpired),
+        StatusWord::Held | StatusWord::Expired => {}
+        StatusWord::Free | StatusWord::Frozen | StatusWord::Retired => return Decision::HELD,
     }
     if rules.holder_dead && keeper == Some(Liveness::Dead) {
-        return Decision::by(Reason::HolderDead);
+        return Decision::by(ReclaimReason::HolderDead);
     }
     if let Some(metadata) = record.map(|record| &record.metadata) {
         let user = user_as_recorded(claimant.user);
         let same_user = !user.is_empty() && metadata.user_identity == user;
         if rules.same_user && same_user {
-            return Decision::by(Reason::SameUser);
+            return Decision::by(ReclaimReason::SameUser);
         }
         let outranks = match (rank(claimant.environment), rank(metadata.environment)) {
             (Some(mine), Some(theirs)) => mine < theirs,
             _ => false,
         };
         if rules.higher_privilege && outranks {
-            return Decision::by(Reason::HigherPrivilege);
+            return Decision::by(ReclaimReason::HigherPrivilege);
         }
     }
     if rules.emergency_override && claimant.emergency {
-        return Decision::by(Reason::EmergencyOverride);
+        return Decision::by(ReclaimReason::EmergencyOverride);
     }
     Decision::HELD
 }
@@ -241,7 +241,7 @@ impl<'r> Locks<'r> {
         let taken = self.take(worktree, want, &|view| {
             // What looks over by a clock that nobody has checked is not over.
             let unproven = view.judgement.as_ref().is_some_and(|judged| judged.watch_ms > 0);
-            let word = if unproven { Word::Expired } else { view.word() };
+            let word = if unproven { StatusWord::Expired } else { view.word() };
             // What holds it is another tool's, whatever our own record says.
             let record = view.record().filter(|_| view.foreign.is_none());
             Some(decide(word, record, keeper(view), claimant, rules))
@@ -260,7 +260,7 @@ impl Locks<'_> {
     /// The keeper of the hold in `view` has died. The holder has, too, only if nothing
     /// rests on the hold: a command may run on, and start another keeper.
     fn nothing_rests_on(&self, view: &View) -> Liveness {
-        sabotage!(hold::rule::Rule::DeadIfNothingRests => Liveness::Dead);
+        sabotage!(hold::rule::HoldRule::DeadIfNothingRests => Liveness::Dead);
         match self.stakes.map(|stakes| stakes(&view.state)) {
             Some(Some(true)) => Liveness::Alive,
             Some(None) => Liveness::Unknown(Unknowable::OtherUser),

@@ -11,7 +11,7 @@ pub use jvs_repo::record::keeper::Keeper;
 pub use jvs_repo::record::lock::{Metadata, NOTE_MAX, Record};
 pub(crate) use jvs_repo::record::lock::{host_as_recorded, user_as_recorded};
 use jvs_repo::sabotage;
-use jvs_repo::store::{Draft, RepoPath, Store, StoredFile};
+use jvs_repo::store::{DraftFile, RepoPath, Store, StoredFile};
 
 use crate::advisory::{Advisory, PATIENCE_MS, READ_MAX, read_advisory};
 use crate::mutation::Rule;
@@ -193,7 +193,7 @@ fn is_of_length(record: &Record, claim: &Claim) -> bool {
 
 /// What stands where the record should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundRecord {
     /// There is no file.
     Nothing,
     /// A record.
@@ -205,40 +205,40 @@ pub enum Found {
     Refused(String),
 }
 
-impl Found {
+impl FoundRecord {
     /// The record, if there is one.
     pub fn record(&self) -> Option<&Record> {
         match self {
-            Found::Record(record) => Some(record),
-            Found::Nothing | Found::Unreadable(_) | Found::Refused(_) => None,
+            FoundRecord::Record(record) => Some(record),
+            FoundRecord::Nothing | FoundRecord::Unreadable(_) | FoundRecord::Refused(_) => None,
         }
     }
 }
 
 /// Reads the record. Torn, foreign, oversized, refused or hanging content is an
 /// answer, not a failure: no decision rests on it.
-pub fn read(store: &dyn Store, worktree: &WorktreeName) -> io::Result<Found> {
+pub fn read(store: &dyn Store, worktree: &WorktreeName) -> io::Result<FoundRecord> {
     Ok(found(&read_advisory(store, &layout::lock_record(worktree))?, worktree))
 }
 
 /// What was heard of the record.
-pub(crate) fn found(heard: &Advisory, worktree: &WorktreeName) -> Found {
+pub(crate) fn found(heard: &Advisory, worktree: &WorktreeName) -> FoundRecord {
     match heard {
-        Advisory::Nothing => Found::Nothing,
+        Advisory::Nothing => FoundRecord::Nothing,
         Advisory::Bytes(bytes) => parse(bytes, worktree),
-        Advisory::Unfit(why) => Found::Unreadable(why.clone()),
-        Advisory::Refused(why) => Found::Refused(why.clone()),
+        Advisory::Unfit(why) => FoundRecord::Unreadable(why.clone()),
+        Advisory::Refused(why) => FoundRecord::Refused(why.clone()),
     }
 }
 
 /// Makes sense of a record's bytes.
-pub fn parse(bytes: &[u8], worktree: &WorktreeName) -> Found {
+pub fn parse(bytes: &[u8], worktree: &WorktreeName) -> FoundRecord {
     match Record::parse(bytes) {
-        Err(why) => Found::Unreadable(why),
+        Err(why) => FoundRecord::Unreadable(why),
         Ok(record) if record.worktree_id != *worktree => {
-            Found::Unreadable(format!("it is about worktree '{}'", record.worktree_id))
+            FoundRecord::Unreadable(format!("it is about worktree '{}'", record.worktree_id))
         }
-        Ok(record) => Found::Record(Box::new(record)),
+        Ok(record) => FoundRecord::Record(Box::new(record)),
     }
 }
 
@@ -285,7 +285,7 @@ impl OwnRecord {
                 let put = || {
                     file.write_at(0, &bytes)?;
                     file.sync()?;
-                    store.place_over(&Draft::of(&tmp, file.as_ref())?, &path)
+                    store.place_over(&DraftFile::of(&tmp, file.as_ref())?, &path)
                 };
                 put().inspect_err(|_| {
                     let _ = store.unlink(&tmp);
@@ -311,7 +311,7 @@ impl OwnRecord {
         // Read through the descriptor that will be written through: the name
         // may come to mean another file at any moment.
         match parse(&file.read_within(READ_MAX, PATIENCE_MS)?, worktree) {
-            Found::Record(record) if record.is_of(state) => {
+            FoundRecord::Record(record) if record.is_of(state) => {
                 Ok(Some(OwnRecord { file, record: *record }))
             }
             _ => Ok(None),
@@ -335,7 +335,7 @@ impl OwnRecord {
     pub(crate) fn forget(store: &dyn Store, worktree: &WorktreeName, now: &State) {
         let Ok(file) = store.open(&layout::lock_record(worktree)) else { return };
         let Ok(bytes) = file.read_within(READ_MAX, PATIENCE_MS) else { return };
-        if let Found::Record(record) = parse(&bytes, worktree)
+        if let FoundRecord::Record(record) = parse(&bytes, worktree)
             && record.is_not_after(now)
         {
             let _ = OwnRecord { file, record: *record }.remove(store);
@@ -440,7 +440,9 @@ pub(crate) mod tests {
         let (state, record) = granted();
         let bytes = record.to_bytes().expect("fits");
         assert_eq!(bytes.len(), 4096);
-        let Found::Record(back) = parse(&bytes, &WorktreeName::main()) else { panic!("readable") };
+        let FoundRecord::Record(back) = parse(&bytes, &WorktreeName::main()) else {
+            panic!("readable")
+        };
         assert_eq!(*back, record);
         assert!(back.is_current(&state));
     }
@@ -457,10 +459,10 @@ pub(crate) mod tests {
         let (_, record) = granted();
         let whole = record.to_bytes().expect("fits");
         for bytes in [&whole[..100], b"", b"   \n", b"{}", b"[]", b"\xff\xfe"] {
-            assert!(matches!(parse(bytes, &WorktreeName::main()), Found::Unreadable(_)));
+            assert!(matches!(parse(bytes, &WorktreeName::main()), FoundRecord::Unreadable(_)));
         }
         let other: WorktreeName = "other".parse().expect("valid");
-        assert!(matches!(parse(&whole, &other), Found::Unreadable(_)));
+        assert!(matches!(parse(&whole, &other), FoundRecord::Unreadable(_)));
     }
 
     #[test]

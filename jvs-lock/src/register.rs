@@ -10,7 +10,7 @@ use jvs_repo::clock::Clock;
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::id::{Epoch, OpNonce, Seq};
 use jvs_repo::layout;
-use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
 use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
@@ -201,13 +201,14 @@ impl<'r> Register<'r> {
             (Some(_), more) => {
                 let other = names.iter().filter(is_entry).find(|name| state_of(name).is_none());
                 let other = other.map_or_else(String::new, |name| {
-                    format!(", and '{}' is not a state", Shown::new(name))
+                    format!(", and '{}' is not a state", ShownName::new(name))
                 });
                 return Err(corrupt(format!("it has {} entries{other}", more + 1)));
             }
         };
-        let state = state_of(name)
-            .ok_or_else(|| corrupt(format!("its entry '{}' is not a state", Shown::new(name))))?;
+        let state = state_of(name).ok_or_else(|| {
+            corrupt(format!("its entry '{}' is not a state", ShownName::new(name)))
+        })?;
         self.remember(state)
     }
 

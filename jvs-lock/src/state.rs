@@ -75,18 +75,18 @@ impl Hold {
 
 /// How a name is spelled and what its chain covers. The first field of the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Format {
+pub enum NameFormat {
     /// The chain covers the chain of the state before. Still read; no longer made.
     One,
     /// The chain covers the whole name of the state before.
     Two,
 }
 
-impl Format {
+impl NameFormat {
     const fn word(self) -> &'static str {
         match self {
-            Format::One => "1",
-            Format::Two => "2",
+            NameFormat::One => "1",
+            NameFormat::Two => "2",
         }
     }
 }
@@ -95,7 +95,7 @@ impl Format {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct State {
     /// How its name is spelled.
-    pub format: Format,
+    pub format: NameFormat,
     /// Which life of the register.
     pub epoch: Epoch,
     /// The fencing token.
@@ -129,7 +129,7 @@ impl State {
         op: OpNonce,
     ) -> Self {
         let unchained = State {
-            format: Format::Two,
+            format: NameFormat::Two,
             epoch,
             token,
             seq: Seq(0),
@@ -290,18 +290,18 @@ impl State {
     }
 
     fn followed_by(&self, next: State) -> State {
-        State { format: Format::Two, seq: self.seq.next(), ..next }.chained_to(Some(self))
+        State { format: NameFormat::Two, seq: self.seq.next(), ..next }.chained_to(Some(self))
     }
 
     pub(crate) fn chained_to(self, previous: Option<&State>) -> State {
         let bare = State { chain: Chain([0; 8]), ..self }.to_string();
         let mut hasher = match self.format {
-            Format::One => blake3::Hasher::new_derive_key("jvs register chain v1"),
-            Format::Two => blake3::Hasher::new_derive_key("jvs register chain v2"),
+            NameFormat::One => blake3::Hasher::new_derive_key("jvs register chain v1"),
+            NameFormat::Two => blake3::Hasher::new_derive_key("jvs register chain v2"),
         };
         hasher.update(&match self.format {
-            Format::One => chain_before(previous),
-            Format::Two => name_before(previous),
+            NameFormat::One => chain_before(previous),
+            NameFormat::Two => name_before(previous),
         });
         hasher.update(bare.as_bytes());
         let mut chain = [0; 8];
@@ -354,8 +354,8 @@ fn parse(name: &str) -> Option<State> {
     let mut fields = name.split('.');
     let mut next = || fields.next();
     let format = match next()? {
-        "1" => Format::One,
-        "2" => Format::Two,
+        "1" => NameFormat::One,
+        "2" => NameFormat::Two,
         _ => return None,
     };
     let epoch: Epoch = next()?.parse().ok()?;

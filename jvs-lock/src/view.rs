@@ -13,7 +13,7 @@ use crate::error::RegisterError;
 use crate::holder::Onlooker;
 use crate::judge::{Facts, Judgement, Standing, Watch, judge};
 use crate::legacy::{self, Legacy};
-use crate::record::{self, Found, Meaning};
+use crate::record::{self, FoundRecord, Meaning};
 use crate::register::Register;
 use crate::seams::Seams;
 use crate::state::{Hold, State};
@@ -21,7 +21,7 @@ use crate::state::{Hold, State};
 /// How a lock stands, in one word for people and scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Word {
+pub enum StatusWord {
     /// Nobody has it.
     Free,
     /// Its lease runs.
@@ -36,16 +36,16 @@ pub enum Word {
     Retired,
 }
 
-impl Word {
+impl StatusWord {
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Word::Free => "free",
-            Word::Held => "held",
-            Word::Expired => "expired",
-            Word::Stealable => "stealable",
-            Word::Frozen => "frozen",
-            Word::Retired => "retired",
+            StatusWord::Free => "free",
+            StatusWord::Held => "held",
+            StatusWord::Expired => "expired",
+            StatusWord::Stealable => "stealable",
+            StatusWord::Frozen => "frozen",
+            StatusWord::Retired => "retired",
         }
     }
 }
@@ -58,7 +58,7 @@ pub struct View {
     /// The register.
     pub state: State,
     /// What stands where the record should be.
-    pub found: Found,
+    pub found: FoundRecord,
     /// What was made of the claim, if there is one.
     pub judgement: Option<Judgement>,
     /// Is it this session's?
@@ -83,38 +83,40 @@ impl View {
     }
 
     /// How the lock stands.
-    pub fn word(&self) -> Word {
+    pub fn word(&self) -> StatusWord {
         match (self.own_word(), &self.foreign) {
-            (Word::Free | Word::Stealable, Some(_)) => Word::Held,
+            (StatusWord::Free | StatusWord::Stealable, Some(_)) => StatusWord::Held,
             (word, _) => word,
         }
     }
 
     /// Is it another tool that holds it, and no session of ours?
     pub fn held_by_other_tool(&self) -> Option<&Legacy> {
-        let nobody = matches!(self.own_word(), Word::Free | Word::Stealable);
+        let nobody = matches!(self.own_word(), StatusWord::Free | StatusWord::Stealable);
         self.foreign.as_ref().filter(|_| nobody)
     }
 
     /// How it would stand without other tools.
-    fn own_word(&self) -> Word {
+    fn own_word(&self) -> StatusWord {
         match (&self.state.hold, &self.judgement) {
-            (Hold::Free, _) => Word::Free,
-            (Hold::Retired, _) => Word::Retired,
-            (Hold::Frozen(_), Some(judged)) if judged.standing == Standing::Stealable => Word::Free,
-            (Hold::Frozen(_), _) => Word::Frozen,
+            (Hold::Free, _) => StatusWord::Free,
+            (Hold::Retired, _) => StatusWord::Retired,
+            (Hold::Frozen(_), Some(judged)) if judged.standing == Standing::Stealable => {
+                StatusWord::Free
+            }
+            (Hold::Frozen(_), _) => StatusWord::Frozen,
             (Hold::Held(_), Some(judged)) => match judged.standing {
-                Standing::Live => Word::Held,
-                Standing::Expired => Word::Expired,
-                Standing::Stealable => Word::Stealable,
+                Standing::Live => StatusWord::Held,
+                Standing::Expired => StatusWord::Expired,
+                Standing::Stealable => StatusWord::Stealable,
             },
-            (Hold::Held(_), None) => Word::Held,
+            (Hold::Held(_), None) => StatusWord::Held,
         }
     }
 
     /// Would whoever comes next get it?
     pub fn is_takeable(&self) -> bool {
-        matches!(self.word(), Word::Free | Word::Stealable)
+        matches!(self.word(), StatusWord::Free | StatusWord::Stealable)
     }
 
     /// The record, if it is about the claim that the register shows. A record

@@ -19,7 +19,7 @@ use crate::judge::Watch;
 use crate::locks::Locks;
 use crate::register::Register;
 use crate::state::State;
-use crate::view::{self, View, Word};
+use crate::view::{self, StatusWord, View};
 
 /// What a session saw of the registers of one repository. A hint that may be
 /// lost: then a watch begins again.
@@ -218,7 +218,7 @@ impl<'r> Locks<'r> {
             // Stealable by a wall clock that is in doubt, or that nobody has
             // checked by watching, is no proof: watch on.
             let proven = decide::may_take_over(&state, view.judgement.as_ref(), &self.policy);
-            if view.mine || proven.is_ok() || view.word() == Word::Free {
+            if view.mine || proven.is_ok() || view.word() == StatusWord::Free {
                 return Ok(true);
             }
             let watched_ms = self.watched_ms(&view);

@@ -3,7 +3,7 @@
 //!
 //! One file a writer, because appends from two mounts of one JuiceFS volume
 //! overwrite each other. A writer is one session on one mount; processes of
-//! that session on one host take turns ([`Turn`]).
+//! that session on one host take turns ([`AppendTurn`]).
 //!
 //! What the events of a register must add up to is the lock's business, not
 //! this module's: here a log is only whole or not.
@@ -21,11 +21,11 @@ use crate::id::{NotAnId, hex, strict_hex, text_serde};
 use crate::layout;
 use crate::store::Store;
 
-pub use append::{Alone, EventTooLong, Log, Spoilt, Turn};
+pub use append::{Alone, AppendTurn, EventTooLong, Log, Spoilt};
 pub use newest::newest;
 pub use read::{Flaw, Line, read_log};
 
-pub use crate::record::audit::{Details, Event, Kind, LINE_MAX, Phase};
+pub use crate::record::audit::{Details, Event, EventKind, EventPhase, LINE_MAX};
 
 /// Who writes a log: a session on a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

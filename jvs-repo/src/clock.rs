@@ -10,7 +10,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::shown::{Shown, show_times_at, shown_as_written};
+pub use self::shown::{ShownTime, show_times_at, shown_as_written};
 use crate::mutation::Rule;
 use crate::sabotage;
 

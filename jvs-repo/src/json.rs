@@ -42,12 +42,12 @@ pub struct RecordError {
     pub path: RepoPath,
     /// What is wrong with it.
     #[source]
-    pub reason: Reason,
+    pub reason: UnusableReason,
 }
 
 /// Why a control file could not be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Reason {
+pub enum UnusableReason {
     /// Its content is torn, oversized or of another shape.
     #[error("{0}")]
     Invalid(String),
@@ -60,25 +60,25 @@ impl RecordError {
     fn sentence(&self) -> String {
         let RecordError { path, reason } = self;
         match reason {
-            Reason::Invalid(reason) => format!("{path} cannot be used: {reason}"),
-            Reason::Io(error) if code_of_io(error) == Code::PathEscape => {
+            UnusableReason::Invalid(reason) => format!("{path} cannot be used: {reason}"),
+            UnusableReason::Io(error) if code_of_io(error) == Code::PathEscape => {
                 format!("{path} is reached through a symlink, which is not followed")
             }
-            Reason::Io(error) => format!("{path}: {error}"),
+            UnusableReason::Io(error) => format!("{path}: {error}"),
         }
     }
 
     /// The file at `path` has content that cannot be believed.
     pub fn invalid(path: &RepoPath, reason: impl Into<String>) -> Self {
-        RecordError { path: path.clone(), reason: Reason::Invalid(reason.into()) }
+        RecordError { path: path.clone(), reason: UnusableReason::Invalid(reason.into()) }
     }
 
     /// A call on `path` failed. What is no file of acceptable size was reported
     /// as bad data by the store, and is an invalid record here.
     pub fn io(path: &RepoPath, error: io::Error) -> Self {
         let reason = match error.kind() {
-            io::ErrorKind::InvalidData => Reason::Invalid(error.to_string()),
-            _ => Reason::Io(error),
+            io::ErrorKind::InvalidData => UnusableReason::Invalid(error.to_string()),
+            _ => UnusableReason::Io(error),
         };
         RecordError { path: path.clone(), reason }
     }
@@ -87,9 +87,11 @@ impl RecordError {
 impl Coded for RecordError {
     fn code(&self) -> Code {
         match &self.reason {
-            Reason::Invalid(_) => Code::RecordInvalid,
-            Reason::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => Code::Exists,
-            Reason::Io(error) => code_of_io(error),
+            UnusableReason::Invalid(_) => Code::RecordInvalid,
+            UnusableReason::Io(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Code::Exists
+            }
+            UnusableReason::Io(error) => code_of_io(error),
         }
     }
 

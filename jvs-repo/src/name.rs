@@ -139,17 +139,17 @@ impl WorktreeName {
 /// A name of any bytes on one line of plain text, such that every name can be told from
 /// every other: control characters, backslashes and what is not UTF-8 are escaped.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'n>(&'n [u8]);
+pub struct ShownName<'n>(&'n [u8]);
 
-impl<'n> Shown<'n> {
+impl<'n> ShownName<'n> {
     /// The name, as it is to be shown.
     pub fn new(name: &'n (impl AsRef<std::ffi::OsStr> + ?Sized)) -> Self {
-        Shown(name.as_ref().as_encoded_bytes())
+        ShownName(name.as_ref().as_encoded_bytes())
     }
 
     /// The same, of bytes.
     pub fn bytes(name: &'n [u8]) -> Self {
-        Shown(name)
+        ShownName(name)
     }
 
     /// A word that a shell reads as this name.
@@ -162,7 +162,7 @@ impl<'n> Shown<'n> {
     }
 }
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ShownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn a_name_of_any_bytes_is_shown_and_typed() {
         let name = b"a\xffb\n\\'";
-        assert_eq!(Shown::bytes(name).to_string(), "a\\xffb\\n\\\\'");
-        assert_eq!(Shown::bytes(name).typed(), "$'a\\xffb\\n\\\\\\''");
-        assert_eq!(Shown::new("main.fence/x").typed(), "main.fence/x");
+        assert_eq!(ShownName::bytes(name).to_string(), "a\\xffb\\n\\\\'");
+        assert_eq!(ShownName::bytes(name).typed(), "$'a\\xffb\\n\\\\\\''");
+        assert_eq!(ShownName::new("main.fence/x").typed(), "main.fence/x");
     }
 }

@@ -30,7 +30,7 @@ mod staging;
 use std::path::{Path, PathBuf};
 
 pub use error::InitError;
-use staging::Staging;
+use staging::PrivateStaging;
 
 use crate::audit;
 use crate::config::Config;
@@ -40,7 +40,7 @@ use crate::id::OpNonce;
 use crate::layout;
 use crate::name::WorktreeName;
 use crate::probe::{self, Filesystem, ProbeReport};
-use crate::record::format::Format;
+use crate::record::format::FormatRecord;
 use crate::repo::Repo;
 use crate::sharing::Sharing;
 use crate::store::{PosixStore, RepoPath, Store};
@@ -60,7 +60,7 @@ pub enum Adopt {
 #[derive(Debug)]
 #[must_use = "nothing becomes a repository until it is finished"]
 pub struct Unborn {
-    staging: Staging,
+    staging: PrivateStaging,
     store: PosixStore,
     adopt: Adopt,
     sharing: Sharing,
@@ -132,7 +132,7 @@ impl Unborn {
     /// All checks that need no writing, then the private directory.
     fn begin(root: &Path, adopt: Adopt) -> Result<Unborn, InitError> {
         let (root, root_was_made) = make_root(root)?;
-        let made = || -> Result<(Staging, PosixStore, Filesystem), InitError> {
+        let made = || -> Result<(PrivateStaging, PosixStore, Filesystem), InitError> {
             let io = |doing| {
                 let root = root.clone();
                 move |error| InitError::io(&root, doing, error)
@@ -142,7 +142,7 @@ impl Unborn {
             let not_the_user_s = filesystem.own_names(&root);
             look_around(&root_store, adopt, not_the_user_s)?;
             let op = OpNonce::random(&SystemEntropy);
-            let staging = Staging::make(root_store, op, not_the_user_s)
+            let staging = PrivateStaging::make(root_store, op, not_the_user_s)
                 .map_err(io("make a private directory in it"))?;
             // From here on there is something to take back.
             match staging.open() {
@@ -192,7 +192,7 @@ impl Unborn {
         }
         let config = Config::initial(self.sharing);
         self.store.write_new(&layout::config_tmp(op), &layout::config(), config.as_bytes())?;
-        let format = Format::fresh(&SystemEntropy).to_bytes();
+        let format = FormatRecord::fresh(&SystemEntropy).to_bytes();
         self.store.write_new(&layout::format_tmp(op), &layout::format(), &format)?;
         audit::room::keep(&self.store, op)?;
         self.sharing.open(&self.store, &layout::payload(&WorktreeName::main()))?;
@@ -264,7 +264,7 @@ fn refuse_nesting(root: &Path) -> Result<(), InitError> {
 fn look_around(root: &PosixStore, adopt: Adopt, not_the_user_s: &[&str]) -> Result<(), InitError> {
     let path = root.root_path();
     let io = |doing| move |error| InitError::io(path, doing, error);
-    for leftover in Staging::leftovers(root).map_err(io("list it"))? {
+    for leftover in PrivateStaging::leftovers(root).map_err(io("list it"))? {
         if !leftover.is_abandoned().map_err(io("look at an earlier attempt"))? {
             return Err(InitError::UnderWay { root: path.to_owned() });
         }

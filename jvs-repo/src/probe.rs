@@ -13,7 +13,7 @@ mod subject;
 
 use std::io;
 
-pub use mount::{Filesystem, JuiceFs};
+pub use mount::{Filesystem, JuiceFsMount};
 pub use second::{Staleness, staleness};
 pub use subject::{Promise, Setup, Subject};
 
@@ -26,28 +26,28 @@ use crate::store::{RepoPath, Store, remove_tree};
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
+pub enum ProbeSeverity {
     /// Worth knowing; nothing is lost.
     Warning,
     /// Locks here could lie. No repository is made on it.
     Unsafe,
 }
 
-impl Severity {
+impl ProbeSeverity {
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Severity::Warning => "warning",
-            Severity::Unsafe => "unsafe",
+            ProbeSeverity::Warning => "warning",
+            ProbeSeverity::Unsafe => "unsafe",
         }
     }
 }
 
 /// One thing that the probe found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ProbeFinding {
     /// How much it matters.
-    pub severity: Severity,
+    pub severity: ProbeSeverity,
     /// Which promise or option.
     pub subject: Subject,
     /// What was seen and why it matters.
@@ -62,14 +62,14 @@ pub struct ProbeReport {
     /// What kind of filesystem it is.
     pub filesystem: Filesystem,
     /// What is wrong or worth knowing, worst first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ProbeFinding>,
 }
 
 impl ProbeReport {
     /// May a repository live here?
     pub fn verdict(&self) -> Result<(), UnsafeFilesystem> {
         let findings: Vec<_> =
-            self.findings.iter().filter(|f| f.severity == Severity::Unsafe).cloned().collect();
+            self.findings.iter().filter(|f| f.severity == ProbeSeverity::Unsafe).cloned().collect();
         if findings.is_empty() {
             return Ok(());
         }
@@ -77,8 +77,8 @@ impl ProbeReport {
     }
 
     /// The findings that do not forbid a repository.
-    pub fn warnings(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|f| f.severity == Severity::Warning)
+    pub fn warnings(&self) -> impl Iterator<Item = &ProbeFinding> {
+        self.findings.iter().filter(|f| f.severity == ProbeSeverity::Warning)
     }
 }
 
@@ -177,10 +177,10 @@ pub struct UnsafeFilesystem {
     /// What kind it is.
     pub filesystem: Box<Filesystem>,
     /// Which promises; at least one.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<ProbeFinding>,
 }
 
-fn messages(findings: &[Finding]) -> String {
+fn messages(findings: &[ProbeFinding]) -> String {
     let messages: Vec<&str> = findings.iter().map(|finding| finding.message.as_str()).collect();
     messages.join("; ")
 }

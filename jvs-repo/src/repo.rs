@@ -14,15 +14,15 @@ use crate::json::RecordError;
 use crate::layout;
 use crate::name::WorktreeName;
 use crate::next::Next;
-use crate::record::format::{Format, FormatError};
-use crate::record::worktree::{self, Listing, WorktreeRecord};
-use crate::store::{Kind, PosixStore, Store};
+use crate::record::format::{FormatError, FormatRecord};
+use crate::record::worktree::{self, WorktreeListing, WorktreeRecord};
+use crate::store::{DirEntryKind, PosixStore, Store};
 
 /// A repository whose format this version understands.
 #[derive(Debug)]
 pub struct Repo {
     store: PosixStore,
-    format: Format,
+    format: FormatRecord,
 }
 
 impl Repo {
@@ -35,7 +35,7 @@ impl Repo {
             _ => OpenError::Io { path: root.to_owned(), source },
         };
         let store = PosixStore::open(root).map_err(at)?;
-        match Format::read(&store)? {
+        match FormatRecord::read(&store)? {
             Some(format) => Ok(Repo { store, format }),
             // Which of the two is missing makes all the difference to the user.
             None => match store.stat(&layout::control_dir()) {
@@ -90,7 +90,7 @@ impl Repo {
     }
 
     /// All worktrees.
-    pub fn worktrees(&self) -> Result<Listing, RecordError> {
+    pub fn worktrees(&self) -> Result<WorktreeListing, RecordError> {
         worktree::list(&self.store)
     }
 
@@ -99,11 +99,11 @@ impl Repo {
         let path = layout::payload(name);
         let absolute = self.store.absolute(&path);
         match self.store.stat(&path) {
-            Ok(stat) if stat.kind == Kind::Directory => Ok(absolute),
+            Ok(stat) if stat.kind == DirEntryKind::Directory => Ok(absolute),
             Ok(stat) => Err(PayloadError::NotADirectory {
                 worktree: name.clone(),
                 path: absolute,
-                symlink: stat.kind == Kind::Symlink,
+                symlink: stat.kind == DirEntryKind::Symlink,
             }),
             Err(source) => Err(PayloadError::Io { worktree: name.clone(), path: absolute, source }),
         }
@@ -217,7 +217,7 @@ mod tests {
         store.make_dir(&layout::control_dir()).expect("mkdir");
         store.make_dir(&layout::worktree_records()).expect("mkdir");
         store.make_dir(&layout::payload(&WorktreeName::main())).expect("mkdir");
-        write(&store, &layout::format(), &Format::fresh(&SystemEntropy).to_bytes());
+        write(&store, &layout::format(), &FormatRecord::fresh(&SystemEntropy).to_bytes());
         (dir, store)
     }
 

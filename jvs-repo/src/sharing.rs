@@ -10,7 +10,7 @@ use std::io;
 
 use crate::layout;
 use crate::metadata::words;
-use crate::store::{Kind, PosixStore, RepoPath, Store};
+use crate::store::{DirEntryKind, PosixStore, RepoPath, Store};
 
 /// Permissions of others than the owner.
 const OTHERS: u32 = 0o077;
@@ -38,10 +38,10 @@ impl Sharing {
     }
 
     /// The mode that something of a shared repository gets.
-    const fn mode(self, kind: Kind, mode: u32) -> u32 {
+    const fn mode(self, kind: DirEntryKind, mode: u32) -> u32 {
         match (self, kind) {
             (Sharing::Umask, _) => mode,
-            (_, Kind::Directory) => mode | self.bits() | SET_GROUP_ID,
+            (_, DirEntryKind::Directory) => mode | self.bits() | SET_GROUP_ID,
             _ => mode | self.bits() & 0o666,
         }
     }
@@ -63,7 +63,7 @@ impl Sharing {
     }
 
     fn open_tree(self, store: &PosixStore, path: &RepoPath) -> io::Result<()> {
-        let is_directory = self.open(store, path)? == Kind::Directory;
+        let is_directory = self.open(store, path)? == DirEntryKind::Directory;
         // Work in progress is its maker's.
         if !is_directory || *path == layout::staging() {
             return Ok(());
@@ -83,16 +83,16 @@ impl Sharing {
     /// Opens the descriptor of a snapshot and its other control files, not its payload.
     fn open_file(self, store: &PosixStore, path: &RepoPath) -> io::Result<()> {
         match store.stat(path)?.kind {
-            Kind::File => self.open(store, path).map(drop),
+            DirEntryKind::File => self.open(store, path).map(drop),
             _ => Ok(()),
         }
     }
 
     /// Opens one file or directory, and says what it is.
-    pub(crate) fn open(self, store: &PosixStore, path: &RepoPath) -> io::Result<Kind> {
+    pub(crate) fn open(self, store: &PosixStore, path: &RepoPath) -> io::Result<DirEntryKind> {
         let stat = store.stat(path)?;
         let mode = self.mode(stat.kind, stat.mode);
-        if matches!(stat.kind, Kind::File | Kind::Directory) && mode != stat.mode {
+        if matches!(stat.kind, DirEntryKind::File | DirEntryKind::Directory) && mode != stat.mode {
             store.set_mode(path, mode)?;
         }
         Ok(stat.kind)
@@ -135,9 +135,9 @@ mod tests {
         assert_eq!(Sharing::Umask.umask(0o077), 0o077);
         assert_eq!(Sharing::Group.umask(0o077), 0o007);
         assert_eq!(Sharing::All.umask(0o077), 0o002);
-        assert_eq!(Sharing::Group.mode(Kind::Directory, 0o700), 0o2770);
-        assert_eq!(Sharing::All.mode(Kind::Directory, 0o755), 0o2775);
-        assert_eq!(Sharing::All.mode(Kind::File, 0o600), 0o664);
-        assert_eq!(Sharing::Umask.mode(Kind::File, 0o600), 0o600);
+        assert_eq!(Sharing::Group.mode(DirEntryKind::Directory, 0o700), 0o2770);
+        assert_eq!(Sharing::All.mode(DirEntryKind::Directory, 0o755), 0o2775);
+        assert_eq!(Sharing::All.mode(DirEntryKind::File, 0o600), 0o664);
+        assert_eq!(Sharing::Umask.mode(DirEntryKind::File, 0o600), 0o600);
     }
 }

@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 
 pub use own::Removal;
 pub(crate) use posix::NoFlaggedRename;
-pub use posix::{Denied, Listing, PosixStore, Space};
+pub use posix::{Denied, PosixStore, Space, TreeListing};
 pub use remove_tree::remove_tree;
 
 /// A path below the repository's root: relative, normal, UTF-8. Made by the
@@ -83,7 +83,7 @@ impl fmt::Display for RepoPath {
 
 /// What a directory entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum DirEntryKind {
     /// A regular file.
     File,
     /// A directory.
@@ -103,9 +103,9 @@ pub struct DirEntry {
 
 /// What `lstat` tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
+pub struct EntryStat {
     /// File type.
-    pub kind: Kind,
+    pub kind: DirEntryKind,
     /// Device: tells two mounts apart.
     pub device: u64,
     /// Inode number.
@@ -159,16 +159,16 @@ pub trait StoredFile: Send {
 
 /// A file under a name that nobody but its writer uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Draft {
+pub struct DraftFile {
     path: RepoPath,
     /// Tells it from whatever others may put where it goes.
     inode: u64,
 }
 
-impl Draft {
+impl DraftFile {
     /// `file`, which was created at `path`.
     pub fn of(path: &RepoPath, file: &dyn StoredFile) -> io::Result<Self> {
-        Ok(Draft { path: path.clone(), inode: file.inode()? })
+        Ok(DraftFile { path: path.clone(), inode: file.inode()? })
     }
 
     /// Where it is until it is placed.
@@ -189,7 +189,7 @@ pub trait Store: Send + Sync {
     fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>>;
 
     /// Metadata of `path`, as by `lstat`.
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat>;
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat>;
 
     /// Opens an existing regular file for reading.
     fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
@@ -282,12 +282,12 @@ pub trait Store: Send + Sync {
 
     /// Moves a draft to a name that must not be there. `AlreadyExists` only if another
     /// file was seen to be there.
-    fn place_new(&self, draft: &Draft, to: &RepoPath) -> io::Result<()> {
+    fn place_new(&self, draft: &DraftFile, to: &RepoPath) -> io::Result<()> {
         own::place(self, draft, to, false)
     }
 
     /// Moves a draft over what is at `to`.
-    fn place_over(&self, draft: &Draft, to: &RepoPath) -> io::Result<()> {
+    fn place_over(&self, draft: &DraftFile, to: &RepoPath) -> io::Result<()> {
         own::place(self, draft, to, true)
     }
 
@@ -331,10 +331,10 @@ pub trait Store: Send + Sync {
 
     /// Creates `tmp`, a name that nobody else uses, with its content on disk, or
     /// nothing.
-    fn write_tmp(&self, tmp: &RepoPath, bytes: &[u8]) -> io::Result<Draft> {
+    fn write_tmp(&self, tmp: &RepoPath, bytes: &[u8]) -> io::Result<DraftFile> {
         let file = self.create_own(tmp)?;
         let written = file.write_at(0, bytes).and_then(|()| file.sync());
-        match written.and_then(|()| Draft::of(tmp, file.as_ref())) {
+        match written.and_then(|()| DraftFile::of(tmp, file.as_ref())) {
             Ok(draft) => Ok(draft),
             Err(error) => {
                 let _ = self.unlink(tmp);

@@ -18,7 +18,7 @@ use jvs_snapshot::Snapshots;
 use jvs_snapshot::descriptor::About;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::stage::Options;
-use jvs_snapshot::take::{Hold, Request, take};
+use jvs_snapshot::take::{Request, SnapshotHold, take};
 use jvs_snapshot::verify::verify;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let request = Request { source: &payload, about, options: Options::default() };
     let snapshots = Snapshots::new(locks.seams(), store);
-    let ready = take(&snapshots, &mut Hold::Lease(&mut lease), request, &Silent)?.ready;
+    let ready = take(&snapshots, &mut SnapshotHold::Lease(&mut lease), request, &Silent)?.ready;
     lease.release().map_err(|failed| failed.error)?;
     println!("published {}: {} file(s)", ready.id(), ready.descriptor().content.files);
 

@@ -33,7 +33,7 @@ pub enum Presence {
 
 /// What is in the directory of snapshots.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct SnapshotListing {
     /// Directories with the name of a snapshot, visible or not, oldest first.
     pub snapshots: Vec<SnapshotId>,
     /// Snapshots that were collected.
@@ -135,12 +135,12 @@ impl<'r> Catalog<'r> {
     }
 
     /// All names in the directory of snapshots. Opens none of them.
-    pub fn list(&self) -> Result<Listing, SnapshotError> {
+    pub fn list(&self) -> Result<SnapshotListing, SnapshotError> {
         let entries = self
             .store
             .list(&layout::snapshots())
             .map_err(SnapshotError::io("list the snapshots"))?;
-        let mut listing = Listing::default();
+        let mut listing = SnapshotListing::default();
         for entry in entries {
             let name = entry.name.to_str().unwrap_or_default();
             if let Some(id) = layout::id_of_snapshot(name) {

@@ -11,7 +11,7 @@ use crate::tree::{self, Names};
 /// Paths, each with everything below it. None is the root, and none is below
 /// another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen(BTreeSet<TreePath>);
+pub struct ChosenPaths(BTreeSet<TreePath>);
 
 /// Where a path lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(crate) enum Lies {
     Outside,
 }
 
-impl Chosen {
+impl ChosenPaths {
     /// What `paths` mean together; nothing if there are none, or if the root is
     /// one of them: then it is the whole tree.
     pub fn new(paths: impl IntoIterator<Item = TreePath>) -> Option<Self> {
@@ -33,7 +33,7 @@ impl Chosen {
             return None;
         }
         let covered = |path: &TreePath| ancestors(path).skip(1).any(|above| all.contains(&above));
-        Some(Chosen(all.iter().filter(|path| !covered(path)).cloned().collect()))
+        Some(ChosenPaths(all.iter().filter(|path| !covered(path)).cloned().collect()))
     }
 
     /// The paths, sorted.
@@ -99,8 +99,8 @@ mod tests {
         TreePath::new(text.as_bytes().to_vec()).expect("plain")
     }
 
-    fn chosen(paths: &[&str]) -> Option<Chosen> {
-        Chosen::new(paths.iter().map(|text| path(text)))
+    fn chosen(paths: &[&str]) -> Option<ChosenPaths> {
+        ChosenPaths::new(paths.iter().map(|text| path(text)))
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use jvs_repo::clock::BootId;
 use jvs_repo::store::Store;
 
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::compare::{self, Difference, Trust};
 use crate::error::SnapshotError;
 use crate::ground::Ground;
@@ -55,7 +55,7 @@ pub fn since_of(
     store: &dyn Store,
     before: &Ready,
     worktree: &Path,
-    chosen: &Chosen,
+    chosen: &ChosenPaths,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
@@ -69,7 +69,12 @@ pub fn since_of(
 /// whoever asks right after it is not told that nothing changed. What cannot be is
 /// left: this is for those who only want to know. Done before the manifest is opened:
 /// whatever is open makes a mount be asked about each file.
-fn bring_to_light(worktree: &Path, chosen: Option<&Chosen>, trust: Trust, progress: &dyn Progress) {
+fn bring_to_light(
+    worktree: &Path,
+    chosen: Option<&ChosenPaths>,
+    trust: Trust,
+    progress: &dyn Progress,
+) {
     let Ok(root) = tree::open_root(worktree) else { return };
     let ground = Ground::of(&root);
     if trust == Trust::Nothing || !matches!(ground, Ground::JuiceFs(_) | Ground::Remote) {

@@ -24,7 +24,7 @@ pub(crate) use juicefs::mount_of as juicefs_mount;
 
 use crate::capture_error::CaptureError;
 use crate::descriptor::Loss;
-use crate::plan::{Facts, Groups, Plan};
+use crate::plan::{LinkGroups, ReusePlan, TreeFacts};
 use crate::progress::{Phases, Progress};
 use crate::walk::Tree;
 
@@ -61,8 +61,8 @@ pub(crate) struct Work<'w> {
     pub(crate) threads: usize,
     pub(crate) source: &'w OwnedFd,
     pub(crate) tree: &'w Tree,
-    pub(crate) plan: &'w Plan,
-    pub(crate) groups: &'w Groups,
+    pub(crate) plan: &'w ReusePlan,
+    pub(crate) groups: &'w LinkGroups,
     /// Where `payload` is made.
     pub(crate) staging: &'w OwnedFd,
     /// The parent snapshot's payload, if there is one.
@@ -80,7 +80,7 @@ pub(crate) struct Work<'w> {
 #[derive(Debug)]
 pub(crate) struct Built {
     /// What it learned on the way, the plan's facts included.
-    pub(crate) facts: Facts,
+    pub(crate) facts: TreeFacts,
     pub(crate) degraded: Vec<Loss>,
     /// On the disk already: the engine's filesystem acknowledges only what is.
     pub(crate) durable: bool,
@@ -119,12 +119,12 @@ pub(crate) fn choose(
             Err(error) => Err(unavailable(EngineName::Reflink, error.to_string())),
         },
         Policy::Juicefs => match juicefs::Mount::of(source, staging) {
-            Ok(mount) => Ok(Box::new(juicefs::JuiceFs { mount, program })),
+            Ok(mount) => Ok(Box::new(juicefs::JuiceFsEngine { mount, program })),
             Err(why) => Err(unavailable(EngineName::JuiceFs, why)),
         },
         Policy::Auto => {
             if let Ok(mount) = juicefs::Mount::of(source, staging) {
-                return Ok(Box::new(juicefs::JuiceFs { mount, program }));
+                return Ok(Box::new(juicefs::JuiceFsEngine { mount, program }));
             }
             Ok(match reflink::probe(staging, source)? {
                 Ok(()) => Box::new(reflink::Reflink),

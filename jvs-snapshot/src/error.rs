@@ -11,7 +11,7 @@ use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 use serde_json::json;
 
-use crate::gc::Doubt;
+use crate::gc::ClockDoubt;
 
 /// Why a snapshot could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -127,7 +127,7 @@ pub enum SnapshotError {
     )]
     ClockDoubted {
         /// Why not.
-        doubt: Doubt,
+        doubt: ClockDoubt,
         /// How many snapshots are old on it.
         count: usize,
     },

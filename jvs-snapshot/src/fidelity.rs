@@ -9,8 +9,8 @@ use jvs_repo::sabotage;
 
 use crate::descriptor::Loss;
 use crate::manifest::{TreePath, Xattr};
-use crate::mutation::capturing::Rule;
-use crate::tree::{self, Kind, Stat};
+use crate::mutation::capturing::CaptureRule;
+use crate::tree::{self, NodeKind, NodeStat};
 
 /// What a copy has not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,13 +82,13 @@ pub(crate) fn sort(degraded: &mut [Loss]) {
 
 /// What differs between an original and its copy, as far as `statx` tells and a
 /// copy can have it.
-pub(crate) fn differences(original: &Stat, copy: &Stat) -> Vec<LossKind> {
+pub(crate) fn differences(original: &NodeStat, copy: &NodeStat) -> Vec<LossKind> {
     let mut lost = Vec::new();
     if (original.uid, original.gid) != (copy.uid, copy.gid) {
         lost.push(LossKind::Owner);
     }
     // A symlink's mode means nothing on Linux.
-    if original.kind != Kind::Symlink && original.mode != copy.mode {
+    if original.kind != NodeKind::Symlink && original.mode != copy.mode {
         lost.push(LossKind::Mode);
     }
     if original.mtime != copy.mtime {
@@ -98,34 +98,34 @@ pub(crate) fn differences(original: &Stat, copy: &Stat) -> Vec<LossKind> {
 }
 
 /// Whether a copy is at least of the right type, size and device.
-pub(crate) fn same_substance(original: &Stat, copy: &Stat) -> bool {
+pub(crate) fn same_substance(original: &NodeStat, copy: &NodeStat) -> bool {
     original.kind == copy.kind
-        && (original.kind != Kind::File || original.size == copy.size)
-        && (!matches!(original.kind, Kind::CharDevice | Kind::BlockDevice)
+        && (original.kind != NodeKind::File || original.size == copy.size)
+        && (!matches!(original.kind, NodeKind::CharDevice | NodeKind::BlockDevice)
             || original.device == copy.device)
 }
 
 /// What a copy looks like after it was given what its original has.
 pub(crate) struct Dressed {
-    pub(crate) stat: Stat,
+    pub(crate) stat: NodeStat,
     pub(crate) lost: Vec<LossKind>,
     /// Those that it has.
     pub(crate) xattrs: Vec<Xattr>,
 }
 
 /// Which copy: open, or by name. Sockets and symlinks cannot be opened.
-pub(crate) trait Copied {
-    fn stat(&self) -> io::Result<Stat>;
+pub(crate) trait CopyTarget {
+    fn stat(&self) -> io::Result<NodeStat>;
     fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()>;
     fn set_mode(&self, mode: u32) -> io::Result<()>;
-    fn set_mtime(&self, original: &Stat) -> io::Result<()>;
+    fn set_mtime(&self, original: &NodeStat) -> io::Result<()>;
     fn set_xattr(&self, xattr: &Xattr) -> io::Result<()>;
 }
 
 pub(crate) struct Open<'f, F>(pub(crate) &'f F);
 
-impl<F: AsFd> Copied for Open<'_, F> {
-    fn stat(&self) -> io::Result<Stat> {
+impl<F: AsFd> CopyTarget for Open<'_, F> {
+    fn stat(&self) -> io::Result<NodeStat> {
         tree::stat_open(self.0)
     }
     fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
@@ -134,7 +134,7 @@ impl<F: AsFd> Copied for Open<'_, F> {
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         tree::set_mode_open(self.0, mode)
     }
-    fn set_mtime(&self, original: &Stat) -> io::Result<()> {
+    fn set_mtime(&self, original: &NodeStat) -> io::Result<()> {
         tree::set_mtime_open(self.0, original.mtime)
     }
     fn set_xattr(&self, xattr: &Xattr) -> io::Result<()> {
@@ -142,10 +142,10 @@ impl<F: AsFd> Copied for Open<'_, F> {
     }
 }
 
-pub(crate) struct Named<'f, F>(pub(crate) &'f F, pub(crate) &'f [u8]);
+pub(crate) struct ByName<'f, F>(pub(crate) &'f F, pub(crate) &'f [u8]);
 
-impl<F: AsFd> Copied for Named<'_, F> {
-    fn stat(&self) -> io::Result<Stat> {
+impl<F: AsFd> CopyTarget for ByName<'_, F> {
+    fn stat(&self) -> io::Result<NodeStat> {
         tree::stat(self.0, self.1)
     }
     fn set_owner(&self, uid: u32, gid: u32) -> io::Result<()> {
@@ -154,7 +154,7 @@ impl<F: AsFd> Copied for Named<'_, F> {
     fn set_mode(&self, mode: u32) -> io::Result<()> {
         tree::set_mode(self.0, self.1, mode)
     }
-    fn set_mtime(&self, original: &Stat) -> io::Result<()> {
+    fn set_mtime(&self, original: &NodeStat) -> io::Result<()> {
         tree::set_mtime(self.0, self.1, original.mtime)
     }
     fn set_xattr(&self, xattr: &Xattr) -> io::Result<()> {
@@ -171,11 +171,11 @@ const SET_GROUP_ID: u32 = 0o2000;
 /// The mode that a copy may get. Whoever makes a copy of somebody else's set-user
 /// program, and cannot give it away, must not make one of their own of it: the
 /// other, who wrote it, could then act as them.
-fn permitted(original: &Stat, copy: &Stat) -> u32 {
-    sabotage!(Rule::SetIdForItsOwner => original.mode);
+fn permitted(original: &NodeStat, copy: &NodeStat) -> u32 {
+    sabotage!(CaptureRule::SetIdForItsOwner => original.mode);
     match (original.uid, original.gid) == (copy.uid, copy.gid) {
         true => original.mode,
-        false if original.kind == Kind::Directory && original.gid == copy.gid => {
+        false if original.kind == NodeKind::Directory && original.gid == copy.gid => {
             original.mode & !(SET_ID & !SET_GROUP_ID)
         }
         false => original.mode & !SET_ID,
@@ -183,9 +183,9 @@ fn permitted(original: &Stat, copy: &Stat) -> u32 {
 }
 
 /// A clone that came with its mode: until its owner is known it has none.
-fn clear_set_id(copy: &impl Copied, owned: &Stat) -> io::Result<()> {
-    sabotage!(Rule::SetIdForItsOwner => Ok(()));
-    match owned.kind != Kind::Symlink && owned.mode & SET_ID != 0 {
+fn clear_set_id(copy: &impl CopyTarget, owned: &NodeStat) -> io::Result<()> {
+    sabotage!(CaptureRule::SetIdForItsOwner => Ok(()));
+    match owned.kind != NodeKind::Symlink && owned.mode & SET_ID != 0 {
         true => fatal_only(copy.set_mode(owned.mode & !SET_ID)),
         false => Ok(()),
     }
@@ -199,8 +199,8 @@ fn clear_set_id(copy: &impl Copied, owned: &Stat) -> io::Result<()> {
 /// moment in which a mode counts for somebody it was not meant for; a change of
 /// owner also clears set-user bits and capabilities, and an ACL changes the mode.
 pub(crate) fn dress(
-    copy: &impl Copied,
-    original: &Stat,
+    copy: &impl CopyTarget,
+    original: &NodeStat,
     xattrs: Vec<Xattr>,
 ) -> io::Result<Dressed> {
     let mut owned = copy.stat()?;
@@ -223,7 +223,7 @@ pub(crate) fn dress(
             }
         }
     }
-    if original.kind != Kind::Symlink {
+    if original.kind != NodeKind::Symlink {
         fatal_only(copy.set_mode(permitted(original, &owned)))?;
     }
     fatal_only(copy.set_mtime(original))?;

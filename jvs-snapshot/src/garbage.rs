@@ -9,7 +9,7 @@ use jvs_lock::{Hold, State};
 use jvs_repo::id::{Epoch, Generation, OpNonce, SnapshotId};
 use jvs_repo::term::Term;
 
-use crate::staging_name::Bound;
+use crate::staging_name::SnapshotBound;
 
 /// A snapshot in `staging/`, or in `snapshots/` without READY, as its name or
 /// its descriptor tells. What tells nothing has no candidate, and so no verdict:
@@ -32,7 +32,7 @@ pub struct Candidate {
 
 impl Candidate {
     /// What `bound` says, and what was seen.
-    pub fn new(bound: &Bound, ready: bool, parent_ready: bool) -> Self {
+    pub fn new(bound: &SnapshotBound, ready: bool, parent_ready: bool) -> Self {
         Candidate {
             id: bound.id,
             term: bound.term,

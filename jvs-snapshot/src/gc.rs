@@ -26,7 +26,7 @@ use serde::Serialize;
 use crate::garbage::Uncommittable;
 use crate::staging_name::StagingName;
 
-pub use age::Doubt;
+pub use age::ClockDoubt;
 pub use plan::{Terms, plan};
 pub use registers::Registers;
 pub use run::{Freed, run};
@@ -91,7 +91,7 @@ pub enum Dead {
 
 /// What a collection would do, and what it would not.
 #[derive(Debug, Default)]
-pub struct Plan {
+pub struct GcPlan {
     /// Visible snapshots that are kept, and why.
     pub keep: Vec<(SnapshotId, Keep)>,
     /// Visible snapshots that go, oldest first.
@@ -107,7 +107,7 @@ pub struct Plan {
     pub left_alone: Vec<String>,
 }
 
-impl Plan {
+impl GcPlan {
     /// Is there nothing to do?
     pub fn is_empty(&self) -> bool {
         self.collect.is_empty()

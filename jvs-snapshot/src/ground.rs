@@ -11,7 +11,7 @@ use jvs_repo::clock::BootId;
 use jvs_repo::sabotage;
 
 use crate::engine::juicefs_mount;
-use crate::mutation::capturing::Rule;
+use crate::mutation::capturing::CaptureRule;
 use crate::tree;
 
 /// Where the files of a tree are.
@@ -51,7 +51,7 @@ impl Ground {
 
     /// Whether a store into a mapped file ever shows in its change time.
     pub(crate) fn notes_stores(&self) -> bool {
-        sabotage!(Rule::NeverInMemory => true);
+        sabotage!(CaptureRule::NeverInMemory => true);
         *self != Ground::Memory
     }
 
@@ -67,7 +67,7 @@ impl Ground {
 
 /// Is it certain that both are one boot? What is not known is never the same.
 fn is_same_boot(then: Option<&BootId>, now: &BootId) -> bool {
-    sabotage!(Rule::WithinTheBoot => true);
+    sabotage!(CaptureRule::WithinTheBoot => true);
     then.is_some_and(|then| then == now && !now.0.is_empty())
 }
 

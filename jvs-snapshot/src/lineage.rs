@@ -14,27 +14,27 @@ use crate::ready::Ready;
 
 /// One snapshot of a lineage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum LineageStep {
     /// It is visible.
     Ready(Box<Ready>),
     /// It was, and was collected.
     Collected(Box<Descriptor>),
 }
 
-impl Step {
+impl LineageStep {
     /// What describes it.
     pub fn descriptor(&self) -> &Descriptor {
         match self {
-            Step::Ready(ready) => ready.descriptor(),
-            Step::Collected(descriptor) => descriptor,
+            LineageStep::Ready(ready) => ready.descriptor(),
+            LineageStep::Collected(descriptor) => descriptor,
         }
     }
 
     /// It, if it is visible.
     pub fn ready(self) -> Option<Ready> {
         match self {
-            Step::Ready(ready) => Some(*ready),
-            Step::Collected(_) => None,
+            LineageStep::Ready(ready) => Some(*ready),
+            LineageStep::Collected(_) => None,
         }
     }
 }
@@ -67,14 +67,14 @@ impl<'r> Lineage<'r> {
         Ok(lineage)
     }
 
-    fn step(&self, id: SnapshotId) -> Result<Step, SnapshotError> {
+    fn step(&self, id: SnapshotId) -> Result<LineageStep, SnapshotError> {
         let broken = |problem: String| SnapshotError::Broken {
             child: self.child.map(|(child, _)| child),
             problem,
         };
         let step = match self.catalog.look(id)? {
-            Presence::Ready(ready) => Step::Ready(ready),
-            Presence::Collected(descriptor) => Step::Collected(descriptor),
+            Presence::Ready(ready) => LineageStep::Ready(ready),
+            Presence::Collected(descriptor) => LineageStep::Collected(descriptor),
             Presence::Hidden => return Err(broken(format!("{id} was never published"))),
             Presence::Absent => return Err(broken(format!("{id} is missing"))),
         };
@@ -89,7 +89,7 @@ impl<'r> Lineage<'r> {
 }
 
 impl Iterator for Lineage<'_> {
-    type Item = Result<Step, SnapshotError>;
+    type Item = Result<LineageStep, SnapshotError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let id = self.next.take()?;

@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
-use crate::plan::{Facts, Plan};
+use crate::plan::{ReusePlan, TreeFacts};
 use crate::progress::Progress;
 use crate::quiesce::{ChangeKind, Changes};
-use crate::tree::{self, Kind};
+use crate::tree::{self, NodeKind};
 use crate::walk::{Branch, Tree};
 use crate::workers;
 
@@ -22,9 +22,9 @@ pub(crate) fn observe(
     threads: usize,
     root: &OwnedFd,
     progress: &dyn Progress,
-) -> Result<(Tree, Facts), CaptureError> {
+) -> Result<(Tree, TreeFacts), CaptureError> {
     let tree = Tree::read(threads, root)?;
-    let facts = Mutex::new(Plan::everything(&tree).facts);
+    let facts = Mutex::new(ReusePlan::everything(&tree).facts);
     let mut tasks: Vec<(&Branch, Option<Range<usize>>)> = Vec::new();
     for branch in &tree.branches {
         tasks.push((branch, None));
@@ -65,7 +65,7 @@ pub(crate) fn reread(
             if !progress.keep_going() {
                 return Err(CaptureError::Stopped);
             }
-            let (Kind::File, Some(copied)) = (node.stat.kind, hashes[number]) else { continue };
+            let (NodeKind::File, Some(copied)) = (node.stat.kind, hashes[number]) else { continue };
             let now = tree::open_file(&dir, branch.name(node))
                 .and_then(|file| hash::of_file(&file, node.stat.size, threads));
             if now.ok() != Some(copied) {
@@ -80,7 +80,7 @@ pub(crate) fn reread(
     Ok(changes)
 }
 
-fn learn(facts: &Mutex<Facts>, learned: impl FnOnce(&mut Facts)) {
+fn learn(facts: &Mutex<TreeFacts>, learned: impl FnOnce(&mut TreeFacts)) {
     learned(&mut facts.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
@@ -89,15 +89,15 @@ fn read_one(
     dir: &OwnedFd,
     branch: &Branch,
     at: usize,
-    facts: &Mutex<Facts>,
+    facts: &Mutex<TreeFacts>,
     progress: &dyn Progress,
 ) -> Result<(), CaptureError> {
     let (node, number) = (&branch.nodes[at], branch.first + at);
     let name = branch.name(node);
     let failed = |error| CaptureError::io(branch.child(node), "read the copy of", error);
     match node.stat.kind {
-        Kind::Directory => return Ok(()),
-        Kind::File => {
+        NodeKind::Directory => return Ok(()),
+        NodeKind::File => {
             let file = tree::open_file(dir, name).map_err(failed)?;
             let digest = hash::of_file(&file, node.stat.size, threads).map_err(failed)?;
             let xattrs = tree::xattrs_open(&file).map_err(failed)?;
@@ -107,7 +107,7 @@ fn read_one(
             });
         }
         kind => {
-            if kind == Kind::Symlink {
+            if kind == NodeKind::Symlink {
                 let text = tree::read_link(dir, name).map_err(failed)?;
                 learn(facts, |facts| drop(facts.targets.insert(number, text)));
             }

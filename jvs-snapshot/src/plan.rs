@@ -7,13 +7,13 @@ use crate::hash::Digest;
 use crate::manifest::{
     Entry, EntryKind, Hints, ManifestError, ManifestReader, Summary, Timestamp, TreePath, Xattr,
 };
-use crate::tree::{Kind, Stat};
+use crate::tree::{NodeKind, NodeStat};
 use crate::walk::Tree;
 
 /// What is known of the names of a tree, by their numbers, beyond what the walk
 /// saw.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct TreeFacts {
     /// Of the content of regular files.
     pub(crate) hashes: Vec<Option<Digest>>,
     /// Only where there are some.
@@ -21,7 +21,7 @@ pub(crate) struct Facts {
     /// What symlinks say.
     pub(crate) targets: BTreeMap<usize, Vec<u8>>,
     /// How the copy looks, where it does not look like the original.
-    pub(crate) truth: BTreeMap<usize, Stat>,
+    pub(crate) truth: BTreeMap<usize, NodeStat>,
     /// Not in the copy.
     pub(crate) missing: BTreeSet<usize>,
     /// Second names that became files of their own.
@@ -30,7 +30,7 @@ pub(crate) struct Facts {
     pub(crate) surplus: Option<TreePath>,
 }
 
-impl Facts {
+impl TreeFacts {
     pub(crate) fn set_xattrs(&mut self, number: usize, xattrs: Vec<Xattr>) {
         if xattrs.is_empty() {
             self.xattrs.remove(&number);
@@ -42,8 +42,8 @@ impl Facts {
 
 /// Facts that the parent's manifest already has.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    pub(crate) facts: Facts,
+pub(crate) struct ReusePlan {
+    pub(crate) facts: TreeFacts,
     /// Which names are as they were; empty if none is known to be.
     unchanged: Vec<bool>,
     /// What the parent has of files that look as they were, where a look is not
@@ -58,11 +58,11 @@ pub(crate) struct Doubted {
     pub(crate) xattrs: Vec<Xattr>,
 }
 
-impl Plan {
+impl ReusePlan {
     /// A plan to read everything.
     pub(crate) fn everything(tree: &Tree) -> Self {
-        let facts = Facts { hashes: vec![None; tree.nodes], ..Facts::default() };
-        Plan { facts, unchanged: Vec::new(), doubted: BTreeMap::new() }
+        let facts = TreeFacts { hashes: vec![None; tree.nodes], ..TreeFacts::default() };
+        ReusePlan { facts, unchanged: Vec::new(), doubted: BTreeMap::new() }
     }
 
     /// Is this name as it was in the parent?
@@ -140,15 +140,15 @@ impl Plan {
 }
 
 /// Hints are only there if every later change would have changed them.
-fn is_as_it_was(stat: &Stat, entry: &Entry, hints: Hints) -> bool {
+fn is_as_it_was(stat: &NodeStat, entry: &Entry, hints: Hints) -> bool {
     let same_kind = match (&entry.kind, stat.kind) {
-        (EntryKind::File { size, .. }, Kind::File) => *size == stat.size,
-        (EntryKind::Directory, Kind::Directory)
-        | (EntryKind::Symlink { .. }, Kind::Symlink)
-        | (EntryKind::Fifo, Kind::Fifo)
-        | (EntryKind::Socket, Kind::Socket) => true,
-        (EntryKind::CharDevice(device), Kind::CharDevice)
-        | (EntryKind::BlockDevice(device), Kind::BlockDevice) => *device == stat.device,
+        (EntryKind::File { size, .. }, NodeKind::File) => *size == stat.size,
+        (EntryKind::Directory, NodeKind::Directory)
+        | (EntryKind::Symlink { .. }, NodeKind::Symlink)
+        | (EntryKind::Fifo, NodeKind::Fifo)
+        | (EntryKind::Socket, NodeKind::Socket) => true,
+        (EntryKind::CharDevice(device), NodeKind::CharDevice)
+        | (EntryKind::BlockDevice(device), NodeKind::BlockDevice) => *device == stat.device,
         _ => false,
     };
     same_kind
@@ -167,20 +167,20 @@ pub(crate) struct Moment {
 
 /// Names that are one file, in the order of their paths.
 #[derive(Debug, Default)]
-pub(crate) struct Groups {
+pub(crate) struct LinkGroups {
     /// Each has two members or more. Numbered in order of their first members.
     pub(crate) members: Vec<Vec<usize>>,
     of: HashMap<usize, usize>,
 }
 
-impl Groups {
+impl LinkGroups {
     /// By identity; names outside the tree do not count.
     pub(crate) fn find(tree: &Tree) -> Self {
         let mut by_identity: HashMap<(u64, u64), usize> = HashMap::new();
         let mut candidates: Vec<Vec<usize>> = Vec::new();
         for item in tree.in_order() {
             let stat = item.stat();
-            if stat.links > 1 && stat.kind != Kind::Directory {
+            if stat.links > 1 && stat.kind != NodeKind::Directory {
                 let group = *by_identity.entry(stat.identity()).or_insert_with(|| {
                     candidates.push(Vec::new());
                     candidates.len() - 1
@@ -194,7 +194,7 @@ impl Groups {
             .enumerate()
             .flat_map(|(group, members)| members.iter().map(move |&member| (member, group)))
             .collect();
-        Groups { members: candidates, of }
+        LinkGroups { members: candidates, of }
     }
 
     /// Which group a name belongs to.

@@ -6,7 +6,7 @@ use jvs_repo::clock::{BootMs, Clock};
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Phase {
+pub enum CapturePhase {
     /// Looking at every name, before.
     Walk,
     /// Comparing with the parent snapshot.
@@ -25,7 +25,7 @@ pub enum Phase {
     Sync,
 }
 
-impl Phase {
+impl CapturePhase {
     /// In a word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl Phase {
 /// Who is told. Called by several threads, often: it must be quick.
 pub trait Progress: Sync {
     /// A phase begins.
-    fn phase(&self, _phase: Phase) {}
+    fn phase(&self, _phase: CapturePhase) {}
 
     /// What there is to do in this phase.
     fn total(&self, _files: u64, _bytes: u64) {}
@@ -74,8 +74,8 @@ pub(crate) struct Phases<'c> {
 
 #[derive(Default)]
 struct Timed {
-    current: Option<(Phase, BootMs)>,
-    done: Vec<(Phase, u64)>,
+    current: Option<(CapturePhase, BootMs)>,
+    done: Vec<(CapturePhase, u64)>,
 }
 
 impl<'c> Phases<'c> {
@@ -84,18 +84,18 @@ impl<'c> Phases<'c> {
     }
 
     /// The phase before this one is over.
-    pub(crate) fn begin(&self, phase: Phase) {
+    pub(crate) fn begin(&self, phase: CapturePhase) {
         self.progress.phase(phase);
         self.turn(Some(phase));
     }
 
     /// Milliseconds a phase, in order.
-    pub(crate) fn end(self) -> Vec<(Phase, u64)> {
+    pub(crate) fn end(self) -> Vec<(CapturePhase, u64)> {
         self.turn(None);
         self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).done
     }
 
-    fn turn(&self, next: Option<Phase>) {
+    fn turn(&self, next: Option<CapturePhase>) {
         let now = self.clock.now().boot;
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((phase, since)) = inner.current.take() {

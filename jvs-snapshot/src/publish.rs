@@ -24,7 +24,7 @@ use crate::hash::Digest;
 use crate::mutation::Rule;
 use crate::ready::{self, Ready};
 use crate::shown::show;
-use crate::staging_name::{Bound, StagingName};
+use crate::staging_name::{SnapshotBound, StagingName};
 use crate::trees::Trees;
 
 /// The snapshots of a repository, to add to.
@@ -58,11 +58,11 @@ impl<'r> Snapshots<'r> {
         Ok(Draft { at: *self, bound })
     }
 
-    fn bind(&self, fence: &Fence<'_, '_>) -> Result<Bound, SnapshotError> {
+    fn bind(&self, fence: &Fence<'_, '_>) -> Result<SnapshotBound, SnapshotError> {
         let state = fence.read()?;
         self.show_head(fence, &state)?;
         let now = self.seams.clock.now().wall;
-        Ok(Bound {
+        Ok(SnapshotBound {
             worktree: fence.worktree().clone(),
             term: state.term(),
             parent: state.head,
@@ -107,7 +107,7 @@ fn make_commit_durable(fence: &Fence<'_, '_>) -> Result<(), RegisterError> {
 #[must_use = "a draft that is dropped stays on disk until it is collected"]
 pub struct Draft<'r> {
     at: Snapshots<'r>,
-    bound: Bound,
+    bound: SnapshotBound,
 }
 
 impl fmt::Debug for Draft<'_> {
@@ -118,7 +118,7 @@ impl fmt::Debug for Draft<'_> {
 
 impl<'r> Draft<'r> {
     /// What it is bound to.
-    pub fn bound(&self) -> &Bound {
+    pub fn bound(&self) -> &SnapshotBound {
         &self.bound
     }
 
@@ -185,7 +185,7 @@ pub struct SealError<'r> {
 #[must_use = "a staged snapshot that is dropped is never seen"]
 pub struct Staged<'r> {
     at: Snapshots<'r>,
-    bound: Bound,
+    bound: SnapshotBound,
     descriptor: Descriptor,
     checksum: Digest,
 }
@@ -316,7 +316,7 @@ impl<'r> Staged<'r> {
     }
 
     /// What it is bound to.
-    pub fn bound(&self) -> &Bound {
+    pub fn bound(&self) -> &SnapshotBound {
         &self.bound
     }
 
@@ -331,7 +331,7 @@ impl<'r> Staged<'r> {
     /// }
     /// ```
     pub fn publish(self, mut fence: Fence<'_, '_>) -> Result<Ready, PublishError<Box<Staged<'r>>>> {
-        let Bound { ref worktree, term, id, .. } = self.bound;
+        let SnapshotBound { ref worktree, term, id, .. } = self.bound;
         if !self.is_begun_under(&fence) {
             let current = fence.token();
             let worktree = worktree.clone();
@@ -381,7 +381,7 @@ impl<'r> Staged<'r> {
 
     /// The id that it gets on top of another head: that of `bound`, which is new. Whoever
     /// judged the old one to be garbage must not find the new one there.
-    fn id_on_top(&self, bound: &Bound) -> SnapshotId {
+    fn id_on_top(&self, bound: &SnapshotBound) -> SnapshotId {
         sabotage!(Rule::RebasedUnderANewId => self.id());
         bound.id
     }
@@ -393,7 +393,7 @@ impl<'r> Staged<'r> {
             Err(error) => return Err(RebaseError { staged: Some(Box::new(self)), error }),
         };
         let id = self.id_on_top(&bound);
-        let draft = Draft { at: self.at, bound: Bound { id, ..bound } };
+        let draft = Draft { at: self.at, bound: SnapshotBound { id, ..bound } };
         let from = layout::snapshot(self.id());
         if let Err(source) = move_dir(self.at.seams, &from, &draft.dir()) {
             let error = SnapshotError::Io { doing: "put the snapshot on top".into(), source };

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::hash::Digest;
 use crate::manifest::{Timestamp, TreePath};
-use crate::tree::{self, Kind, Names, Stat};
+use crate::tree::{self, Names, NodeKind, NodeStat};
 use crate::walk::{Freshness, Tree, Visitor, WalkError, walk};
 
 /// How a name changed.
@@ -90,7 +90,7 @@ pub(crate) fn settled(changed: Timestamp, now: Timestamp, margin_ns: i64) -> boo
     ns(changed) + i128::from(margin_ns) < ns(now)
 }
 
-fn same(before: &Stat, after: &Stat) -> bool {
+fn same(before: &NodeStat, after: &NodeStat) -> bool {
     before.kind == after.kind
         && before.identity() == after.identity()
         && before.ctime == after.ctime
@@ -98,14 +98,14 @@ fn same(before: &Stat, after: &Stat) -> bool {
         && before.mode == after.mode
         && (before.uid, before.gid) == (after.uid, after.gid)
         // A directory's size is the filesystem's business.
-        && (before.kind == Kind::Directory || before.size == after.size)
+        && (before.kind == NodeKind::Directory || before.size == after.size)
 }
 
 /// Over all names and what is known of them, in order.
 pub(crate) fn digest(tree: &Tree) -> Digest {
     let mut hasher = blake3::Hasher::new();
     let mut pending = Vec::with_capacity(128 * 1024);
-    let mut push = |path: &[&[u8]], stat: &Stat| {
+    let mut push = |path: &[&[u8]], stat: &NodeStat| {
         for part in path {
             pending.extend_from_slice(part);
         }
@@ -168,7 +168,7 @@ impl Visitor for Comparison<'_> {
     type Place = u32;
 
     /// What another host wrote a moment ago is not in this kernel's memory.
-    fn look(&self, dir: &OwnedFd, name: &[u8]) -> std::io::Result<Stat> {
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> std::io::Result<NodeStat> {
         Freshness::Fresh.stat(dir, name)
     }
 
@@ -203,7 +203,7 @@ impl Visitor for Comparison<'_> {
         place: &u32,
         _path: &TreePath,
         names: &Arc<Names>,
-        found: Vec<(usize, Stat)>,
+        found: Vec<(usize, NodeStat)>,
     ) -> Vec<(usize, u32)> {
         let branch = &self.before.branches[*place as usize];
         let mut enter = Vec::new();
@@ -213,7 +213,7 @@ impl Visitor for Comparison<'_> {
             if !same(&node.stat, &stat) {
                 self.note(branch.child(node), ChangeKind::Changed);
             }
-            if stat.kind == Kind::Directory
+            if stat.kind == NodeKind::Directory
                 && let Some(directory) = node.directory
             {
                 enter.push((index, directory));

@@ -22,7 +22,7 @@ use jvs_repo::store::{PosixStore, RepoPath};
 use jvs_repo::term::Term;
 
 use crate::aside::delete_dir;
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::descriptor::Loss;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
@@ -96,7 +96,7 @@ impl Copied {
 
 /// A worktree that was made from a snapshot.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoredWorktree {
     /// Its record.
     pub record: WorktreeRecord,
     /// What its files have not.
@@ -105,13 +105,13 @@ pub struct Restored {
 
 /// What is to be restored in place.
 #[derive(Debug, Clone, Copy)]
-pub struct Wish<'w> {
+pub struct RestoreRequest<'w> {
     /// Which snapshot's files.
     pub source: &'w Ready,
     /// A snapshot of the files that are replaced, if there are any.
     pub kept: Option<&'w Ready>,
     /// Only those; all if nothing is chosen.
-    pub chosen: Option<&'w Chosen>,
+    pub chosen: Option<&'w ChosenPaths>,
     /// Why, for the audit log.
     pub reason: &'w str,
 }
@@ -141,7 +141,7 @@ impl<'r> Restore<'r> {
     pub fn copy(
         &self,
         source: &Ready,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
         worktree: &WorktreeName,
         state: &State,
         progress: &dyn Progress,
@@ -167,7 +167,7 @@ impl<'r> Restore<'r> {
     fn copy_to(
         &self,
         source: &Ready,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
         dir: &RepoPath,
         progress: &dyn Progress,
     ) -> Result<Vec<Loss>, RestoreError> {
@@ -211,7 +211,7 @@ impl<'r> Restore<'r> {
         name: &WorktreeName,
         isolation: Isolation,
         progress: &dyn Progress,
-    ) -> Result<Restored, RestoreError> {
+    ) -> Result<RestoredWorktree, RestoreError> {
         let base = Base { head: source.id(), generation: source.descriptor().commit_seq };
         let begun = worktrees::begin_from(locks, name, isolation, base)?;
         // Only now is the snapshot a head that nobody collects: whoever was
@@ -230,7 +230,7 @@ impl<'r> Restore<'r> {
         let finished = begun.finish(&copied.tree());
         // The manifest of the copy, and all of it if the worktree was not made.
         let _ = delete_dir(self.at.seams, self.at.trees, &copied.dir());
-        Ok(Restored { record: finished?, degraded: copied.degraded })
+        Ok(RestoredWorktree { record: finished?, degraded: copied.degraded })
     }
 
     /// Puts the files of a snapshot in the place of a worktree's.
@@ -238,7 +238,7 @@ impl<'r> Restore<'r> {
         &self,
         locks: &Locks<'_>,
         lease: &mut Lease<'_>,
-        wish: &Wish<'_>,
+        wish: &RestoreRequest<'_>,
         progress: &dyn Progress,
     ) -> Result<InPlace, RestoreError> {
         let worktree = lease.worktree().clone();

@@ -5,12 +5,12 @@ use jvs_lock::{Fence, LockError, State};
 
 use crate::publish::Snapshots;
 use crate::shown::show;
-use crate::staging_name::Bound;
+use crate::staging_name::SnapshotBound;
 
 /// Shows a snapshot that may not come to be committed.
 pub(crate) fn show_then_commit(
     at: &Snapshots<'_>,
-    bound: &Bound,
+    bound: &SnapshotBound,
     fence: &mut Fence<'_, '_>,
 ) -> Result<State, LockError> {
     let _ = show(at.seams, bound.id);

@@ -7,7 +7,7 @@ use jvs_repo::store::Store;
 
 use crate::catalog::Catalog;
 use crate::error::SnapshotError;
-use crate::lineage::{Lineage, Step};
+use crate::lineage::{Lineage, LineageStep};
 use crate::ready::Ready;
 use crate::tags;
 
@@ -77,7 +77,9 @@ fn nth(
         lineage.next().ok_or_else(missing)??;
     }
     match lineage.next().ok_or_else(missing)?? {
-        Step::Ready(ready) => Ok(*ready),
-        Step::Collected(descriptor) => Err(SnapshotError::Collected { id: descriptor.snapshot_id }),
+        LineageStep::Ready(ready) => Ok(*ready),
+        LineageStep::Collected(descriptor) => {
+            Err(SnapshotError::Collected { id: descriptor.snapshot_id })
+        }
     }
 }

@@ -24,7 +24,7 @@ use jvs_repo::config::{Consistency, Engine as Policy};
 use jvs_repo::layout::{MANIFEST, PAYLOAD};
 
 pub use crate::capture_error::CaptureError;
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::descriptor::Content;
 use crate::engine::{self, Built, Engine, EngineName, Work};
 use crate::fidelity;
@@ -33,15 +33,15 @@ use crate::hash::Digest;
 use crate::manifest::{Summary, Timestamp};
 use crate::nobody_else::Ours;
 use crate::observe::{observe, reread};
-use crate::plan::{Groups, Moment, Plan};
-use crate::progress::{Phase, Phases, Progress};
+use crate::plan::{LinkGroups, Moment, ReusePlan};
+use crate::progress::{CapturePhase, Phases, Progress};
 use crate::quiesce::{self, ChangeKind, Changes, settled};
-use crate::tree::{self, Kind, Stat, Stream};
+use crate::tree::{self, FileStream, NodeKind, NodeStat};
 use crate::walk::{Freshness, Tree};
 use crate::workers;
-use crate::written_out::{Doubt, WriteOut};
+use crate::written_out::{WriteDoubt, WriteOut};
 
-use content::Proof;
+use content::WriterEvidence;
 use describe::write;
 
 /// Captures in a row before a tree that is written to is given up.
@@ -66,7 +66,7 @@ pub struct Options {
     /// Reads everything, whatever the parent's manifest says.
     pub full: bool,
     /// Only those paths, and the directories above them.
-    pub only: Option<Chosen>,
+    pub only: Option<ChosenPaths>,
     /// The source is a snapshot's own tree: nobody writes there, so nothing that was
     /// written has to be brought to light.
     pub published: bool,
@@ -136,7 +136,7 @@ pub struct Captured {
     /// Why the parent was of no use, if it was not.
     pub parent_ignored: Option<String>,
     /// Milliseconds per phase, in order; of the last attempt.
-    pub phases: Vec<(Phase, u64)>,
+    pub phases: Vec<(CapturePhase, u64)>,
 }
 
 /// Captures `source` into `staging`, an existing directory that gets `payload` and
@@ -186,8 +186,8 @@ struct Capture<'c> {
 
 /// What is to be done for the names of the first look.
 struct Planned {
-    plan: Plan,
-    groups: Groups,
+    plan: ReusePlan,
+    groups: LinkGroups,
     /// The parent's files.
     parent: Option<OwnedFd>,
     /// Why the parent is of no use, if it is not.
@@ -201,7 +201,7 @@ struct Planned {
 impl Capture<'_> {
     fn attempt(&self, attempt: u32) -> Result<Captured, CaptureError> {
         let phases = Phases::new(self.clock, self.progress);
-        phases.begin(Phase::Walk);
+        phases.begin(CapturePhase::Walk);
         let mut engine = engine::choose(
             self.options.engine,
             self.options.juicefs_program.as_deref(),
@@ -218,10 +218,10 @@ impl Capture<'_> {
         let moment = self.settle(&manifest, &before, begun).map_err(&created)?;
         let mut doubt = self.allowed(write_out.force(&before)?)?;
 
-        phases.begin(Phase::Plan);
+        phases.begin(CapturePhase::Plan);
         let planned = self.planned(&before);
 
-        phases.begin(Phase::Clone);
+        phases.begin(CapturePhase::Clone);
         self.progress.total(before.nodes as u64, planned.bytes);
         let quiet = doubt.is_none();
         let mut built = self.build(&*engine, &before, &planned, quiet, &phases);
@@ -231,11 +231,15 @@ impl Capture<'_> {
         }
         let built = built?;
         if !built.proves_quiet {
-            phases.begin(Phase::Prove);
+            phases.begin(CapturePhase::Prove);
             doubt = self.allowed(write_out.force_again(&before)?)?.or(doubt);
         }
-        let proof =
-            Proof { before: &before, changes: self.changes(&before, &built)?, doubt, attempt };
+        let proof = WriterEvidence {
+            before: &before,
+            changes: self.changes(&before, &built)?,
+            doubt,
+            attempt,
+        };
         let quiet = proof.changes.is_quiet();
         if !quiet && self.options.consistency == Consistency::Quiesced {
             return Err(CaptureError::Changed(proof.changes));
@@ -244,14 +248,14 @@ impl Capture<'_> {
             whole(&before, &built, engine.name())?;
         }
 
-        phases.begin(Phase::Manifest);
+        phases.begin(CapturePhase::Manifest);
         let Built { facts, degraded, durable, .. } = built;
         let (manifest, summary) = match quiet {
             true => write(manifest, &before, &facts, &planned.groups, Some(moment))?,
             false => self.write_observed(manifest)?,
         };
 
-        phases.begin(Phase::Sync);
+        phases.begin(CapturePhase::Sync);
         self.sync(&manifest, durable).map_err(CaptureError::whole("sync the copy of"))?;
         let content = self.content(&summary, engine.name(), degraded, &proof);
         let Planned { reused, parent_ignored, .. } = planned;
@@ -327,7 +331,7 @@ impl Capture<'_> {
         let payload = tree::open_directory(&self.staging, PAYLOAD.as_bytes())
             .map_err(CaptureError::whole("open the copy of"))?;
         let (copy, facts) = observe(self.threads, &payload, self.progress)?;
-        write(manifest, &copy, &facts, &Groups::find(&copy), None)
+        write(manifest, &copy, &facts, &LinkGroups::find(&copy), None)
     }
 
     fn write_out<'w>(&'w self, own: &'w [&'w OwnedFd]) -> WriteOut<'w> {
@@ -339,7 +343,7 @@ impl Capture<'_> {
     }
 
     /// What is not certain may be captured with a label, and not otherwise.
-    fn allowed(&self, doubt: Option<Doubt>) -> Result<Option<Doubt>, CaptureError> {
+    fn allowed(&self, doubt: Option<WriteDoubt>) -> Result<Option<WriteDoubt>, CaptureError> {
         match (doubt, self.options.consistency) {
             (Some(why), Consistency::Quiesced) => Err(CaptureError::NotWrittenOut(why)),
             (doubt, _) => Ok(doubt),
@@ -366,7 +370,7 @@ impl Capture<'_> {
 
     /// Waits until the filesystem's clock has moved past the newest change, so
     /// that every later one shows: see [`quiesce`].
-    fn settle(&self, stamp: &OwnedFd, before: &Tree, begun: Stat) -> std::io::Result<Moment> {
+    fn settle(&self, stamp: &OwnedFd, before: &Tree, begun: NodeStat) -> std::io::Result<Moment> {
         let one_filesystem = begun.filesystem == before.root.filesystem;
         let margin_ns = match begun.ctime.nanos {
             0 => WHOLE_SECONDS_NS,
@@ -397,29 +401,30 @@ impl Capture<'_> {
         let (plan, parent_ignored) = self.plan(before);
         let parent = self.parent_payload(&parent_ignored);
         let (bytes, reused) = amount(before, &plan);
-        Planned { plan, groups: Groups::find(before), parent, parent_ignored, bytes, reused }
+        Planned { plan, groups: LinkGroups::find(before), parent, parent_ignored, bytes, reused }
     }
 
     /// What the parent's manifest saves, or why it saves nothing. A parent that
     /// cannot be used makes a capture slower, not impossible.
-    fn plan(&self, before: &Tree) -> (Plan, Option<String>) {
+    fn plan(&self, before: &Tree) -> (ReusePlan, Option<String>) {
         let Some(parent) = self.parent.filter(|_| !self.options.full) else {
-            return (Plan::everything(before), None);
+            return (ReusePlan::everything(before), None);
         };
         let believed = self.ground.believes(parent.boot_id.as_ref(), &self.boot_id);
         let made = tree::open_root(&parent.directory)
             .and_then(|dir| tree::open_file(&dir, MANIFEST.as_bytes()))
             .map_err(|error| error.to_string())
             .and_then(|file| {
-                Plan::make(before, Stream::new(file), believed).map_err(|error| error.to_string())
+                ReusePlan::make(before, FileStream::new(file), believed)
+                    .map_err(|error| error.to_string())
             });
         match made {
             Ok((plan, summary)) if summary.manifest_hash == parent.manifest_hash => (plan, None),
             Ok(_) => {
                 let why = "its manifest is not the one that its descriptor names".to_owned();
-                (Plan::everything(before), Some(why))
+                (ReusePlan::everything(before), Some(why))
             }
-            Err(why) => (Plan::everything(before), Some(why)),
+            Err(why) => (ReusePlan::everything(before), Some(why)),
         }
     }
 
@@ -451,9 +456,9 @@ impl Capture<'_> {
 }
 
 /// Bytes in all, and files that are as in the parent.
-fn amount(tree: &Tree, plan: &Plan) -> (u64, u64) {
+fn amount(tree: &Tree, plan: &ReusePlan) -> (u64, u64) {
     let all = tree.in_order().map(|item| {
-        let reused = item.stat().kind == Kind::File && plan.unchanged(item.number);
+        let reused = item.stat().kind == NodeKind::File && plan.unchanged(item.number);
         (item.stat().size, u64::from(reused))
     });
     all.fold((0, 0), |(bytes, reused), (size, one)| (bytes + size, reused + one))
@@ -466,7 +471,7 @@ fn whole(before: &Tree, built: &Built, engine: EngineName) -> Result<(), Capture
         return Err(failed("there is no copy".to_owned()));
     }
     for item in built.facts.missing.iter().map(|&number| before.item(number)) {
-        if matches!(item.stat().kind, Kind::File | Kind::Directory | Kind::Symlink) {
+        if matches!(item.stat().kind, NodeKind::File | NodeKind::Directory | NodeKind::Symlink) {
             return Err(failed(format!("{} is not in the copy", item.path())));
         }
     }

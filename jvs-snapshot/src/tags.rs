@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io;
 
 use jvs_lock::{Locks, Seams};
-use jvs_repo::audit::{Event, Kind, Phase};
+use jvs_repo::audit::{Event, EventKind, EventPhase};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::json::{self, RecordError};
 use jvs_repo::layout;
@@ -112,7 +112,7 @@ pub fn make(locks: &Locks<'_>, name: &TagName, snapshot: &Ready) -> Result<Tag, 
     let seams = locks.seams();
     let tag = create(seams, name, snapshot, locks.session().id().as_str())?;
     // Best effort: the tag is there, and counts without it.
-    let _ = note(locks, Kind::Tag, Phase::Done, OpNonce::random(seams.entropy), &tag);
+    let _ = note(locks, EventKind::Tag, EventPhase::Done, OpNonce::random(seams.entropy), &tag);
     Ok(tag)
 }
 
@@ -121,14 +121,20 @@ pub fn take_away(locks: &Locks<'_>, name: &TagName) -> Result<Option<Tag>, Snaps
     let seams = locks.seams();
     let Some(tag) = read(seams.store, name)? else { return Ok(None) };
     let op = OpNonce::random(seams.entropy);
-    note(locks, Kind::Untag, Phase::Intent, op, &tag)
+    note(locks, EventKind::Untag, EventPhase::Intent, op, &tag)
         .map_err(SnapshotError::io("write the audit log"))?;
     let deleted = delete(seams, name)?;
-    let _ = note(locks, Kind::Untag, Phase::Done, op, &tag);
+    let _ = note(locks, EventKind::Untag, EventPhase::Done, op, &tag);
     Ok(deleted)
 }
 
-fn note(locks: &Locks<'_>, kind: Kind, phase: Phase, op: OpNonce, tag: &Tag) -> io::Result<()> {
+fn note(
+    locks: &Locks<'_>,
+    kind: EventKind,
+    phase: EventPhase,
+    op: OpNonce,
+    tag: &Tag,
+) -> io::Result<()> {
     locks.note(kind, phase, op, None, None, Some(LoggedTag::from(tag.clone()).into()))
 }
 
@@ -138,8 +144,8 @@ pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Logged
     for event in events {
         // About to be deleted is as good as deleted: it was meant to go.
         let makes = match (event.kind, event.phase) {
-            (Kind::Tag, Phase::Done) => true,
-            (Kind::Untag, _) => false,
+            (EventKind::Tag, EventPhase::Done) => true,
+            (EventKind::Untag, _) => false,
             _ => continue,
         };
         match event.details_as::<LoggedTag>() {

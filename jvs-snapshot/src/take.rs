@@ -12,7 +12,7 @@ use jvs_repo::store::RepoPath;
 
 use crate::descriptor::About;
 use crate::error::SnapshotError;
-use crate::progress::{Phase, Progress};
+use crate::progress::{CapturePhase, Progress};
 use crate::publish::{Draft, PublishError, Snapshots, Staged};
 use crate::ready::Ready;
 use crate::stage::{CaptureError, Captured, Options, Parent, Source, capture};
@@ -23,18 +23,18 @@ use crate::writeback::wait_for_upload;
 const REBASES: u32 = 16;
 
 /// What a snapshot is taken under.
-pub enum Hold<'h, 'r> {
+pub enum SnapshotHold<'h, 'r> {
     /// A lease, which is renewed meanwhile.
     Lease(&'h mut Lease<'r>),
     /// Nobody's: the worktree is shared.
     Shared(&'h mut Shared<'r>),
 }
 
-impl<'r> Hold<'_, 'r> {
+impl<'r> SnapshotHold<'_, 'r> {
     fn fence(&mut self) -> Result<Fence<'_, 'r>, LockError> {
         match self {
-            Hold::Lease(lease) => lease.fence(),
-            Hold::Shared(shared) => Ok(shared.fence()),
+            SnapshotHold::Lease(lease) => lease.fence(),
+            SnapshotHold::Shared(shared) => Ok(shared.fence()),
         }
     }
 }
@@ -59,7 +59,7 @@ pub struct Taken {
     /// Why the parent was of no use, if it was not.
     pub parent_ignored: Option<String>,
     /// Milliseconds per phase, in order; of the last attempt.
-    pub phases: Vec<(Phase, u64)>,
+    pub phases: Vec<(CapturePhase, u64)>,
 }
 
 /// Why none was taken.
@@ -112,11 +112,11 @@ impl From<LockError> for TakeError {
 /// Takes a snapshot of `request.source` under `hold`.
 pub fn take(
     at: &Snapshots<'_>,
-    hold: &mut Hold<'_, '_>,
+    hold: &mut SnapshotHold<'_, '_>,
     request: Request<'_>,
     progress: &dyn Progress,
 ) -> Result<Taken, TakeError> {
-    let shared = matches!(hold, Hold::Shared(_));
+    let shared = matches!(hold, SnapshotHold::Shared(_));
     if shared && request.options.consistency == Consistency::Quiesced {
         return Err(TakeError::SharedIsNeverQuiet);
     }
@@ -143,7 +143,7 @@ pub fn take(
 /// Captures into the draft's directory, with the lease kept alive meanwhile.
 fn capture_under(
     at: &Snapshots<'_>,
-    hold: &mut Hold<'_, '_>,
+    hold: &mut SnapshotHold<'_, '_>,
     draft: &Draft<'_>,
     source: &Path,
     options: Options,
@@ -165,7 +165,7 @@ fn capture_under(
         capture(&source, &staging, parent.as_ref(), &options, clock, progress)
             .map_err(TakeError::Capture)
     };
-    let Hold::Lease(lease) = hold else { return work(progress) };
+    let SnapshotHold::Lease(lease) = hold else { return work(progress) };
     if source.is_remote() {
         // Otherwise its last line would look like somebody's unwritten work.
         lease.rest_the_log();
@@ -177,26 +177,26 @@ fn capture_under(
 /// hosts.
 fn upload_under(
     at: &Snapshots<'_>,
-    hold: &mut Hold<'_, '_>,
+    hold: &mut SnapshotHold<'_, '_>,
     progress: &dyn Progress,
 ) -> Result<(), TakeError> {
     let clock = at.seams.clock;
     let root = at.trees.absolute(&RepoPath::root());
     let wait =
         |progress: &dyn Progress| Ok(wait_for_upload(&root, clock, &|| progress.keep_going())?);
-    progress.phase(Phase::Sync);
+    progress.phase(CapturePhase::Sync);
     match hold {
-        Hold::Lease(lease) => while_renewing(lease, clock, progress, wait),
-        Hold::Shared(_) => wait(progress),
+        SnapshotHold::Lease(lease) => while_renewing(lease, clock, progress, wait),
+        SnapshotHold::Shared(_) => wait(progress),
     }
 }
 
 /// Publishes, on top of whatever snapshots of the same hold came first, once it is
 /// uploaded.
 fn publish(
-    hold: &mut Hold<'_, '_>,
+    hold: &mut SnapshotHold<'_, '_>,
     staged: Staged<'_>,
-    upload: impl Fn(&mut Hold<'_, '_>) -> Result<(), TakeError>,
+    upload: impl Fn(&mut SnapshotHold<'_, '_>) -> Result<(), TakeError>,
 ) -> Result<Ready, TakeError> {
     let mut staged = Box::new(staged);
     for _ in 0..REBASES {

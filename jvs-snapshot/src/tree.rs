@@ -28,7 +28,7 @@ use crate::manifest::{Device, MAX_XATTR_VALUE_BYTES, Timestamp, Xattr};
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum NodeKind {
     /// A regular file.
     File,
     /// A directory.
@@ -45,7 +45,7 @@ pub enum Kind {
     BlockDevice,
 }
 
-impl Kind {
+impl NodeKind {
     fn from_mode(mode: RawMode) -> io::Result<Self> {
         Ok(match FileType::from_raw_mode(mode) {
             FileType::RegularFile => Self::File,
@@ -64,9 +64,9 @@ impl Kind {
 
 /// What `statx` tells of one name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stat {
+pub struct NodeStat {
     /// File type.
-    pub kind: Kind,
+    pub kind: NodeKind,
     /// Permission bits, setuid, setgid and sticky included.
     pub mode: u32,
     /// Owning user.
@@ -91,19 +91,19 @@ pub struct Stat {
     pub mount: u64,
 }
 
-impl Stat {
+impl NodeStat {
     /// Which file this is, whatever its name.
     pub fn identity(&self) -> (u64, u64) {
         (self.filesystem, self.inode)
     }
 }
 
-fn stat_from(raw: fs::Statx) -> io::Result<Stat> {
+fn stat_from(raw: fs::Statx) -> io::Result<NodeStat> {
     let filesystem = u64::from(raw.stx_dev_major) << 32 | u64::from(raw.stx_dev_minor);
     let names_mount = StatxFlags::from_bits_retain(raw.stx_mask).contains(StatxFlags::MNT_ID);
     let time = |t: fs::StatxTimestamp| Timestamp { seconds: t.tv_sec, nanos: t.tv_nsec };
-    Ok(Stat {
-        kind: Kind::from_mode(u32::from(raw.stx_mode))?,
+    Ok(NodeStat {
+        kind: NodeKind::from_mode(u32::from(raw.stx_mode))?,
         mode: u32::from(raw.stx_mode) & 0o7777,
         uid: raw.stx_uid,
         gid: raw.stx_gid,
@@ -123,20 +123,20 @@ fn wanted() -> StatxFlags {
 }
 
 /// `lstat` of `name` in `dir`.
-pub fn stat(dir: impl AsFd, name: &[u8]) -> io::Result<Stat> {
+pub fn stat(dir: impl AsFd, name: &[u8]) -> io::Result<NodeStat> {
     stat_from(fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted())?)
 }
 
 /// As [`stat`], asked of whoever has the file and not of the kernel's memory: a
 /// remote file's attributes may be remembered for seconds. The same where files
 /// are local.
-pub fn stat_afresh(dir: impl AsFd, name: &[u8]) -> io::Result<Stat> {
+pub fn stat_afresh(dir: impl AsFd, name: &[u8]) -> io::Result<NodeStat> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
     stat_from(fs::statx(dir, name, flags, wanted())?)
 }
 
 /// Of what is open.
-pub fn stat_open(file: impl AsFd) -> io::Result<Stat> {
+pub fn stat_open(file: impl AsFd) -> io::Result<NodeStat> {
     stat_from(fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted())?)
 }
 
@@ -218,13 +218,15 @@ pub fn make_symlink(target: &[u8], dir: impl AsFd, name: &[u8]) -> io::Result<()
 }
 
 /// Makes a FIFO, a socket's name or a device.
-pub fn make_special(dir: impl AsFd, name: &[u8], kind: Kind, device: Device) -> io::Result<()> {
+pub fn make_special(dir: impl AsFd, name: &[u8], kind: NodeKind, device: Device) -> io::Result<()> {
     let (kind, number) = match kind {
-        Kind::Fifo => (FileType::Fifo, 0),
-        Kind::Socket => (FileType::Socket, 0),
-        Kind::CharDevice => (FileType::CharacterDevice, fs::makedev(device.major, device.minor)),
-        Kind::BlockDevice => (FileType::BlockDevice, fs::makedev(device.major, device.minor)),
-        Kind::File | Kind::Directory | Kind::Symlink => return Err(Errno::INVAL.into()),
+        NodeKind::Fifo => (FileType::Fifo, 0),
+        NodeKind::Socket => (FileType::Socket, 0),
+        NodeKind::CharDevice => {
+            (FileType::CharacterDevice, fs::makedev(device.major, device.minor))
+        }
+        NodeKind::BlockDevice => (FileType::BlockDevice, fs::makedev(device.major, device.minor)),
+        NodeKind::File | NodeKind::Directory | NodeKind::Symlink => return Err(Errno::INVAL.into()),
     };
     Ok(fs::mknodat(dir, name, kind, Mode::from_raw_mode(0o600), number)?)
 }
@@ -546,12 +548,12 @@ pub fn set_xattr_open(file: impl AsFd, xattr: &Xattr) -> io::Result<()> {
 
 /// An open file from its start to its end, to read or to write.
 #[derive(Debug)]
-pub struct Stream {
+pub struct FileStream {
     file: OwnedFd,
     offset: u64,
 }
 
-impl Stream {
+impl FileStream {
     /// At the start of `file`.
     pub fn new(file: OwnedFd) -> Self {
         Self { file, offset: 0 }
@@ -563,7 +565,7 @@ impl Stream {
     }
 }
 
-impl io::Read for Stream {
+impl io::Read for FileStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let got = rustix::io::pread(&self.file, into, self.offset)?;
         self.offset += got as u64;
@@ -571,7 +573,7 @@ impl io::Read for Stream {
     }
 }
 
-impl io::Write for Stream {
+impl io::Write for FileStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = rustix::io::pwrite(&self.file, bytes, self.offset)?;
         self.offset += written as u64;

@@ -7,17 +7,17 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use jvs_repo::sabotage;
-use jvs_repo::store::{Listing, PosixStore, RepoPath};
+use jvs_repo::store::{PosixStore, RepoPath, TreeListing};
 
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::compare::{Difference, Trust};
 use crate::diff;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
-use crate::mutation::capturing::Rule;
+use crate::mutation::capturing::CaptureRule;
 use crate::progress::Silent;
 use crate::ready::Ready;
-use crate::tree::{self, Kind};
+use crate::tree::{self, NodeKind};
 
 /// A place in a payload tree; the tree itself if the path is the root.
 #[derive(Debug, Clone, Copy)]
@@ -50,18 +50,18 @@ pub trait Trees: Send + Sync {
     fn remove(&self, tree: &RepoPath) -> io::Result<()>;
 
     /// What is in a tree that others may still write into.
-    fn listing(&self, tree: &RepoPath) -> io::Result<Listing>;
+    fn listing(&self, tree: &RepoPath) -> io::Result<TreeListing>;
 
     /// Removes what is listed of a tree. Ends with `DirectoryNotEmpty` at what is
     /// not listed, or not as it was then. May be interrupted and run again.
-    fn remove_listed(&self, tree: &RepoPath, listing: &Listing) -> io::Result<()>;
+    fn remove_listed(&self, tree: &RepoPath, listing: &TreeListing) -> io::Result<()>;
 
     /// The paths of a tree that are in none of `snapshots` as they are here: what
     /// would be lost with it. Only of what is chosen, if something is.
     fn strays(
         &self,
         tree: &RepoPath,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
         snapshots: &[Ready],
     ) -> Result<Vec<TreePath>, SnapshotError>;
 }
@@ -94,7 +94,7 @@ fn above<'s>(store: &PosixStore, at: Spot<'s>) -> io::Result<(OwnedFd, &'s [u8])
 
 /// What is removed because of a comparison is read for it.
 fn trust_before_removal() -> Trust {
-    sabotage!(Rule::RemovedByContent => Trust::Hints);
+    sabotage!(CaptureRule::RemovedByContent => Trust::Hints);
     Trust::Nothing
 }
 
@@ -107,18 +107,18 @@ impl Trees for PosixStore {
         self.remove_payload_tree(tree)
     }
 
-    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
+    fn listing(&self, tree: &RepoPath) -> io::Result<TreeListing> {
         self.list_payload_tree(tree)
     }
 
-    fn remove_listed(&self, tree: &RepoPath, listing: &Listing) -> io::Result<()> {
+    fn remove_listed(&self, tree: &RepoPath, listing: &TreeListing) -> io::Result<()> {
         self.remove_listed_tree(tree, listing)
     }
 
     fn strays(
         &self,
         tree: &RepoPath,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
         snapshots: &[Ready],
     ) -> Result<Vec<TreePath>, SnapshotError> {
         let root = self.absolute(tree);
@@ -155,8 +155,8 @@ impl Spots for PosixStore {
         let (dir, name) = above(self, at)?;
         let stat = tree::stat_afresh(dir, name)?;
         Ok(SpotStat {
-            is_directory: stat.kind == Kind::Directory,
-            is_symlink: stat.kind == Kind::Symlink,
+            is_directory: stat.kind == NodeKind::Directory,
+            is_symlink: stat.kind == NodeKind::Symlink,
             identity: stat.identity(),
             mount: stat.mount,
         })

@@ -10,7 +10,7 @@ use jvs_lock::{Belief, Lease, LockError};
 use jvs_repo::clock::{BootMs, Clock};
 use jvs_repo::code::{Code, Coded as _};
 
-use crate::progress::{Phase, Progress};
+use crate::progress::{CapturePhase, Progress};
 
 /// A lease is renewed this often while files are captured.
 const RENEWALS_A_LEASE: u64 = 3;
@@ -120,7 +120,7 @@ impl Guarded<'_> {
 }
 
 impl Progress for Guarded<'_> {
-    fn phase(&self, phase: Phase) {
+    fn phase(&self, phase: CapturePhase) {
         self.inner.phase(phase);
     }
 
@@ -154,7 +154,7 @@ struct Alone<'a, 'g, 'r> {
 }
 
 impl Progress for Alone<'_, '_, '_> {
-    fn phase(&self, phase: Phase) {
+    fn phase(&self, phase: CapturePhase) {
         self.guarded.phase(phase);
     }
 

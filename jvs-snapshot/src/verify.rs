@@ -7,7 +7,7 @@ use std::io;
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
-use jvs_repo::name::Shown;
+use jvs_repo::name::ShownName;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 use serde::Serialize;
 
@@ -130,7 +130,7 @@ fn check_directory(
     for entry in &entries {
         if !names.iter().any(|known| entry.name == *known) {
             verdict.payload_valid = false;
-            verdict.found(format!("{dir}/{}", Shown::new(&entry.name)), "was added");
+            verdict.found(format!("{dir}/{}", ShownName::new(&entry.name)), "was added");
         }
     }
     Ok(())
@@ -228,8 +228,8 @@ pub fn verify_tags(store: &dyn Store) -> Result<Vec<Mismatch>, SnapshotError> {
                 }
             }
             Err(error) => match error.reason {
-                jvs_repo::json::Reason::Invalid(reason) => found(path, reason),
-                jvs_repo::json::Reason::Io(_) => return Err(error.into()),
+                jvs_repo::json::UnusableReason::Invalid(reason) => found(path, reason),
+                jvs_repo::json::UnusableReason::Io(_) => return Err(error.into()),
             },
         }
     }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use in_memory::{Branch, Freshness, Item, Tree};
 
 use crate::manifest::{MAX_DEPTH, TreePath};
-use crate::tree::{self, Names, Stat};
+use crate::tree::{self, Names, NodeStat};
 use crate::workers;
 
 /// Names looked at in one task: large directories are shared between threads.
@@ -120,7 +120,7 @@ pub(crate) trait Visitor: Sync {
     type Place: Send + Sync;
 
     /// Looks at one name. What the kernel remembers is good enough for most.
-    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<NodeStat> {
         tree::stat(dir, name)
     }
 
@@ -143,7 +143,7 @@ pub(crate) trait Visitor: Sync {
         place: &Self::Place,
         path: &TreePath,
         names: &Arc<Names>,
-        found: Vec<(usize, Stat)>,
+        found: Vec<(usize, NodeStat)>,
     ) -> Vec<(usize, Self::Place)>;
 }
 

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use jvs_repo::clock::Clock;
-use jvs_repo::probe::{Filesystem, JuiceFs};
+use jvs_repo::probe::{Filesystem, JuiceFsMount};
 
 use crate::error::SnapshotError;
 use crate::mount_counters::{self, STAGING_BLOCKS};
@@ -27,9 +27,9 @@ pub(crate) fn wait_for_upload(
 ) -> Result<(), SnapshotError> {
     let filesystem = Filesystem::at(path).map_err(SnapshotError::io("look at the mount"))?;
     let certain = match filesystem.juicefs {
-        None | Some(JuiceFs::Mounted { writeback: false, .. }) => return Ok(()),
-        Some(JuiceFs::Mounted { writeback: true, .. }) => true,
-        Some(JuiceFs::Unreadable) => false,
+        None | Some(JuiceFsMount::Mounted { writeback: false, .. }) => return Ok(()),
+        Some(JuiceFsMount::Mounted { writeback: true, .. }) => true,
+        Some(JuiceFsMount::Unreadable) => false,
     };
     let mut waited = 0;
     loop {

@@ -33,10 +33,10 @@ use jvs_repo::sabotage;
 use crate::capture_error::CaptureError;
 use crate::fidelity::is_full;
 use crate::ground::Ground;
-use crate::mutation::capturing::Rule;
+use crate::mutation::capturing::CaptureRule;
 use crate::nobody_else::Ours;
 use crate::progress::Progress;
-use crate::tree::{self, Kind};
+use crate::tree::{self, NodeKind};
 use crate::walk::{Tree, WalkError};
 use crate::workers;
 
@@ -61,7 +61,7 @@ pub(crate) struct WriteOut<'w> {
 }
 
 /// Why it is not certain that everything that was written is seen.
-pub(crate) type Doubt = String;
+pub(crate) type WriteDoubt = String;
 
 impl WriteOut<'_> {
     /// Before the first look: nothing is proven by it, but what was written a moment
@@ -79,7 +79,7 @@ impl WriteOut<'_> {
         &self,
         files: impl FnOnce() -> Result<Tree, WalkError>,
     ) -> Result<(), CaptureError> {
-        sabotage!(Rule::HandedInBetween => Ok(()));
+        sabotage!(CaptureRule::HandedInBetween => Ok(()));
         if !self.writes_show_late() {
             return Ok(());
         }
@@ -91,8 +91,8 @@ impl WriteOut<'_> {
     }
 
     /// Forces what was written to where looks see it. `before` is the first look.
-    pub(crate) fn force(&self, before: &Tree) -> Result<Option<Doubt>, CaptureError> {
-        sabotage!(Rule::WrittenOutFirst => Ok(None));
+    pub(crate) fn force(&self, before: &Tree) -> Result<Option<WriteDoubt>, CaptureError> {
+        sabotage!(CaptureRule::WrittenOutFirst => Ok(None));
         // In memory there is nowhere to write to: contents are compared instead.
         if self.nobody_writes || *self.ground == Ground::Memory {
             return Ok(None);
@@ -112,7 +112,7 @@ impl WriteOut<'_> {
 
     /// As [`WriteOut::force`], before a second look; only where the first store after
     /// the first look changes no time by itself.
-    pub(crate) fn force_again(&self, before: &Tree) -> Result<Option<Doubt>, CaptureError> {
+    pub(crate) fn force_again(&self, before: &Tree) -> Result<Option<WriteDoubt>, CaptureError> {
         match self.ground {
             Ground::JuiceFs(_) | Ground::Remote => self.force(before),
             Ground::Disk | Ground::Memory => Ok(None),
@@ -120,7 +120,7 @@ impl WriteOut<'_> {
     }
 
     /// Waits until the mount holds nothing, for as long as it may take.
-    fn wait(&self, unknown: u64) -> Result<Option<Doubt>, CaptureError> {
+    fn wait(&self, unknown: u64) -> Result<Option<WriteDoubt>, CaptureError> {
         let mut waited = 0;
         while !self.ground.holds_nothing(&self.ours) {
             if waited >= PATIENCE_MS {
@@ -177,7 +177,7 @@ fn hand_in(
     let tasks = before.in_parts(CHUNK, |branch, at| {
         let stat = &branch.nodes[at].stat;
         // What was written makes a file longer at once.
-        stat.kind == Kind::File && stat.size > 0
+        stat.kind == NodeKind::File && stat.size > 0
     });
     let unknown = AtomicU64::new(0);
     workers::try_each(threads, tasks, |(branch, part), _| {
@@ -203,7 +203,7 @@ impl Ground {
     /// Whether the kernel is not the only one that writes out: a mount of JuiceFS holds
     /// what it was handed, and hands it in when it likes.
     fn is_written_to_by_others(&self) -> bool {
-        sabotage!(Rule::HandedInFirst => false);
+        sabotage!(CaptureRule::HandedInFirst => false);
         matches!(self, Ground::JuiceFs(_))
     }
 
@@ -211,7 +211,7 @@ impl Ground {
     /// bytes that it says it holds do not tell: pages of mapped files may be on the way
     /// to it, which it does not count yet, and of which the kernel counts no few exactly.
     fn holds_nothing(&self, ours: &Ours<'_>) -> bool {
-        sabotage!(Rule::NobodyElse => matches!(self, Ground::JuiceFs(Some(_))));
+        sabotage!(CaptureRule::NobodyElse => matches!(self, Ground::JuiceFs(Some(_))));
         let Ground::JuiceFs(Some(point)) = self else { return false };
         ours.are_all_that_is_open(point)
     }
@@ -227,7 +227,7 @@ fn is_handed_in(file: &OwnedFd) -> bool {
 /// `syncfs` of a filesystem in user space sends pages and does not wait for them, and a
 /// read waits for those that it reads.
 fn has_arrived(file: &OwnedFd) -> io::Result<()> {
-    sabotage!(Rule::ArrivedFirst => Ok(()));
+    sabotage!(CaptureRule::ArrivedFirst => Ok(()));
     tree::sync_content(file)
 }
 

@@ -24,7 +24,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 pub(crate) use audit::AuditArgs;
 pub(crate) use config::ConfigCommand;
 pub(crate) use demo::DemoArgs;
-pub(crate) use doctor::{DoctorArgs, Format};
+pub(crate) use doctor::{DoctorArgs, ReportFormat};
 pub(crate) use init::InitArgs;
 pub(crate) use keeper::{Follow, KeeperArgs, OnLoss};
 pub(crate) use lock::{

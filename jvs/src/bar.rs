@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use jvs_repo::clock::Clock;
-use jvs_snapshot::progress::{Phase, Progress};
+use jvs_snapshot::progress::{CapturePhase, Progress};
 
 use crate::command::{counted, size};
 use crate::context::Context;
@@ -23,7 +23,7 @@ pub(crate) struct Bar<'c> {
 }
 
 struct Line {
-    out: render::Progress,
+    out: render::ProgressLine,
     what: &'static str,
     /// What one of what is counted is called.
     unit: &'static str,
@@ -113,17 +113,17 @@ fn rough(seconds: f64) -> String {
 }
 
 impl Progress for Bar<'_> {
-    fn phase(&self, phase: Phase) {
+    fn phase(&self, phase: CapturePhase) {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.what = match phase {
-            Phase::Walk => "looking",
-            Phase::Plan => "comparing",
-            Phase::Clone => "copying",
-            Phase::Hash => "reading",
-            Phase::Fidelity => "checking",
-            Phase::Prove => "looking again",
-            Phase::Manifest => "writing the manifest",
-            Phase::Sync => "waiting for the disk",
+            CapturePhase::Walk => "looking",
+            CapturePhase::Plan => "comparing",
+            CapturePhase::Clone => "copying",
+            CapturePhase::Hash => "reading",
+            CapturePhase::Fidelity => "checking",
+            CapturePhase::Prove => "looking again",
+            CapturePhase::Manifest => "writing the manifest",
+            CapturePhase::Sync => "waiting for the disk",
         };
         line.since_ms = self.clock.now().boot.0;
         (line.total_files, line.total_bytes) = (0, 0);

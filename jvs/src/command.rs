@@ -28,13 +28,13 @@ use crate::args::Command;
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::Done;
-use crate::session::life::Life;
+use crate::session::life::SignsOfLife;
 
 /// Runs one command.
 pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failure> {
     // Whoever asks is alive. Also at the end: it may have taken long.
     let life = (!matches!(command, Command::Keeper(_))).then(|| context.life());
-    life.iter().for_each(Life::sign);
+    life.iter().for_each(SignsOfLife::sign);
     let answer = match command {
         Command::Init(args) => init::run(context, &args),
         Command::Worktree(command) => worktree::run(context, &command),
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Session(args) => return session::run(context, &args),
         Command::Keeper(args) => return crate::keeper::run(context, &args),
     };
-    life.iter().for_each(Life::sign);
+    life.iter().for_each(SignsOfLife::sign);
     // What happened behind the session's back is told with whatever it asks next.
     let notes = crate::keeper::take_note(context);
     match answer {

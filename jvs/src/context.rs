@@ -10,7 +10,7 @@ use jvs_lock::hold::{Holds, ProcessLookup};
 use jvs_lock::holder::Onlooker;
 use jvs_lock::session::{Purpose, SessionId};
 use jvs_lock::{Identity, Locks, Seams, Session, State, Ticket};
-use jvs_repo::audit::{Alone, Log, Turn, WriterId};
+use jvs_repo::audit::{Alone, AppendTurn, Log, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::discover::{Located, discover, discover_here};
@@ -28,7 +28,7 @@ use serde_json::Value;
 use crate::args::Global;
 use crate::fail::{Failure, Stuck};
 use crate::render::{Done, Output, Paint};
-use crate::session::life::Life;
+use crate::session::life::SignsOfLife;
 use crate::session::{self, Acting, Unusable, Whence};
 use crate::watch_reporter::WatchReporter;
 use crate::{trust, umask};
@@ -331,8 +331,8 @@ impl<'a> Context<'a> {
     }
 
     /// Where this session gives its signs of life.
-    pub(crate) fn life(&self) -> Life {
-        Life::of_asker(self.global.session.as_deref(), self.env)
+    pub(crate) fn life(&self) -> SignsOfLife {
+        SignsOfLife::of_asker(self.global.session.as_deref(), self.env)
     }
 
     /// This process as one who looks at the locks of others.
@@ -439,7 +439,7 @@ impl<'a> Context<'a> {
         store: &'r dyn Store,
         policy: LockPolicy,
         session: &Session,
-        turn: &'r dyn Turn,
+        turn: &'r dyn AppendTurn,
     ) -> Result<Locks<'r>, Failure> {
         let control = store
             .stat(&layout::control_dir())

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::given::Given;
+use crate::given::GivenOptions;
 use crate::hint;
 use crate::render::{Done, Output};
 
@@ -21,13 +21,13 @@ pub(crate) struct Failure {
     report: Option<Box<Done>>,
     dies_of: Option<Signal>,
     exit: Option<u8>,
-    given: Given,
+    given: GivenOptions,
 }
 
 impl<E: Coded + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let (preface, report, dies_of, exit) = (String::new(), None, None, None);
-        let given = Given::default();
+        let given = GivenOptions::default();
         Failure { error: Box::new(error), preface, report, dies_of, exit, given }
     }
 }
@@ -40,7 +40,7 @@ impl Failure {
     }
 
     /// Commands in its hint say what the command line said.
-    pub(crate) fn given(mut self, given: Given) -> Self {
+    pub(crate) fn given(mut self, given: GivenOptions) -> Self {
         self.report = self.report.map(|done| Box::new(done.given(&given)));
         self.given = given;
         self

@@ -11,15 +11,15 @@ const ELSEWHERE: [&str; 3] = ["init", "demo", "help"];
 
 /// What the command line said that every other one has to say, too.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Given {
+pub(crate) struct GivenOptions {
     repo: Option<String>,
     session: Option<String>,
 }
 
-impl Given {
+impl GivenOptions {
     pub(crate) fn of(global: &Global) -> Self {
         let option = |name: &str, value: &str| format!(" --{name} {}", quoted(value));
-        Given {
+        GivenOptions {
             repo: global.repo.as_ref().map(|path| option("repo", &path.to_string_lossy())),
             session: global.session.as_ref().map(|id| option("session", id)),
         }
@@ -27,7 +27,7 @@ impl Given {
 
     /// The text, with all of its commands complete.
     pub(crate) fn complete<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Given { repo, session } = self;
+        let GivenOptions { repo, session } = self;
         if repo.is_none() && session.is_none() {
             return text.into();
         }
@@ -73,9 +73,9 @@ pub(crate) fn quoted(word: &str) -> String {
 mod tests {
     use super::*;
 
-    fn given(repo: Option<&str>, session: Option<&str>) -> Given {
+    fn given(repo: Option<&str>, session: Option<&str>) -> GivenOptions {
         let (repo, worktree, json) = (repo.map(Into::into), Vec::new(), false);
-        Given::of(&Global { repo, worktree, session: session.map(str::to_owned), json })
+        GivenOptions::of(&Global { repo, worktree, session: session.map(str::to_owned), json })
     }
 
     #[test]

@@ -38,7 +38,7 @@ use std::process::ExitCode;
 use crate::args::Words;
 use crate::context::{Context, Env};
 use crate::fail::Stuck;
-use crate::given::Given;
+use crate::given::GivenOptions;
 use crate::render::Output;
 
 fn main() -> ExitCode {
@@ -70,7 +70,7 @@ fn run(words: Vec<OsString>, env: Env<'_>, output: Output) -> ExitCode {
                     .hinting("allow getrandom(2) here, or make /dev/urandom readable");
                 return output.failed(name, &none.into());
             }
-            let given = Given::of(&args.global);
+            let given = GivenOptions::of(&args.global);
             match command::run(&Context::new(args.global, env, output), args.command) {
                 Ok(done) => output.done(name, &done.given(&given)),
                 Err(failure) => {

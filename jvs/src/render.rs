@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::context::Env;
 use crate::fail::{Failure, Stuck, on_one_line};
-use crate::given::Given;
+use crate::given::GivenOptions;
 
 /// 128 + SIGPIPE.
 const READER_GONE: u8 = 141;
@@ -57,7 +57,7 @@ impl Done {
     }
 
     /// Commands in its warnings say what the command line said.
-    pub(crate) fn given(mut self, given: &Given) -> Self {
+    pub(crate) fn given(mut self, given: &GivenOptions) -> Self {
         for warning in &mut self.warnings {
             if let Cow::Owned(complete) = given.complete(warning) {
                 *warning = complete;
@@ -162,8 +162,8 @@ impl Output {
     }
 
     /// A command that answers in many pieces: one document or text each.
-    pub(crate) fn stream(self, command: &'static str) -> Stream {
-        Stream { output: self, command }
+    pub(crate) fn stream(self, command: &'static str) -> AnswerStream {
+        AnswerStream { output: self, command }
     }
 
     /// Says that a command failed.
@@ -202,8 +202,8 @@ impl Output {
     }
 
     /// A line that says how far long work is, where somebody sits and looks.
-    pub(crate) fn progress(self) -> Progress {
-        Progress { on: !self.json && io::stderr().is_terminal(), shown: false }
+    pub(crate) fn progress(self) -> ProgressLine {
+        ProgressLine { on: !self.json && io::stderr().is_terminal(), shown: false }
     }
 }
 
@@ -227,12 +227,12 @@ impl Coded for Unsaid {
 
 /// Answers one after the other.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stream {
+pub(crate) struct AnswerStream {
     output: Output,
     command: &'static str,
 }
 
-impl Stream {
+impl AnswerStream {
     /// Says one piece; false if nobody reads any more.
     pub(crate) fn item(self, done: &Done) -> Result<bool, Failure> {
         match self.output.say(self.command, done) {
@@ -258,12 +258,12 @@ impl Stream {
 }
 
 /// One line on a terminal's standard error, written over and over.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     on: bool,
     shown: bool,
 }
 
-impl Progress {
+impl ProgressLine {
     /// The first of `texts` that fits into one line; if none does, as much of the last
     /// as there is room for.
     pub(crate) fn show_fitting(&mut self, texts: &[String]) {
@@ -298,7 +298,7 @@ fn cut(text: &str, columns: usize) -> String {
     text.chars().take(columns - 2).chain(['…']).collect()
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.shown {
             complain("\r\x1b[K");

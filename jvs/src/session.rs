@@ -26,7 +26,7 @@ use jvs_repo::next::Next;
 use jvs_repo::proc;
 use jvs_repo::store::PosixStore;
 
-pub(crate) use named::{Named, Whence, has_terminal, require_lasting, variables_of};
+pub(crate) use named::{NamedSession, Whence, has_terminal, require_lasting, variables_of};
 pub(crate) use secret::{Turns, leftovers, notes_dir};
 
 use crate::context::Env;
@@ -48,7 +48,7 @@ pub(crate) fn id(given: Option<&str>, env: Env<'_>) -> Result<SessionId, Failure
 }
 
 /// The session's id, and how it was found.
-pub(crate) fn named(given: Option<&str>, env: Env<'_>) -> Result<Named, Failure> {
+pub(crate) fn named(given: Option<&str>, env: Env<'_>) -> Result<NamedSession, Failure> {
     named::find(given, env)
 }
 

@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use jvs_kernel::signals::Signals;
 use jvs_lock::queue::{Sleeper, Waiting, Woken};
 use jvs_lock::span::Span;
-use jvs_lock::view::{View, Word};
+use jvs_lock::view::{StatusWord, View};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::store::{PosixStore, RepoPath};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
@@ -16,8 +16,8 @@ use rustix::process::Signal;
 
 use crate::alarm::Alarm;
 use crate::fail::{Failure, Stuck, on_one_line};
-use crate::render::Progress;
-use crate::session::life::Life;
+use crate::render::ProgressLine;
+use crate::session::life::SignsOfLife;
 
 /// The signals that end a wait.
 pub(crate) const ENDING: [Signal; 3] = [Signal::INT, Signal::TERM, Signal::HUP];
@@ -30,18 +30,18 @@ pub(crate) struct WatchingSleeper<'w> {
     /// None if the kernel has no watches left: then only looking again helps.
     watches: Option<OwnedFd>,
     watched: HashSet<i32>,
-    progress: Progress,
+    progress: ProgressLine,
     name: String,
     stopped_by: Option<Signal>,
     last: (usize, u64),
-    life: Option<Life>,
+    life: Option<SignsOfLife>,
 }
 
 impl<'w> WatchingSleeper<'w> {
     pub(crate) fn new(
         store: &'w PosixStore,
         signals: &'w Signals,
-        progress: Progress,
+        progress: ProgressLine,
         name: String,
     ) -> Result<Self, Failure> {
         let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
@@ -62,7 +62,7 @@ impl<'w> WatchingSleeper<'w> {
     }
 
     /// The same, giving signs of life of its session while it waits.
-    pub(crate) fn alive(self, life: Life) -> Self {
+    pub(crate) fn alive(self, life: SignsOfLife) -> Self {
         WatchingSleeper { life: Some(life), ..self }
     }
 
@@ -121,7 +121,7 @@ impl Sleeper for WatchingSleeper<'_> {
 
     fn tell(&mut self, waiting: &Waiting) {
         self.last = (waiting.ahead, waiting.waited_ms);
-        self.life.iter().for_each(Life::sign);
+        self.life.iter().for_each(SignsOfLife::sign);
         let name = &self.name;
         let waited = Span(waiting.waited_ms);
         let (line, place) = match waiting.ahead {
@@ -147,11 +147,13 @@ impl Sleeper for WatchingSleeper<'_> {
 fn holder(view: &View) -> (String, String) {
     let alike = |text: String| (text.clone(), text);
     match view.word() {
-        Word::Held if view.held_by_other_tool().is_some() => alike(other_tool(view)),
-        Word::Free => alike("free".to_owned()),
-        Word::Frozen => alike(format!("frozen for {} more", Span(view.remaining_ms()))),
-        Word::Expired | Word::Stealable => alike("its holder's lease is over".to_owned()),
-        Word::Held | Word::Retired => {
+        StatusWord::Held if view.held_by_other_tool().is_some() => alike(other_tool(view)),
+        StatusWord::Free => alike("free".to_owned()),
+        StatusWord::Frozen => alike(format!("frozen for {} more", Span(view.remaining_ms()))),
+        StatusWord::Expired | StatusWord::Stealable => {
+            alike("its holder's lease is over".to_owned())
+        }
+        StatusWord::Held | StatusWord::Retired => {
             let holder = view.holder();
             (on_one_line(&format!("held by {}", holder.line())), on_one_line(&holder.brief()))
         }

@@ -24,7 +24,7 @@ use rustix::process::{
 use serde::Serialize;
 
 pub(crate) use cgroup::Cgroup;
-pub(crate) use mark::Mark;
+pub(crate) use mark::TreeMark;
 
 use crate::alarm::Alarm;
 use crate::args::Follow;
@@ -34,7 +34,7 @@ const AGAIN_MS: u64 = 20;
 
 /// What holds a tree together.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hold {
+pub(crate) enum Containment {
     /// A cgroup of its own: the kernel's list, and its way to end all at once.
     Cgroup(Cgroup),
     /// A PID namespace of its own, which ends with its first process, the guardian.
@@ -43,32 +43,32 @@ pub(crate) enum Hold {
     Reaper,
 }
 
-impl Hold {
+impl Containment {
     /// The word for it, in `--contain`, on the wire and in JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self {
-            Hold::Cgroup(_) => "cgroup",
-            Hold::Namespace => "pidns",
-            Hold::Reaper => "reap",
+            Containment::Cgroup(_) => "cgroup",
+            Containment::Namespace => "pidns",
+            Containment::Reaper => "reap",
         }
     }
 
     /// Does the kernel list anybody in it?
     pub(crate) fn has_members(&self) -> bool {
         match self {
-            Hold::Cgroup(cgroup) => !cgroup.members().is_empty(),
-            Hold::Namespace | Hold::Reaper => false,
+            Containment::Cgroup(cgroup) => !cgroup.members().is_empty(),
+            Containment::Namespace | Containment::Reaper => false,
         }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Tree {
+pub(crate) struct ProcessTree {
     pub(crate) guardian: Follow,
     /// The command, which leads a process group.
     pub(crate) leader: Follow,
-    pub(crate) mark: Mark,
-    pub(crate) hold: Hold,
+    pub(crate) mark: TreeMark,
+    pub(crate) hold: Containment,
 }
 
 /// A process of a tree, for whoever is told of it.
@@ -106,7 +106,7 @@ impl From<&Process> for Member {
     }
 }
 
-impl Tree {
+impl ProcessTree {
     /// Who is there now, the guardian not counted. Not one moment: it may miss whoever
     /// was being born, so that nobody is there for certain only when the guardian has
     /// ended.
@@ -120,7 +120,7 @@ impl Tree {
             // Its orphans were given to somebody who knows nothing of them.
             None => self.mark.carried_by(all),
         };
-        if let Hold::Cgroup(cgroup) = &self.hold {
+        if let Containment::Cgroup(cgroup) = &self.hold {
             let listed = cgroup.members();
             members.extend(
                 all.iter().filter(|process| listed.contains(&process.pid) && !process.zombie),
@@ -165,17 +165,17 @@ impl Tree {
     /// by process group. One by one alone could go on for ever against those who multiply.
     pub(crate) fn kill(&self) {
         match &self.hold {
-            Hold::Cgroup(cgroup) => cgroup.kill(),
-            Hold::Namespace => {
+            Containment::Cgroup(cgroup) => cgroup.kill(),
+            Containment::Namespace => {
                 if let Some(guardian) = self.guardian() {
                     let _ = pidfd_send_signal(&guardian, Signal::KILL);
                 }
             }
-            Hold::Reaper => drop(self.signal_group(&[Signal::KILL])),
+            Containment::Reaper => drop(self.signal_group(&[Signal::KILL])),
         }
         let all = proc::processes();
         let members = self.members_among(&all);
-        if self.hold == Hold::Reaper {
+        if self.hold == Containment::Reaper {
             whole_groups(&all, &members).for_each(Member::kill_group);
         }
         members.iter().for_each(Member::kill);
@@ -240,7 +240,7 @@ impl Tree {
     /// Removes what is left of a cgroup whose guardian was killed. One that has processes
     /// stays.
     pub(crate) fn clear_away(&self) {
-        if let Hold::Cgroup(cgroup) = &self.hold {
+        if let Containment::Cgroup(cgroup) = &self.hold {
             cgroup.remove();
         }
     }
@@ -248,7 +248,7 @@ impl Tree {
     /// Is it certain that nobody is left whom [`Self::members`] does not show? Where only
     /// the guardian has all of them below it, that takes the guardian's word.
     pub(crate) fn is_seen_whole(&self, guardian_said_so: bool) -> bool {
-        self.hold != Hold::Reaper || !self.is_unguarded() || guardian_said_so
+        self.hold != Containment::Reaper || !self.is_unguarded() || guardian_said_so
     }
 }
 
@@ -330,18 +330,18 @@ pub(crate) fn handle(pid: u32, start_time: u64) -> Option<OwnedFd> {
     is_there(pid, start_time).then_some(handle)
 }
 
-impl fmt::Display for Tree {
+impl fmt::Display for ProcessTree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dir = match &self.hold {
-            Hold::Cgroup(cgroup) => cgroup.dir(),
-            Hold::Namespace | Hold::Reaper => Path::new("-"),
+            Containment::Cgroup(cgroup) => cgroup.dir(),
+            Containment::Namespace | Containment::Reaper => Path::new("-"),
         };
-        let Tree { guardian, leader, mark, hold } = self;
+        let ProcessTree { guardian, leader, mark, hold } = self;
         write!(f, "{guardian} {leader} {mark} {} {}", hold.word(), dir.display())
     }
 }
 
-impl FromStr for Tree {
+impl FromStr for ProcessTree {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -351,12 +351,14 @@ impl FromStr for Tree {
         let leader = next()?.parse().map_err(|_| ())?;
         let mark = next()?.parse()?;
         let hold = match (next()?, next()?) {
-            ("cgroup", dir) if dir.starts_with('/') => Hold::Cgroup(Cgroup::at(Path::new(dir))),
-            ("pidns", "-") => Hold::Namespace,
-            ("reap", "-") => Hold::Reaper,
+            ("cgroup", dir) if dir.starts_with('/') => {
+                Containment::Cgroup(Cgroup::at(Path::new(dir)))
+            }
+            ("pidns", "-") => Containment::Namespace,
+            ("reap", "-") => Containment::Reaper,
             _ => return Err(()),
         };
-        Ok(Tree { guardian, leader, mark, hold })
+        Ok(ProcessTree { guardian, leader, mark, hold })
     }
 }
 
@@ -400,11 +402,13 @@ mod tests {
     fn a_tree_is_told_and_understood() {
         let guardian = Follow { pid: 7, start_time: 9 };
         let leader = Follow { pid: 8, start_time: 10 };
-        for hold in
-            [Hold::Reaper, Hold::Namespace, Hold::Cgroup(Cgroup::at(Path::new("/c/a b/jvs")))]
-        {
+        for hold in [
+            Containment::Reaper,
+            Containment::Namespace,
+            Containment::Cgroup(Cgroup::at(Path::new("/c/a b/jvs"))),
+        ] {
             let mark = "00ff00ff00ff00ff".parse().expect("a mark");
-            let tree = Tree { guardian, leader, mark, hold };
+            let tree = ProcessTree { guardian, leader, mark, hold };
             assert_eq!(tree.to_string().parse(), Ok(tree));
         }
         for nonsense in [
@@ -416,7 +420,7 @@ mod tests {
             "7:9 8:9 00ff00ff00ff00ff cage -",
             "7:9 00ff00ff00ff00ff reap -",
         ] {
-            assert_eq!(nonsense.parse::<Tree>(), Err(()), "{nonsense}");
+            assert_eq!(nonsense.parse::<ProcessTree>(), Err(()), "{nonsense}");
         }
     }
 }

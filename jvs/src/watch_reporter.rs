@@ -7,7 +7,7 @@ use jvs_lock::span::Span;
 use jvs_lock::watching::{Patience, Watched};
 
 use crate::fail::on_one_line;
-use crate::render::{Output, Progress};
+use crate::render::{Output, ProgressLine};
 
 /// Reports what one command watches.
 pub(crate) struct WatchReporter {
@@ -18,7 +18,7 @@ pub(crate) struct WatchReporter {
 #[derive(Default)]
 struct Progressed {
     /// Made at the first word: most commands watch nothing.
-    progress: Option<Progress>,
+    progress: Option<ProgressLine>,
     watched_ms: u64,
 }
 

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use jvs_kit::live::binary;
 use jvs_lock::State;
-use jvs_repo::audit::{Alone, Event, Kind, Log, Phase, WriterId};
+use jvs_repo::audit::{Alone, Event, EventKind, EventPhase, Log, WriterId};
 use jvs_repo::clock::WallMs;
 use jvs_repo::config::Consistency;
 use jvs_repo::id::{Epoch, HolderNonce, OpNonce, SnapshotId};
@@ -26,7 +26,7 @@ use jvs_repo::record::worktree::{Isolation, WorktreeRecord};
 use jvs_repo::store::{PosixStore, RepoPath};
 use jvs_snapshot::descriptor::{About, Content, Quiescence};
 use jvs_snapshot::hash::Digest;
-use jvs_snapshot::staging_name::Bound;
+use jvs_snapshot::staging_name::SnapshotBound;
 use jvs_snapshot::{Descriptor, ready};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -88,7 +88,7 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
         };
         let mut state = State::birth(Epoch { counter: 1, salt: 7 }, fresh());
         let mut note = |kind, from: Option<&State>, to: &State| -> Outcome<()> {
-            for phase in [Phase::Intent, Phase::Done] {
+            for phase in [EventPhase::Intent, EventPhase::Done] {
                 events += 1;
                 log.append(&Event {
                     kind,
@@ -106,12 +106,12 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
             }
             Ok(())
         };
-        note(Kind::Create, None, &state)?;
+        note(EventKind::Create, None, &state)?;
         for _ in 0..snapshots / worktrees {
             id += 1;
             let held = state.granted(HolderNonce([1; 16]), 30_000, WallMs(START_MS), fresh());
-            note(Kind::Acquire, Some(&state), &held)?;
-            let bound = Bound {
+            note(EventKind::Acquire, Some(&state), &held)?;
+            let bound = SnapshotBound {
                 worktree: name.clone(),
                 term: held.term(),
                 parent: held.head,
@@ -120,9 +120,9 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
             };
             snapshot(&store, &bound)?;
             let moved = held.with_head(bound.id, fresh());
-            note(Kind::Publish, Some(&held), &moved)?;
+            note(EventKind::Publish, Some(&held), &moved)?;
             state = moved.released(fresh());
-            note(Kind::Release, Some(&moved), &state)?;
+            note(EventKind::Release, Some(&moved), &state)?;
         }
         let register = at(&layout::register(&name));
         fs_err::create_dir(&register)?;
@@ -131,7 +131,7 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
     Ok(events)
 }
 
-fn snapshot(store: &PosixStore, bound: &Bound) -> Outcome<()> {
+fn snapshot(store: &PosixStore, bound: &SnapshotBound) -> Outcome<()> {
     let dir = layout::snapshot(bound.id);
     let at = |path: &RepoPath| store.absolute(path);
     fs_err::create_dir_all(at(&layout::snapshot_payload(&dir)))?;

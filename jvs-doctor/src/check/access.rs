@@ -1,18 +1,18 @@
 //! Symlinks, permissions, owners and strangers in the control plane.
 
 use jvs_repo::layout;
-use jvs_repo::name::Shown;
-use jvs_repo::store::{Kind, RepoPath, Stat};
+use jvs_repo::name::ShownName;
+use jvs_repo::store::{DirEntryKind, EntryStat, RepoPath};
 
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
 const OTHERS_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let store = survey.store();
     let Ok(root) = store.stat(&layout::control_dir()) else { return };
     look(&layout::control_dir(), &root, &root, report);
@@ -30,14 +30,14 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
         let Ok(entries) = store.list(&dir) else { continue };
         for entry in entries {
             let Some(path) = entry.name.to_str().and_then(|name| dir.child(name).ok()) else {
-                let path = format!("{dir}/{}", Shown::new(&entry.name));
+                let path = format!("{dir}/{}", ShownName::new(&entry.name));
                 report
                     .add(Check::ForeignFile, path, "its name is not UTF-8: JVS did not make it")
                     .advice("move it away");
                 continue;
             };
             let Ok(stat) = store.stat(&path) else { continue };
-            if stat.kind == Kind::Symlink {
+            if stat.kind == DirEntryKind::Symlink {
                 let known = told_elsewhere(&dir, path.split().1);
                 if !known {
                     report
@@ -47,7 +47,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
                 continue;
             }
             look(&path, &stat, &root, report);
-            if dir == layout::snapshots() && stat.kind == Kind::Directory {
+            if dir == layout::snapshots() && stat.kind == DirEntryKind::Directory {
                 inside_snapshot(survey, &path, &root, report);
             }
             if is_foreign(&dir, path.split().1) {
@@ -90,7 +90,12 @@ fn is_foreign(dir: &RepoPath, name: &str) -> bool {
     }
 }
 
-fn inside_snapshot(survey: &Survey<'_, '_>, dir: &RepoPath, root: &Stat, report: &mut Report) {
+fn inside_snapshot(
+    survey: &Survey<'_, '_>,
+    dir: &RepoPath,
+    root: &EntryStat,
+    report: &mut FindingCollector,
+) {
     for path in [
         layout::descriptor(dir),
         layout::manifest(dir),
@@ -99,7 +104,7 @@ fn inside_snapshot(survey: &Survey<'_, '_>, dir: &RepoPath, root: &Stat, report:
         layout::snapshot_payload(dir),
     ] {
         let Ok(stat) = survey.store().stat(&path) else { continue };
-        if stat.kind == Kind::Symlink {
+        if stat.kind == DirEntryKind::Symlink {
             report
                 .add(Check::Symlink, &path, "a symlink among a snapshot's control files")
                 .remedy(Remedy::Quarantine { path: path.clone() });
@@ -109,8 +114,8 @@ fn inside_snapshot(survey: &Survey<'_, '_>, dir: &RepoPath, root: &Stat, report:
     }
 }
 
-fn look(path: &RepoPath, stat: &Stat, root: &Stat, report: &mut Report) {
-    let directory = stat.kind == Kind::Directory;
+fn look(path: &RepoPath, stat: &EntryStat, root: &EntryStat, report: &mut FindingCollector) {
+    let directory = stat.kind == DirEntryKind::Directory;
     let needed = if directory { 0o700 } else { 0o400 };
 
     let problem = if stat.mode & needed != needed {

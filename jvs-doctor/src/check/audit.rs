@@ -1,12 +1,12 @@
 //! The audit logs: every line as it was written, every state accounted for.
 
-use jvs_lock::history::{self, Life, Problem, Witnessed};
+use jvs_lock::history::{self, EpochHistory, Problem, Witnessed};
 use jvs_repo::layout;
 use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use crate::check::{Check, Severity};
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::rebuild;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
@@ -17,7 +17,7 @@ const TOLD: usize = 100;
 const EVIDENCE: &str = "keep a copy of the audit directory and find out who did it; a log is \
                         evidence and is never rewritten";
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let seen: Vec<Witnessed> = survey
         .registers
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-fn tell(problem: &Problem, over: bool, report: &mut Report) {
+fn tell(problem: &Problem, over: bool, report: &mut FindingCollector) {
     let check = match problem {
         problem if problem.explained_by().is_some() => Check::AuditTorn,
         Problem::Gap { .. } | Problem::Unannounced { .. } => Check::AuditGap,
@@ -91,7 +91,7 @@ fn path_of(problem: &Problem) -> RepoPath {
 
 /// A register that somebody wrote to gets a new epoch above all that was ever seen:
 /// until then a token may have been granted twice.
-fn forged_register(survey: &Survey<'_, '_>, life: &Life, report: &mut Report) {
+fn forged_register(survey: &Survey<'_, '_>, life: &EpochHistory, report: &mut FindingCollector) {
     let Some(Ok(state)) = survey.registers.get(&life.worktree) else { return };
     let told = |problem: &Problem| matches!(problem, Problem::SetBack { .. });
     let forged = life.problems.iter().any(|p| p.of_register().is_some() && !told(p));

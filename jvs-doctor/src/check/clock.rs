@@ -5,12 +5,12 @@ use jvs_repo::clock::Discipline;
 use jvs_repo::layout;
 
 use crate::check::{Check, Severity};
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::survey::Survey;
 
 const HERE: &str = "this host";
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let allowed = survey.policy.max_clock_skew_ms;
     let advice = "have chrony, ntpd or systemd-timesyncd synchronise the clock of every host";
     match survey.patient.seams.clock.discipline() {

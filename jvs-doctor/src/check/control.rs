@@ -2,22 +2,22 @@
 
 use jvs_repo::code::Coded;
 use jvs_repo::config::ConfigError;
-use jvs_repo::json::{Limits, Reason, RecordError};
+use jvs_repo::json::{Limits, RecordError, UnusableReason};
 use jvs_repo::layout;
 use jvs_repo::next::Next;
-use jvs_repo::record::format::{Format, FormatError};
-use jvs_repo::store::Kind;
+use jvs_repo::record::format::{FormatError, FormatRecord};
+use jvs_repo::store::DirEntryKind;
 
 use crate::check::Check;
 use crate::check::seal;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
 pub(crate) fn format(
-    read: &Result<Option<Format>, FormatError>,
+    read: &Result<Option<FormatRecord>, FormatError>,
     survey: Option<&Survey<'_, '_>>,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     let path = layout::format();
     // Registers of today's shape prove which format it was.
@@ -37,7 +37,7 @@ pub(crate) fn format(
                 .add(Check::FormatUnsupported, &path, error.to_string())
                 .advice(error.next().unwrap_or(Next::AskDoctor));
         }
-        Err(FormatError::Record(RecordError { reason: Reason::Io(error), .. })) => {
+        Err(FormatError::Record(RecordError { reason: UnusableReason::Io(error), .. })) => {
             if is_symlink(error) {
                 report
                     .add(Check::Symlink, &path, "the format file is a symlink")
@@ -63,12 +63,12 @@ pub(crate) fn format(
     }
 }
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     config(survey, report);
     for dir in layout::skeleton() {
         match survey.store().stat(&dir) {
-            Ok(stat) if stat.kind == Kind::Directory => {}
-            Ok(stat) if stat.kind == Kind::Symlink => {
+            Ok(stat) if stat.kind == DirEntryKind::Directory => {}
+            Ok(stat) if stat.kind == DirEntryKind::Symlink => {
                 report
                     .add(Check::Symlink, &dir, "a symlink is in the place of a control directory")
                     .remedy(Remedy::Quarantine { path: dir });
@@ -88,11 +88,11 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-fn config(survey: &Survey<'_, '_>, report: &mut Report) {
+fn config(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let Err(error) = &survey.config else { return };
     let path = layout::config();
     match survey.store().stat(&path) {
-        Ok(stat) if stat.kind == Kind::Symlink => {
+        Ok(stat) if stat.kind == DirEntryKind::Symlink => {
             report
                 .add(Check::Symlink, &path, "the configuration is a symlink")
                 .remedy(Remedy::Quarantine { path });

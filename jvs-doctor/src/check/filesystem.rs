@@ -1,20 +1,20 @@
 //! The filesystem: its kind, its options, its room, and what the last probe
 //! found.
 
-use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::layout;
 use jvs_repo::next::Next;
 use jvs_repo::probe::{self, Setup, Subject};
 use jvs_repo::record::audit::Collected;
 
 use crate::check::{Check, Severity};
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::survey::Survey;
 
 /// Less free than one part in this many is nearly full.
 const NEARLY_FULL: u64 = 50;
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let around = &survey.patient.surroundings;
     let at = around.filesystem.mount_point.display().to_string();
     for seen in around.filesystem.findings() {
@@ -29,7 +29,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
             Subject::Promise(_) => Check::FsPromise,
         };
         let found = report.add(check, &at, seen.message).advice(seen.remedy);
-        if seen.severity == probe::Severity::Unsafe {
+        if seen.severity == probe::ProbeSeverity::Unsafe {
             found.severity(Severity::Error);
         }
     }
@@ -53,7 +53,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
 }
 
 /// Snapshots that were collected may still be in the volume's trash.
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let filesystem = &survey.patient.surroundings.filesystem;
     if filesystem.juicefs.is_none() {
         return;
@@ -64,7 +64,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
         .events
         .iter()
         .map(|logged| &logged.event)
-        .filter(|event| event.kind == Kind::Gc && event.phase == Phase::Done)
+        .filter(|event| event.kind == EventKind::Gc && event.phase == EventPhase::Done)
         .filter(|event| event.at_ms().is_some_and(|at| survey.began.wall.since(at) < DAY_MS))
         .filter_map(|event| event.details_as::<Collected>())
         .map(|collected| collected.snapshots.len())

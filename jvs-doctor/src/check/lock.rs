@@ -1,6 +1,6 @@
 //! Leases and freezes that are over, and keepers that are gone.
 
-use jvs_lock::Word;
+use jvs_lock::StatusWord;
 use jvs_lock::judge::Standing;
 use jvs_lock::liveness::Liveness;
 use jvs_lock::span::Span;
@@ -9,11 +9,11 @@ use jvs_repo::layout;
 use jvs_repo::next::Next;
 
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for (worktree, view) in &survey.views {
         let path = layout::register(worktree);
         let who = match view.record() {
@@ -32,14 +32,14 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
         };
         let standing = view.judgement.as_ref().map(|judged| judged.standing);
         match (view.word(), view.state.hold) {
-            (Word::Expired, _) => {
+            (StatusWord::Expired, _) => {
                 let message = format!("the lease of {who} {ended}");
                 report
                     .add(Check::LockExpired, path, message)
                     .of(worktree)
                     .advice(Next::AcquireLater(worktree.clone()));
             }
-            (Word::Stealable, _) => {
+            (StatusWord::Stealable, _) => {
                 let message = format!("the lease of {who} {ended} and was not released");
                 report
                     .add(Check::LockAbandoned, path, message)
@@ -56,7 +56,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
         }
         let keeper = view.record().and_then(|record| record.keeper.as_ref());
         let dead = keeper.filter(|keeper| survey.keeper_liveness(keeper) == Liveness::Dead);
-        if let (Some(keeper), Word::Held) = (dead, view.word()) {
+        if let (Some(keeper), StatusWord::Held) = (dead, view.word()) {
             let message = format!(
                 "process {}, which renewed the lease of {who}, has ended; the lease ends in {}",
                 keeper.pid,

@@ -2,16 +2,16 @@
 
 use jvs_lock::queue::Waiter;
 use jvs_repo::layout;
-use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::store::DirEntry;
 
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for worktree in queues(survey) {
         let dir = layout::queue(&worktree);
         let entries = match survey.store().list(&dir) {
@@ -34,12 +34,12 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for dir in queues(survey).map(|worktree| layout::queue(&worktree)) {
         // What cannot be listed is reported by the quick look.
         let entries = survey.store().list(&dir).unwrap_or_default();
         for entry in entries.iter().filter(|entry| waiter(entry).is_none()) {
-            let name = Shown::new(&entry.name);
+            let name = ShownName::new(&entry.name);
             report
                 .add(Check::ForeignFile, format!("{dir}/{name}"), "it is not a ticket")
                 .advice("remove it if you know what it is");

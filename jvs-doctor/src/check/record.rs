@@ -1,24 +1,24 @@
 //! Lock records: details of the holder, never asked who holds.
 
 use jvs_lock::legacy;
-use jvs_lock::record::{Found, Meaning, Record};
+use jvs_lock::record::{FoundRecord, Meaning, Record};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
 use crate::check::{Check, Severity};
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     legacy_locks(survey, report);
     for (worktree, view) in &survey.views {
         let path = layout::lock_record(worktree);
         let held = view.state.hold.claim().is_some();
         let quarantine = || (!held).then(|| Remedy::Quarantine { path: path.clone() });
         match &view.found {
-            Found::Nothing if held => {
+            FoundRecord::Nothing if held => {
                 // Its holder may be about to write it.
                 if !still_missing(survey, worktree) {
                     continue;
@@ -35,11 +35,11 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                          renewal writes the record",
                     );
             }
-            Found::Nothing => {}
-            Found::Record(record) if record.is_of(&view.state) => {}
-            Found::Record(record) => stale(survey, worktree, record, report),
-            Found::Unreadable(_) if is_legacy(survey, worktree) => {}
-            Found::Refused(why) => {
+            FoundRecord::Nothing => {}
+            FoundRecord::Record(record) if record.is_of(&view.state) => {}
+            FoundRecord::Record(record) => stale(survey, worktree, record, report),
+            FoundRecord::Unreadable(_) if is_legacy(survey, worktree) => {}
+            FoundRecord::Refused(why) => {
                 report
                     .add(Check::Unreadable, &path, format!("it cannot be read: {why}"))
                     .of(worktree)
@@ -50,7 +50,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                     )
                     .maybe(quarantine());
             }
-            Found::Unreadable(why) => {
+            FoundRecord::Unreadable(why) => {
                 let bytes = survey.store().read(&path, 64 * 1024).unwrap_or_default();
                 let other = Record::parse(&bytes).ok();
                 let (check, message) = match other {
@@ -88,7 +88,12 @@ fn still_missing(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
     survey.is_missing(&layout::lock_record(worktree)) && survey.is_unchanged(worktree)
 }
 
-fn stale(survey: &Survey<'_, '_>, worktree: &WorktreeName, record: &Record, report: &mut Report) {
+fn stale(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    record: &Record,
+    report: &mut FindingCollector,
+) {
     let Ok(read) = survey.read_again(worktree) else { return };
     if record.is_of(&read) {
         return;
@@ -108,7 +113,7 @@ fn is_legacy(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {
     legacy::find(survey.store(), worktree).is_ok_and(|found| !found.locks.is_empty())
 }
 
-fn legacy_locks(survey: &Survey<'_, '_>, report: &mut Report) {
+fn legacy_locks(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for worktree in survey.registers.keys() {
         let ours = layout::lock_record(worktree);
         let theirs = layout::legacy_lock(worktree);

@@ -5,25 +5,25 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use jvs_lock::{State, history};
-use jvs_repo::audit::Phase;
+use jvs_repo::audit::EventPhase;
 use jvs_repo::id::Seq;
 use jvs_repo::layout;
-use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
 use jvs_repo::sabotage;
-use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::store::{DirEntryKind, RepoPath};
 use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
 
 use crate::check::{Check, Depth};
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::mutation::Rule;
 use crate::read::Fault;
 use crate::rebuild;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for (worktree, read) in &survey.registers {
         let path = layout::register(worktree);
         let fault = match read {
@@ -70,7 +70,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
                 Check::RegisterNewer,
                 format!("the fence register was written by a later version of jvs: {name}"),
             ),
-            Fault::NotADirectory(Kind::Symlink) => {
+            Fault::NotADirectory(DirEntryKind::Symlink) => {
                 (Check::Symlink, "a symlink is in the place of the fence register".to_owned())
             }
             Fault::NotADirectory(_) => {
@@ -89,14 +89,15 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
 /// Names that others chose, not more of them than anybody reads.
 fn some_of(names: &[impl AsRef<OsStr>]) -> String {
     const MOST: usize = 3;
-    let shown: Vec<_> = names.iter().take(MOST).map(|name| Shown::new(name).to_string()).collect();
+    let shown: Vec<_> =
+        names.iter().take(MOST).map(|name| ShownName::new(name).to_string()).collect();
     match names.len().saturating_sub(MOST) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
-fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, Next>>) {
+fn told(found: crate::finding::FindingBuilder<'_>, plan: Option<Result<rebuild::Rebuild, Next>>) {
     match plan {
         Some(Ok(rebuild)) => {
             found.remedy(Remedy::Rebuild(Box::new(rebuild)));
@@ -110,20 +111,20 @@ fn told(found: crate::finding::Found<'_>, plan: Option<Result<rebuild::Rebuild, 
     }
 }
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     entries(survey, report);
     against_history(survey, report);
 }
 
 /// Only the name of an entry counts, but it should be an empty file.
-fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
+fn entries(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for (worktree, read) in &survey.registers {
         let Ok(state) = read else { continue };
         let Ok(entry) = layout::register(worktree).child(&state.to_string()) else { continue };
         let Ok(stat) = survey.store().stat(&entry) else { continue };
         let check = match stat.kind {
-            Kind::File => continue,
-            Kind::Symlink => Check::Symlink,
+            DirEntryKind::File => continue,
+            DirEntryKind::Symlink => Check::Symlink,
             _ => Check::RegisterUnparsable,
         };
         report
@@ -134,7 +135,7 @@ fn entries(survey: &Survey<'_, '_>, report: &mut Report) {
 }
 
 /// A register that is older than what was committed through it.
-fn against_history(survey: &Survey<'_, '_>, report: &mut Report) {
+fn against_history(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     sabotage!(Rule::SeenIsNotUndone);
     let newest = newest_commits(survey);
     let reached = newest_states(survey);
@@ -224,7 +225,7 @@ fn newest_states<'s>(
 ) -> BTreeMap<&'s WorktreeName, (history::LogLine, State)> {
     let mut newest: BTreeMap<&WorktreeName, (history::LogLine, State)> = BTreeMap::new();
     let key = |state: &State| (state.epoch.counter, state.seq);
-    for logged in survey.logs.events.iter().filter(|l| l.event.phase == Phase::Done) {
+    for logged in survey.logs.events.iter().filter(|l| l.event.phase == EventPhase::Done) {
         let Some(worktree) = &logged.event.worktree else { continue };
         let to = logged.event.to.as_deref().and_then(|to| to.parse::<State>().ok());
         let Some(to) = to else { continue };

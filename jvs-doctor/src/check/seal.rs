@@ -3,18 +3,18 @@
 
 use jvs_repo::json::Limits;
 use jvs_repo::layout;
-use jvs_repo::record::format::Format;
+use jvs_repo::record::format::FormatRecord;
 use jvs_repo::record::seal::{self, Seal, Sealable, Sealed};
 use jvs_repo::record::worktree::WorktreeRecord;
 use jvs_repo::store::RepoPath;
 
 use crate::check::Check;
-use crate::finding::Report;
-use crate::remedy::{How, Remedy};
+use crate::finding::FindingCollector;
+use crate::remedy::{Provenance, Remedy};
 use crate::survey::Survey;
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
-    look::<Format>(survey, &layout::format(), report);
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
+    look::<FormatRecord>(survey, &layout::format(), report);
     for (worktree, record) in &survey.worktrees.worktrees {
         if record.is_ok() {
             look::<WorktreeRecord>(survey, &layout::worktree_record(worktree), report);
@@ -22,7 +22,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut Report) {
+fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut FindingCollector) {
     let Ok(seen) = survey.store().read(path, Limits::RECORD.size) else { return };
     let Ok(sealed) = seal::look(&seen) else { return };
     if sealed == Seal::Whole {
@@ -42,7 +42,7 @@ fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut Repo
             says.map(|says: T| {
                 let bytes = Sealed::of(says).into_bytes();
                 let (path, seen) = (path.clone(), seen.clone());
-                Remedy::Replace { path, seen, bytes, how: How::Believed }
+                Remedy::Replace { path, seen, bytes, how: Provenance::Believed }
             })
         }
     };
@@ -71,6 +71,6 @@ pub(super) fn flip(survey: &Survey<'_, '_>, path: &RepoPath, seen: &[u8]) -> Fli
     }
     seal::unflip(seen).map_or(Flip::None, |bytes| {
         let (path, seen) = (path.clone(), seen.to_vec());
-        Flip::Found(Box::new(Remedy::Replace { path, seen, bytes, how: How::Flipped }))
+        Flip::Found(Box::new(Remedy::Replace { path, seen, bytes, how: Provenance::Flipped }))
     })
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use jvs_lock::history::LogLine;
 use jvs_lock::{Hold, State};
-use jvs_repo::audit::{Event, Kind, Phase};
+use jvs_repo::audit::{Event, EventKind, EventPhase};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -19,7 +19,7 @@ use jvs_snapshot::descriptor::Descriptor;
 
 use super::staging::IN_FLIGHT;
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::mutation::Rule;
 use crate::proof::Proof;
 use crate::read::Read;
@@ -28,7 +28,7 @@ use crate::remedy::Remedy;
 use crate::survey::{BreakReason, Lineages, Snap, Survey};
 
 /// The heads: a stat or two each.
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for (worktree, read) in &survey.registers {
         let Ok(state) = read else { continue };
         let Some(head) = state.head.filter(|_| state.hold != Hold::Retired) else { continue };
@@ -70,7 +70,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let lineages = Lineages::walk(survey);
     lineage(survey, &lineages, report);
     for (id, snap) in &survey.snapshots {
@@ -97,7 +97,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
 }
 
 /// Lineages that end too early.
-fn lineage(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
+fn lineage(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut FindingCollector) {
     for at in lineages.breaks() {
         let (id, child) = (at.id, at.child);
         match at.why {
@@ -120,7 +120,7 @@ fn broken(
     worktree: &WorktreeName,
     id: SnapshotId,
     child: SnapshotId,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     let tombstone = layout::tombstone(id);
     // A collection may have gone on since the tombstones were listed.
@@ -157,7 +157,8 @@ fn collection_of<'s>(survey: &'s Survey<'_, '_>, id: SnapshotId) -> Option<&'s L
     let names = |event: &Event| {
         event.details_as::<Collected>().is_some_and(|told| told.snapshots.contains(&id))
     };
-    let mut collections = survey.logs.events.iter().filter(|logged| logged.event.kind == Kind::Gc);
+    let mut collections =
+        survey.logs.events.iter().filter(|logged| logged.event.kind == EventKind::Gc);
     collections.find(|logged| names(&logged.event)).map(|logged| &logged.place)
 }
 
@@ -174,7 +175,7 @@ fn hidden(
     id: SnapshotId,
     snap: &Snap,
     lineages: &Lineages,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     let dir = layout::snapshot(id);
     let has_it = |state: &Read| state.hold != Hold::Retired && state.head == Some(id);
@@ -221,7 +222,7 @@ fn hidden(
 
 /// Visible, of an epoch that a worktree's lineage has part in, and no ancestor of
 /// any head.
-fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
+fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut FindingCollector) {
     if !lineages.is_whole() {
         return;
     }
@@ -259,7 +260,7 @@ fn outside(survey: &Survey<'_, '_>, lineages: &Lineages, report: &mut Report) {
 fn rebuilt<'s>(survey: &'s Survey<'_, '_>) -> BTreeSet<(&'s WorktreeName, u32)> {
     let events = survey.logs.events.iter().map(|logged| &logged.event);
     events
-        .filter(|event| event.kind == Kind::Rebuild && event.phase == Phase::Done)
+        .filter(|event| event.kind == EventKind::Rebuild && event.phase == EventPhase::Done)
         .filter_map(|event| {
             let state: State = event.to.as_ref()?.parse().ok()?;
             Some((event.worktree.as_ref()?, state.epoch.counter))

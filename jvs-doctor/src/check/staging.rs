@@ -7,16 +7,16 @@ use jvs_snapshot::restore::leftover::{self, Worth};
 use jvs_snapshot::staging_name::StagingName;
 
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
-use crate::survey::{Staged, Survey};
+use crate::survey::{StagedEntry, Survey};
 
 /// What to do about work that may still be somebody's.
 pub(super) const IN_FLIGHT: &str =
     "wait: once the lock changes hands, doctor can tell whether it is dead";
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for staged in &survey.staging {
         match staged.parsed() {
             None => unknown(survey, staged, report),
@@ -37,7 +37,12 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-fn draft(survey: &Survey<'_, '_>, staged: &Staged, worktree: &WorktreeName, report: &mut Report) {
+fn draft(
+    survey: &Survey<'_, '_>,
+    staged: &StagedEntry,
+    worktree: &WorktreeName,
+    report: &mut FindingCollector,
+) {
     match Proof::of_draft(survey, staged) {
         Some(proof) => {
             let message = format!("a snapshot that can never be committed: {proof}");
@@ -57,7 +62,7 @@ fn draft(survey: &Survey<'_, '_>, staged: &Staged, worktree: &WorktreeName, repo
     }
 }
 
-fn uncollected(staged: &Staged, message: String, report: &mut Report) {
+fn uncollected(staged: &StagedEntry, message: String, report: &mut FindingCollector) {
     report
         .add(Check::GcUnfinished, staged.shown(), message)
         .maybe(Proof::of_collection(staged).map(Remedy::FinishGc));
@@ -67,10 +72,10 @@ fn uncollected(staged: &Staged, message: String, report: &mut Report) {
 /// that were swapped out, with what somebody wrote to them last.
 fn restore(
     survey: &Survey<'_, '_>,
-    staged: &Staged,
+    staged: &StagedEntry,
     name: &StagingName,
     worktree: &WorktreeName,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     let Some(proof) = Proof::of_restore(survey, staged) else {
         report
@@ -113,7 +118,7 @@ fn restore(
     report.add(Check::RestoreDead, staged.shown(), message).of(worktree).remedy(remedy);
 }
 
-fn unknown(survey: &Survey<'_, '_>, staged: &Staged, report: &mut Report) {
+fn unknown(survey: &Survey<'_, '_>, staged: &StagedEntry, report: &mut FindingCollector) {
     let (name, shown) = (staged.text().unwrap_or_default(), staged.shown());
     if let Some((worktree, ..)) = layout::removed_of(name) {
         report

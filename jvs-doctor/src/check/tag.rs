@@ -11,11 +11,11 @@ use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::tags::{self, LoggedTag};
 
 use crate::check::Check;
-use crate::finding::Report;
-use crate::remedy::{How, Remedy};
+use crate::finding::FindingCollector;
+use crate::remedy::{Provenance, Remedy};
 use crate::survey::{Survey, is_symlink};
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let Ok(all) = tags::list(survey.store()) else { return };
     // Set aside by a collection that did not decide yet: the tag brings it back.
     let condemned: BTreeSet<SnapshotId> = survey
@@ -32,7 +32,8 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
         let path = layout::tag(&name);
         match tag {
             Err(error) => {
-                let link = matches!(&error.reason, jvs_repo::json::Reason::Io(e) if is_symlink(e));
+                let link =
+                    matches!(&error.reason, jvs_repo::json::UnusableReason::Io(e) if is_symlink(e));
                 if !link {
                     // It protects whatever it stood for: the log or a person must
                     // say what.
@@ -43,7 +44,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
                     let seen = survey.store().read(&path, Limits::RECORD.size);
                     let remedy = seen.ok().zip(only(&told, &name)).map(|(seen, told)| {
                         let (path, bytes) = (path.clone(), told.to_bytes());
-                        Remedy::Replace { path, seen, bytes, how: How::Remembered }
+                        Remedy::Replace { path, seen, bytes, how: Provenance::Remembered }
                     });
                     report
                         .add(Check::TagInvalid, &path, error.to_string())
@@ -79,7 +80,7 @@ fn only<'t>(told: &'t [LoggedTag], name: &TagName) -> Option<&'t LoggedTag> {
 }
 
 /// Tags that were made and not deleted, of snapshots that are still there.
-fn missing(survey: &Survey<'_, '_>, told: &[LoggedTag], report: &mut Report) {
+fn missing(survey: &Survey<'_, '_>, told: &[LoggedTag], report: &mut FindingCollector) {
     for told in told {
         let path = layout::tag(&told.tag);
         // Asked after the log was read: what was deleted since then is no fault,

@@ -15,10 +15,10 @@ use jvs_repo::id::FencingToken;
 use jvs_repo::json::Limits;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::record::takeover::Takeover;
+use jvs_repo::record::takeover::TakeoverRecord;
 
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
@@ -28,14 +28,14 @@ use crate::survey::{Survey, is_absent, is_symlink};
 pub(crate) struct Leftover {
     worktree: WorktreeName,
     seen: Vec<u8>,
-    content: Takeover,
+    content: TakeoverRecord,
 }
 
 impl Leftover {
     fn read(survey: &Survey<'_, '_>, worktree: WorktreeName) -> io::Result<Self> {
         let seen = survey.store().read(&layout::takeover(&worktree), Limits::RECORD.size)?;
         // A torn one says nothing.
-        let content = Takeover::parse(&seen).unwrap_or_default();
+        let content = TakeoverRecord::parse(&seen).unwrap_or_default();
         Ok(Leftover { worktree, seen, content })
     }
 
@@ -73,7 +73,7 @@ impl Leftover {
     }
 }
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for worktree in survey.locks.iter().filter_map(|file| layout::worktree_of_takeover(file)) {
         let path = layout::takeover(&worktree);
         let leftover = match Leftover::read(survey, worktree.clone()) {

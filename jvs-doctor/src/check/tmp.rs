@@ -3,16 +3,16 @@
 use jvs_lock::span::Span;
 use jvs_lock::{Hold, State};
 use jvs_repo::layout;
-use jvs_repo::name::Shown;
-use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::name::ShownName;
+use jvs_repo::store::{DirEntryKind, RepoPath};
 
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::proof::Proof;
 use crate::remedy::Remedy;
 use crate::survey::Survey;
 
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for file in &survey.locks {
         let Some((worktree, mark)) = layout::lock_tmp_of(file) else { continue };
         let birth = Proof::of_birth(survey, file).map(Remedy::RemoveBirth);
@@ -38,7 +38,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
 
 /// The notes of operations on worktrees. One whose operation the register is at is
 /// reported with its worktree.
-fn notes(survey: &Survey<'_, '_>, report: &mut Report) {
+fn notes(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for name in &survey.worktrees.unfinished {
         let Some((worktree, op)) = name.to_str().and_then(layout::note_of) else { continue };
         let is_of = |state: &State| op == state.op || op == state.op.withdrawn();
@@ -60,7 +60,12 @@ fn notes(survey: &Survey<'_, '_>, report: &mut Report) {
     }
 }
 
-fn tell(survey: &Survey<'_, '_>, path: RepoPath, remedy: Option<Remedy>, report: &mut Report) {
+fn tell(
+    survey: &Survey<'_, '_>,
+    path: RepoPath,
+    remedy: Option<Remedy>,
+    report: &mut FindingCollector,
+) {
     if let Some(remedy) = remedy {
         let why = remedy.proof().map(ToString::to_string).unwrap_or_default();
         let message = format!("a temporary file that nobody can still need: {why}");
@@ -71,7 +76,7 @@ fn tell(survey: &Survey<'_, '_>, path: RepoPath, remedy: Option<Remedy>, report:
     // For people: nothing follows from it.
     let written = u64::try_from(stat.mtime_ns / 1_000_000).unwrap_or(0);
     let age = Span(survey.began.wall.0.saturating_sub(written));
-    let rm = if stat.kind == Kind::Directory { "rm -r" } else { "rm" };
+    let rm = if stat.kind == DirEntryKind::Directory { "rm -r" } else { "rm" };
     let message = format!("a temporary file that somebody may be writing, last written {age} ago");
     let advice = format!("if no jvs is running anywhere: {rm} {path}");
     report.add(Check::TmpUnproven, path, message).advice(advice);
@@ -92,7 +97,7 @@ fn each(
 
 /// Directly in the control directory there are tmp files of the format, the
 /// configuration and the probe, and nothing in their names proves them dead.
-fn control_dir(survey: &Survey<'_, '_>, report: &mut Report) {
+fn control_dir(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let dir = layout::control_dir();
     let Ok(entries) = survey.store().list(&dir) else { return };
     let known: Vec<RepoPath> = layout::skeleton()
@@ -105,7 +110,7 @@ fn control_dir(survey: &Survey<'_, '_>, report: &mut Report) {
             Some(Ok(path)) if known.contains(&path) => continue,
             Some(Ok(path)) => path,
             _ => {
-                let shown = format!("{dir}/{}", Shown::new(&entry.name));
+                let shown = format!("{dir}/{}", ShownName::new(&entry.name));
                 let message = "its name is not UTF-8: JVS did not make it";
                 report.add(Check::ForeignFile, shown, message).advice("move it away");
                 continue;

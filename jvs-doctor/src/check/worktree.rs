@@ -7,15 +7,15 @@ use jvs_lock::liveness::{Liveness, Unknowable};
 use jvs_lock::register::{ReadError, Register};
 use jvs_lock::worktrees::unfinished::{self, Doing};
 use jvs_lock::{Hold, Seams};
-use jvs_repo::json::{Limits, Reason, RecordError};
+use jvs_repo::json::{Limits, RecordError, UnusableReason};
 use jvs_repo::layout;
-use jvs_repo::name::{Shown, WorktreeName};
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
-use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::store::{DirEntryKind, RepoPath};
 
 use crate::check::seal::{self, Flip};
 use crate::check::{Check, Severity};
-use crate::finding::{Found, Report};
+use crate::finding::{FindingBuilder, FindingCollector};
 use crate::remedy::Remedy;
 use crate::survey::{Survey, is_absent, is_symlink};
 
@@ -29,8 +29,8 @@ enum Files {
 fn files(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<Files> {
     match survey.store().stat(&layout::payload(worktree)) {
         Ok(stat) => Ok(match stat.kind {
-            Kind::Directory => Files::There,
-            Kind::Symlink => Files::Symlink,
+            DirEntryKind::Directory => Files::There,
+            DirEntryKind::Symlink => Files::Symlink,
             _ => Files::Other,
         }),
         Err(error) if is_absent(&error) => Ok(Files::Missing),
@@ -38,19 +38,20 @@ fn files(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> io::Result<Files> 
     }
 }
 
-pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     let recorded: BTreeSet<&WorktreeName> =
         survey.worktrees.worktrees.iter().map(|(name, _)| name).collect();
     for (worktree, record) in &survey.worktrees.worktrees {
         let path = layout::worktree_record(worktree);
         let alive = survey.state(worktree).is_some_and(|state| state.hold != Hold::Retired);
-        if let Err(RecordError { reason: Reason::Io(error), .. }) = record
+        if let Err(RecordError { reason: UnusableReason::Io(error), .. }) = record
             && !is_symlink(error)
         {
             // What is there may be whole: nothing is put in its place.
             report.unreadable(&path, error);
         } else if let Err(error) = record {
-            let symlink = survey.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::Symlink);
+            let symlink =
+                survey.store().stat(&path).is_ok_and(|stat| stat.kind == DirEntryKind::Symlink);
             let check = if symlink { Check::Symlink } else { Check::WorktreeRecordInvalid };
             let found = report.add(check, &path, error.to_string()).of(worktree);
             if alive {
@@ -71,7 +72,12 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut Report) {
 }
 
 /// What can be done about a record that cannot be used, of a worktree that exists.
-fn rewritten(survey: &Survey<'_, '_>, worktree: &WorktreeName, path: &RepoPath, found: Found<'_>) {
+fn rewritten(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    path: &RepoPath,
+    found: FindingBuilder<'_>,
+) {
     let seen = survey.store().read(path, Limits::RECORD.size).unwrap_or_default();
     let worktree = worktree.clone();
     match seal::flip(survey, path, &seen) {
@@ -81,7 +87,7 @@ fn rewritten(survey: &Survey<'_, '_>, worktree: &WorktreeName, path: &RepoPath, 
     };
 }
 
-fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) {
+fn payload(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut FindingCollector) {
     let path = layout::payload(worktree);
     let state = survey.state(worktree);
     let retired = state.is_some_and(|state| state.hold == Hold::Retired);
@@ -131,7 +137,7 @@ fn unrecorded(
     survey: &Survey<'_, '_>,
     worktree: &WorktreeName,
     hold: Option<Hold>,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     if half_done(survey, worktree, report) {
         return;
@@ -166,7 +172,11 @@ fn unrecorded(
 }
 
 /// Tells of what was begun with a worktree and not ended. False if nothing was.
-fn half_done(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) -> bool {
+fn half_done(
+    survey: &Survey<'_, '_>,
+    worktree: &WorktreeName,
+    report: &mut FindingCollector,
+) -> bool {
     if let Some(Err(_)) = survey.registers.get(worktree) {
         return unread(survey, worktree, report);
     }
@@ -223,7 +233,7 @@ fn half_done(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Repo
 
 /// Tells of a register that made no sense: it was waited for when it was surveyed, and
 /// is not again. False if there is none.
-fn unread(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report) -> bool {
+fn unread(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut FindingCollector) -> bool {
     let Seams { store, clock, .. } = survey.patient.seams;
     match Register::new(store, clock, worktree.clone()).read_once() {
         Err(ReadError::Missing { .. }) => false,
@@ -236,7 +246,7 @@ fn unread(survey: &Survey<'_, '_>, worktree: &WorktreeName, report: &mut Report)
     }
 }
 
-fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) {
+fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut FindingCollector) {
     report
         .add(
             Check::WorktreeHalfMade,
@@ -250,7 +260,7 @@ fn half_made(worktree: &WorktreeName, register: &RepoPath, report: &mut Report) 
 fn unknown_payloads(
     survey: &Survey<'_, '_>,
     recorded: &BTreeSet<&WorktreeName>,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     let some: WorktreeName = match "x".parse() {
         Ok(name) => name,
@@ -264,7 +274,7 @@ fn unknown_payloads(
             .as_ref()
             .is_some_and(|name| recorded.contains(name) || survey.registers.contains_key(name));
         if !known {
-            let path = format!("{dir}/{}", Shown::new(&entry.name));
+            let path = format!("{dir}/{}", ShownName::new(&entry.name));
             report
                 .add(Check::PayloadUnknown, path, "it is not the directory of any worktree")
                 .advice("move it out of the repository if nobody is creating that worktree");
@@ -274,12 +284,12 @@ fn unknown_payloads(
 
 /// Control directories inside payloads: commands run below one talk to
 /// another repository.
-pub(super) fn full(survey: &Survey<'_, '_>, report: &mut Report) {
+pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for (worktree, _) in &survey.worktrees.worktrees {
         let payload = layout::payload(worktree);
         let found = survey.patient.payloads.find_directory(&payload, layout::CONTROL_DIR);
         if let Ok(Some(found)) = found {
-            let path = format!("{payload}/{}", Shown::new(&found));
+            let path = format!("{payload}/{}", ShownName::new(&found));
             report
                 .add(
                     Check::ControlInPayload,

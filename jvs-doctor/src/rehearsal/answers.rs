@@ -6,14 +6,16 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use jvs_repo::store::{DirEntry, Kind, Listing, RepoPath, Stat, Store, StoredFile};
-use jvs_snapshot::chosen::Chosen;
+use jvs_repo::store::{
+    DirEntry, DirEntryKind, EntryStat, RepoPath, Store, StoredFile, TreeListing,
+};
+use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::trees::Trees;
 use jvs_snapshot::{Ready, SnapshotError};
 use rustix::io::Errno;
 
-use super::content::{Content, Opened};
+use super::content::{Opened, RehearsedBytes};
 use super::{FIRST_INODE, Rehearsal, Resolved, What, is_inside};
 use crate::patient::Payloads;
 
@@ -42,7 +44,7 @@ impl Store for Rehearsal<'_> {
         }
     }
 
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         let stage = self.stage();
         match self.find(&stage, path)? {
             Resolved::Disk(real) => self.store.stat(&real),
@@ -70,7 +72,7 @@ impl Store for Rehearsal<'_> {
     fn create_new(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
         let mut stage = self.stage();
         let inode = FIRST_INODE + stage.nodes.len() as u64;
-        let content = Content { real: None, inode, links: 1, writes: Vec::new() };
+        let content = RehearsedBytes { real: None, inode, links: 1, writes: Vec::new() };
         let content = Arc::new(Mutex::new(content));
         self.add_entry(&mut stage, path, What::File(content.clone()))?;
         Ok(Box::new(Opened(content)))
@@ -102,7 +104,7 @@ impl Store for Rehearsal<'_> {
     fn unlink(&self, path: &RepoPath) -> io::Result<()> {
         let mut stage = self.stage();
         let at = self.node(&mut stage, path)?;
-        if self.stat_of(&stage, at)?.kind == Kind::Directory {
+        if self.stat_of(&stage, at)?.kind == DirEntryKind::Directory {
             return Err(Errno::ISDIR.into());
         }
         stage.unlinked(at);
@@ -117,7 +119,7 @@ impl Store for Rehearsal<'_> {
     fn remove_dir(&self, path: &RepoPath) -> io::Result<()> {
         let mut stage = self.stage();
         let at = self.node(&mut stage, path)?;
-        if self.stat_of(&stage, at)?.kind != Kind::Directory {
+        if self.stat_of(&stage, at)?.kind != DirEntryKind::Directory {
             return Err(Errno::NOTDIR.into());
         }
         if !self.is_empty(&stage, at)? {
@@ -128,9 +130,9 @@ impl Store for Rehearsal<'_> {
 
     fn sync_dir(&self, dir: &RepoPath) -> io::Result<()> {
         match self.stat(dir)?.kind {
-            Kind::Directory => Ok(()),
-            Kind::Symlink => Err(Errno::LOOP.into()),
-            Kind::File | Kind::Other => Err(Errno::NOTDIR.into()),
+            DirEntryKind::Directory => Ok(()),
+            DirEntryKind::Symlink => Err(Errno::LOOP.into()),
+            DirEntryKind::File | DirEntryKind::Other => Err(Errno::NOTDIR.into()),
         }
     }
 }
@@ -150,18 +152,18 @@ impl Trees for Rehearsal<'_> {
     }
 
     /// Nothing is removed in truth, so nothing need be remembered.
-    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
-        self.stat(tree).map(|_| Listing::default())
+    fn listing(&self, tree: &RepoPath) -> io::Result<TreeListing> {
+        self.stat(tree).map(|_| TreeListing::default())
     }
 
-    fn remove_listed(&self, tree: &RepoPath, _: &Listing) -> io::Result<()> {
+    fn remove_listed(&self, tree: &RepoPath, _: &TreeListing) -> io::Result<()> {
         Trees::remove(self, tree)
     }
 
     fn strays(
         &self,
         tree: &RepoPath,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
         snapshots: &[Ready],
     ) -> Result<Vec<TreePath>, SnapshotError> {
         let real = self.on_disk(&self.stage(), tree);
@@ -185,7 +187,7 @@ impl Payloads for Rehearsal<'_> {
     fn set_mode(&self, path: &RepoPath, mode: u32) -> io::Result<()> {
         let mut stage = self.stage();
         let at = self.node(&mut stage, path)?;
-        if self.stat_of(&stage, at)?.kind == Kind::Symlink {
+        if self.stat_of(&stage, at)?.kind == DirEntryKind::Symlink {
             return Err(Errno::LOOP.into());
         }
         stage.nodes[at].mode = Some(mode);

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jvs_repo::store::StoredFile;
 
 /// A file's bytes: those on disk, and what was written over them.
-pub(super) struct Content {
+pub(super) struct RehearsedBytes {
     pub(super) real: Option<Box<dyn StoredFile>>,
     pub(super) inode: u64,
     pub(super) links: u64,
     pub(super) writes: Vec<(u64, Vec<u8>)>,
 }
 
-impl Content {
+impl RehearsedBytes {
     pub(super) fn size(&self) -> io::Result<u64> {
         let real = self.real.as_ref().map_or(Ok(0), |real| real.size())?;
         let ends = self.writes.iter().map(|(offset, bytes)| offset + bytes.len() as u64);
@@ -41,10 +41,10 @@ impl Content {
 }
 
 /// A file that was written to, held open.
-pub(super) struct Opened(pub(super) Arc<Mutex<Content>>);
+pub(super) struct Opened(pub(super) Arc<Mutex<RehearsedBytes>>);
 
 impl Opened {
-    fn content(&self) -> MutexGuard<'_, Content> {
+    fn content(&self) -> MutexGuard<'_, RehearsedBytes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -49,11 +49,11 @@ fn tree(store: &dyn Store) -> Vec<String> {
             let path = dir.child(entry.name.to_str().expect("text")).expect("plain");
             let stat = store.stat(&path).expect("there");
             let bytes = match stat.kind {
-                Kind::Directory => Vec::new(),
+                DirEntryKind::Directory => Vec::new(),
                 _ => store.read(&path, 1000).expect("read"),
             };
             seen.push(format!("{path} {:?} {:o} {bytes:?}", stat.kind, stat.mode));
-            if stat.kind == Kind::Directory {
+            if stat.kind == DirEntryKind::Directory {
                 pending.push(path);
             }
         }

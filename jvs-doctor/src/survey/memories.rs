@@ -14,7 +14,7 @@ use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::StagingName;
 
-use super::{Staged, Survey, is_absent, is_symlink};
+use super::{StagedEntry, Survey, is_absent, is_symlink};
 
 /// What is about which worktree.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ impl Memories {
                 memories.at(&descriptor.worktree_id).collected.push(*id);
             }
         }
-        for name in survey.staging.iter().filter_map(Staged::parsed) {
+        for name in survey.staging.iter().filter_map(StagedEntry::parsed) {
             match name {
                 StagingName::Snapshot(bound) => {
                     memories.at(&bound.worktree).begun.push(bound.term);

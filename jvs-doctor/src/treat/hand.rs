@@ -10,9 +10,9 @@ use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::quarantine;
-use jvs_repo::record::format::Format;
+use jvs_repo::record::format::FormatRecord;
 use jvs_repo::record::worktree::{self, Isolation, WorktreeRecord};
-use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_repo::store::{DirEntryKind, RepoPath, Store};
 
 use super::{HoldsOf, RepairError};
 use crate::patient::Patient;
@@ -139,7 +139,7 @@ impl Hand<'_, '_, '_, '_> {
         if replace {
             self.quarantine_file(&layout::format())?;
         }
-        let bytes = Format::fresh(self.patient.seams.entropy).to_bytes();
+        let bytes = FormatRecord::fresh(self.patient.seams.entropy).to_bytes();
         let tmp = layout::format_tmp(self.op);
         let written = self.store().write_new(&tmp, &layout::format(), &bytes);
         ignore(written, io::ErrorKind::AlreadyExists)
@@ -160,7 +160,8 @@ impl Hand<'_, '_, '_, '_> {
         let now: WallMs = self.patient.seams.clock.now().wall;
         let record = WorktreeRecord::new(Isolation::Exclusive, now);
         let created = worktree::create(self.store(), worktree, &record, self.op);
-        let is_there = || self.store().stat(&path).is_ok_and(|stat| stat.kind == Kind::File);
+        let is_there =
+            || self.store().stat(&path).is_ok_and(|stat| stat.kind == DirEntryKind::File);
         match created {
             Err(_) if is_there() => Ok(()),
             created => Ok(created?),

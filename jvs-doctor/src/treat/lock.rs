@@ -1,10 +1,10 @@
 //! Repairs of locks: what is over is given back, what is stale is removed, and
 //! whoever holds goes on holding.
 
-use jvs_lock::hold::{Ask, Given, Holds, Kind as HoldKind};
-use jvs_lock::record::{Found, Meaning, parse};
+use jvs_lock::hold::{Ask, Holds, LeaveOutcome, StakeKind as HoldKind};
+use jvs_lock::record::{FoundRecord, Meaning, parse};
 use jvs_lock::view::View;
-use jvs_lock::{How, Lease, Want, legacy};
+use jvs_lock::{Lease, LeaseOrigin, Want, legacy};
 use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -24,7 +24,7 @@ pub(super) const LEASE_MS: u64 = 30_000;
 impl Hand<'_, '_, '_, '_> {
     pub(super) fn migrate(&self, worktree: &WorktreeName) -> Result<(), RepairError> {
         let migrated = legacy::migrate(self.locks, worktree)?;
-        match migrated.iter().any(|m| matches!(m, legacy::Migrated::Kept { .. })) {
+        match migrated.iter().any(|m| matches!(m, legacy::Migration::Kept { .. })) {
             true => Err(RepairError::LegacyLockInUse),
             false => Ok(()),
         }
@@ -39,10 +39,10 @@ impl Hand<'_, '_, '_, '_> {
         if let Some(holds) = (self.holds)(worktree) {
             if view.mine {
                 return match self.locks.give_back_unneeded(&holds, view.state.term())? {
-                    Given::Kept(_) => Err(RepairError::StillNeeded),
-                    Given::Back(_) => Ok(()),
+                    LeaveOutcome::Kept(_) => Err(RepairError::StillNeeded),
+                    LeaveOutcome::Back(_) => Ok(()),
                     // Nobody of the session was ever told of it.
-                    Given::Over => Ok(self.locks.release_abandoned(&view)?),
+                    LeaveOutcome::Over => Ok(self.locks.release_abandoned(&view)?),
                 };
             }
             return self.within(&holds, worktree, want, |_| Ok(()));
@@ -87,7 +87,7 @@ impl Hand<'_, '_, '_, '_> {
     /// Is it the record of whoever holds now?
     fn is_of_a_holder(&self, worktree: &WorktreeName, bytes: &[u8]) -> bool {
         sabotage!(Rule::PutsBack => false);
-        let Found::Record(record) = parse(bytes, worktree) else { return false };
+        let FoundRecord::Record(record) = parse(bytes, worktree) else { return false };
         Read::register(self.patient, worktree).is_ok_and(|read| record.is_of(&read))
     }
 
@@ -139,8 +139,10 @@ fn is_another(there: &[u8], seen: &[u8]) -> bool {
 pub(super) fn leave(lease: Lease<'_>) -> Result<(), RepairError> {
     sabotage!(Rule::HoldIsLeft => super::sabotage::give_back(lease));
     match lease.how() {
-        How::Acquired | How::Stolen | How::Reclaimed => lease.release_if_alone()?,
-        How::Refreshed | How::Resumed => {}
+        LeaseOrigin::Acquired | LeaseOrigin::Stolen | LeaseOrigin::Reclaimed => {
+            lease.release_if_alone()?
+        }
+        LeaseOrigin::Refreshed | LeaseOrigin::Resumed => {}
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self, Isolation};
 use jvs_repo::sabotage;
-use jvs_snapshot::gc::{self, Dead, Plan};
+use jvs_snapshot::gc::{self, Dead, GcPlan};
 use jvs_snapshot::tags::{self, LoggedTag};
 use jvs_snapshot::{Catalog, Snapshots, ready, show_head};
 
@@ -109,15 +109,15 @@ impl Hand<'_, '_, '_, '_> {
 
     pub(super) fn collect(&self, proof: &Proof<Dead>) -> Result<(), RepairError> {
         let dead = vec![(proof.thing().clone(), None)];
-        self.carry_out_plan(&Plan { dead, ..Plan::default() })
+        self.carry_out_plan(&GcPlan { dead, ..GcPlan::default() })
     }
 
     pub(super) fn finish_gc(&self, proof: &Proof<Uncollected>) -> Result<(), RepairError> {
         let unfinished = vec![proof.thing().0.clone()];
-        self.carry_out_plan(&Plan { unfinished, ..Plan::default() })
+        self.carry_out_plan(&GcPlan { unfinished, ..GcPlan::default() })
     }
 
-    fn carry_out_plan(&self, plan: &Plan) -> Result<(), RepairError> {
+    fn carry_out_plan(&self, plan: &GcPlan) -> Result<(), RepairError> {
         gc::run(&self.snapshots(), self.locks, plan, &mut |_, _| {})?;
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The CAS from one life of a register to the next.
 
-use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::id::Epoch;
 
 use super::{Driver, TRIES_AT_ONE_STATE};
@@ -16,7 +16,7 @@ impl Driver<'_, '_> {
         &self,
         from: &State,
         next: State,
-        kind: Kind,
+        kind: EventKind,
     ) -> Result<bool, BirthError> {
         debug_assert!(next.is_birth() && next.epoch > from.epoch, "{from} -> {next}");
         let worktree = self.register.worktree();
@@ -33,7 +33,7 @@ impl Driver<'_, '_> {
             let error = match self.move_entry(from, &next) {
                 Answer::Applied => break,
                 Answer::Refused(error) if !in_doubt => {
-                    settle(Phase::NotApplied);
+                    settle(EventPhase::NotApplied);
                     return Err(io(error));
                 }
                 Answer::Refused(error) | Answer::Unknown(error) => error,
@@ -42,7 +42,7 @@ impl Driver<'_, '_> {
             match self.register.read() {
                 Ok(seen) if seen == next => break,
                 Ok(seen) if seen != *from => {
-                    settle(Phase::Unknown);
+                    settle(EventPhase::Unknown);
                     return Ok(false);
                 }
                 Ok(_) if attempt < TRIES_AT_ONE_STATE => {
@@ -55,7 +55,7 @@ impl Driver<'_, '_> {
             }
         }
         self.register.sync().map_err(io)?;
-        settle(Phase::Done);
+        settle(EventPhase::Done);
         Ok(true)
     }
 
@@ -64,25 +64,26 @@ impl Driver<'_, '_> {
     pub(crate) fn replace(&self, from: &State, next: State) -> Result<State, RegisterError> {
         let worktree = self.register.worktree();
         self.journal()
-            .intend(Kind::Rebuild, worktree, None, &next, self.reason)
+            .intend(EventKind::Rebuild, worktree, None, &next, self.reason)
             .map_err(|error| self.io("cannot write the audit log", error))?;
-        let settle = |phase| self.journal().settle(Kind::Rebuild, worktree, None, &next, phase);
+        let settle =
+            |phase| self.journal().settle(EventKind::Rebuild, worktree, None, &next, phase);
         match self.move_entry(from, &next) {
             Answer::Applied => {}
             Answer::Refused(error) => {
-                settle(Phase::NotApplied);
+                settle(EventPhase::NotApplied);
                 return Err(self.io("cannot update the fence register", error));
             }
             Answer::Unknown(error) => {
                 if self.seams.store.stat(&self.register.entry(&next)).is_err() {
-                    settle(Phase::Unknown);
+                    settle(EventPhase::Unknown);
                     return Err(self.unknown(error));
                 }
             }
         }
         let synced = self.register.sync();
         synced.map_err(|error| self.io("cannot sync the fence register", error))?;
-        settle(Phase::Done);
+        settle(EventPhase::Done);
         Ok(next)
     }
 }

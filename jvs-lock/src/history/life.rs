@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::id::Seq;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
@@ -18,14 +18,14 @@ use crate::state::State;
 /// What a log says of a state.
 struct Mention {
     place: LogLine,
-    kind: Kind,
-    phase: Phase,
+    kind: EventKind,
+    phase: EventPhase,
     from: Option<State>,
 }
 
 /// All that is known of one life of a register.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct KnownStates {
     by_seq: BTreeMap<Seq, Vec<State>>,
     /// What announced a state, or told that it was reached.
     told: HashMap<State, Vec<Mention>>,
@@ -35,7 +35,7 @@ pub(super) struct Known {
     current: Option<(State, bool)>,
 }
 
-impl Known {
+impl KnownStates {
     fn add(&mut self, state: State) {
         let states = self.by_seq.entry(state.seq).or_default();
         if !states.contains(&state) {
@@ -55,11 +55,11 @@ impl Known {
         from: Option<State>,
         to: State,
         place: LogLine,
-        kind: Kind,
-        phase: Phase,
+        kind: EventKind,
+        phase: EventPhase,
     ) {
         self.add(to);
-        if phase == Phase::Done {
+        if phase == EventPhase::Done {
             self.witnessed.entry(to).or_insert(place);
         }
         self.told.entry(to).or_default().push(Mention { place, kind, phase, from });
@@ -106,13 +106,13 @@ impl Known {
 
     fn is_done(&self, state: &State) -> bool {
         let told = self.told.get(state);
-        told.is_some_and(|told| told.iter().any(|told| told.phase == Phase::Done))
+        told.is_some_and(|told| told.iter().any(|told| told.phase == EventPhase::Done))
     }
 }
 
 /// The way back through one life.
 struct Walk<'k> {
-    known: &'k Known,
+    known: &'k KnownStates,
     worktree: &'k WorktreeName,
     found: Vec<Problem>,
     /// Places of which nothing is known. As ranges: a forged place may be anywhere.
@@ -123,7 +123,7 @@ impl Walk<'_> {
     fn step_back(&mut self, current: &State) -> Option<State> {
         let before = Seq(current.seq.0 - 1);
         if let Some((previous, kind)) = self.announced_from(current) {
-            let silent = previous.head != current.head && kind != Kind::Publish;
+            let silent = previous.head != current.head && kind != EventKind::Publish;
             let why = broken_by(&previous, current).or(silent.then_some(Wrong::HeadMoved));
             self.unlawful(&previous, current, why);
             return Some(previous);
@@ -184,7 +184,7 @@ impl Walk<'_> {
 
     /// The state from which those who announced `state` went on. Where they do not
     /// agree, somebody made one up.
-    fn announced_from(&mut self, state: &State) -> Option<(State, Kind)> {
+    fn announced_from(&mut self, state: &State) -> Option<(State, EventKind)> {
         let told = self.known.told.get(state)?;
         let first = told.first()?;
         let (from, kind) = (first.from?, first.kind);

@@ -1,4 +1,4 @@
-use jvs_repo::audit::{Event, Kind, Phase, WriterId};
+use jvs_repo::audit::{Event, EventKind, EventPhase, WriterId};
 use jvs_repo::clock::WallMs;
 use jvs_repo::id::{HolderNonce, OpNonce, SnapshotId};
 
@@ -9,7 +9,7 @@ const OTHER: HolderNonce = HolderNonce([2; 16]);
 
 /// A register's life written down faithfully: birth, grant, two renewals, a
 /// commit, a steal, a release.
-fn life() -> Vec<(Kind, State)> {
+fn life() -> Vec<(EventKind, State)> {
     let op = |n| OpNonce([n; 8]);
     let birth = State::birth(Epoch { counter: 1, salt: 9 }, op(0));
     let granted = birth.granted(ME, 30_000, WallMs(1_000), op(1));
@@ -19,22 +19,25 @@ fn life() -> Vec<(Kind, State)> {
     let stolen = committed.granted(OTHER, 30_000, WallMs(99_000), op(5));
     let released = stolen.released(op(6));
     vec![
-        (Kind::Create, birth),
-        (Kind::Acquire, granted),
-        (Kind::Renew, once),
-        (Kind::Renew, twice),
-        (Kind::Publish, committed),
-        (Kind::Steal, stolen),
-        (Kind::Release, released),
+        (EventKind::Create, birth),
+        (EventKind::Acquire, granted),
+        (EventKind::Renew, once),
+        (EventKind::Renew, twice),
+        (EventKind::Publish, committed),
+        (EventKind::Steal, stolen),
+        (EventKind::Release, released),
     ]
 }
 
-fn written(life: &[(Kind, State)]) -> Logs {
+fn written(life: &[(EventKind, State)]) -> Logs {
     let mut logs = Logs::default();
     let mut from: Option<State> = None;
     for (kind, state) in life {
-        let phases: &[Phase] =
-            if *kind == Kind::Renew { &[Phase::Done] } else { &[Phase::Intent, Phase::Done] };
+        let phases: &[EventPhase] = if *kind == EventKind::Renew {
+            &[EventPhase::Done]
+        } else {
+            &[EventPhase::Intent, EventPhase::Done]
+        };
         for phase in phases {
             let line = logs.events.len() as u64 + 1;
             let place = LogLine { writer: WriterId([0; 12]), line };
@@ -58,7 +61,7 @@ fn written(life: &[(Kind, State)]) -> Logs {
     logs
 }
 
-fn check_life(life: &[(Kind, State)], logs: &Logs) -> Report {
+fn check_life(life: &[(EventKind, State)], logs: &Logs) -> HistoryReport {
     let newest = life.last().expect("not empty").1;
     check(&[still(newest)], logs)
 }
@@ -67,7 +70,7 @@ fn still(state: State) -> Witnessed {
     Witnessed { worktree: WorktreeName::main(), state, still: true }
 }
 
-fn without_events_of(life: &[(Kind, State)], lost: impl Fn(&Event) -> bool) -> Report {
+fn without_events_of(life: &[(EventKind, State)], lost: impl Fn(&Event) -> bool) -> HistoryReport {
     let mut logs = written(life);
     logs.events.retain(|logged| !lost(&logged.event));
     check_life(life, &logs)
@@ -83,13 +86,14 @@ fn a_faithful_log_adds_up() {
 
 #[test]
 fn a_lost_outcome_hides_nothing() {
-    let report = without_events_of(&life(), |e| e.phase == Phase::Done && e.kind != Kind::Renew);
+    let report =
+        without_events_of(&life(), |e| e.phase == EventPhase::Done && e.kind != EventKind::Renew);
     assert_eq!(report.problems, []);
 }
 
 #[test]
 fn lost_renewals_are_told_and_explained_by_a_crash() {
-    let report = without_events_of(&life(), |e| e.kind == Kind::Renew);
+    let report = without_events_of(&life(), |e| e.kind == EventKind::Renew);
     assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
     let [Problem::UnloggedRenewals { count: 2, .. }] = report.problems[..] else {
         panic!("{:?}", report.problems)
@@ -98,7 +102,7 @@ fn lost_renewals_are_told_and_explained_by_a_crash() {
 
 #[test]
 fn a_steal_without_its_event_is_a_bad_link() {
-    let report = without_events_of(&life(), |e| e.kind == Kind::Steal);
+    let report = without_events_of(&life(), |e| e.kind == EventKind::Steal);
     assert!(
         matches!(report.first_bad_link(), Some(Problem::Unannounced { .. })),
         "{:?}",
@@ -108,19 +112,19 @@ fn a_steal_without_its_event_is_a_bad_link() {
 
 /// A life whose last release found no room for its event; its last renewal has none if
 /// `renewals` says so.
-fn released_untold(lost: impl Fn(&Event) -> bool) -> Report {
+fn released_untold(lost: impl Fn(&Event) -> bool) -> HistoryReport {
     let mut life = life();
     let held = life[5].1;
     let renewed = held.extended(30_000, WallMs(99_500), OpNonce([7; 8]));
     life.truncate(6);
-    life.push((Kind::Renew, renewed));
-    life.push((Kind::Release, renewed.released_untold()));
-    without_events_of(&life, |event| event.kind == Kind::Release || lost(event))
+    life.push((EventKind::Renew, renewed));
+    life.push((EventKind::Release, renewed.released_untold()));
+    without_events_of(&life, |event| event.kind == EventKind::Release || lost(event))
 }
 
 #[test]
 fn a_release_without_its_event_is_a_bad_link_unless_it_says_why() {
-    let report = without_events_of(&life(), |e| e.kind == Kind::Release);
+    let report = without_events_of(&life(), |e| e.kind == EventKind::Release);
     assert!(
         matches!(report.first_bad_link(), Some(Problem::Unannounced { .. })),
         "{:?}",
@@ -137,7 +141,7 @@ fn a_release_without_its_event_is_a_bad_link_unless_it_says_why() {
 
 #[test]
 fn renewals_that_were_lost_before_an_untold_release_are_told_with_it() {
-    let report = released_untold(|event| event.kind == Kind::Renew);
+    let report = released_untold(|event| event.kind == EventKind::Renew);
     assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
     let [.., Problem::UnloggedRenewals { count: 1, .. }, Problem::UntoldRelease { .. }] =
         &report.problems[..]
@@ -148,14 +152,17 @@ fn renewals_that_were_lost_before_an_untold_release_are_told_with_it() {
 
 #[test]
 fn a_steal_is_not_hidden_by_an_untold_release() {
-    let report = released_untold(|event| matches!(event.kind, Kind::Renew | Kind::Steal));
+    let report = released_untold(|event| matches!(event.kind, EventKind::Renew | EventKind::Steal));
     assert!(report.first_bad_link().is_some(), "{:?}", report.problems);
 }
 
 #[test]
 fn events_lost_on_both_sides_of_a_state_are_a_gap() {
     let report = without_events_of(&life(), |e| {
-        matches!(e.kind, Kind::Publish | Kind::Steal | Kind::Renew | Kind::Release)
+        matches!(
+            e.kind,
+            EventKind::Publish | EventKind::Steal | EventKind::Renew | EventKind::Release
+        )
     });
     assert!(matches!(report.first_bad_link(), Some(Problem::Gap { .. })), "{:?}", report.problems);
 }
@@ -184,9 +191,9 @@ fn a_done_that_the_register_does_not_know_is_found() {
     let mut event = logs.events[3].event.clone();
     event.to = Some(stray.to_string());
     let place = LogLine { writer: WriterId([1; 12]), line: 1 };
-    logs.events.push(Logged { place, event: Event { phase: Phase::Intent, ..event.clone() } });
+    logs.events.push(Logged { place, event: Event { phase: EventPhase::Intent, ..event.clone() } });
     assert_eq!(check_life(&life, &logs).problems, [], "to have tried is no claim");
-    logs.events.push(Logged { place, event: Event { phase: Phase::Done, ..event } });
+    logs.events.push(Logged { place, event: Event { phase: EventPhase::Done, ..event } });
     let report = check_life(&life, &logs);
     assert_eq!(
         report.first_bad_link(),

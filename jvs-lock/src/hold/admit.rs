@@ -1,8 +1,8 @@
 //! Who may join a hold, and whom a release must not cut off. Pure: the live
 //! stakes and the applicant in, answer out.
 
-use super::rule::Rule;
-use super::stake::{Kind, Stake};
+use super::rule::HoldRule;
+use super::stake::{Stake, StakeKind};
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
@@ -10,7 +10,7 @@ use jvs_repo::term::Term;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Applicant {
     /// What for.
-    pub kind: Kind,
+    pub kind: StakeKind,
     /// It was handed the token by the command that it runs under.
     pub handed_down: bool,
     /// It was told to share (`--join`).
@@ -44,9 +44,9 @@ pub fn admit<'s>(applicant: Applicant, alive: &[&'s Stake]) -> Result<bool, &'s 
 
 /// Does a command of that kind have the hold to itself, if nothing was said? A shell does
 /// not: it is a place for other commands of the session.
-fn has_it_to_itself(kind: Kind) -> bool {
-    sabotage!(Rule::ExclusiveIsInTheStake => false);
-    kind == Kind::Run
+fn has_it_to_itself(kind: StakeKind) -> bool {
+    sabotage!(HoldRule::ExclusiveIsInTheStake => false);
+    kind == StakeKind::Run
 }
 
 /// Which of the live stakes in `term` still rely on it when somebody says that the
@@ -57,10 +57,10 @@ pub fn relying<'s>(term: Term, alive: &[&'s Stake]) -> Vec<&'s Stake> {
         // None yet: it may be just about to join.
         stake.term.is_none_or(|its| its == term)
             && match stake.kind {
-                Kind::Acquire => !stake.answered,
+                StakeKind::Acquire => !stake.answered,
                 // Named only where its run is gone, and what it started may not be.
-                Kind::Guard => !runs,
-                Kind::Shell | Kind::Run | Kind::Work => true,
+                StakeKind::Guard => !runs,
+                StakeKind::Shell | StakeKind::Run | StakeKind::Work => true,
             }
     };
     alive.iter().filter(relies).copied().collect()
@@ -70,14 +70,14 @@ pub fn relying<'s>(term: Term, alive: &[&'s Stake]) -> Vec<&'s Stake> {
 mod tests {
     use jvs_repo::id::{FencingToken, OpNonce};
 
-    use super::super::stake::{Over, Who};
+    use super::super::stake::{StakeEnd, Who};
     use super::*;
 
     fn term() -> Term {
         Term { epoch: "1-a3f0".parse().expect("an epoch"), token: FencingToken(7) }
     }
 
-    fn stake(kind: Kind, exclusive: bool, answered: bool) -> Stake {
+    fn stake(kind: StakeKind, exclusive: bool, answered: bool) -> Stake {
         Stake {
             id: OpNonce([1; 8]),
             term: Some(term()),
@@ -86,31 +86,32 @@ mod tests {
             maker: Who { pid: 1, start: 1 },
             pid_namespace: None,
             time_namespace: None,
-            over: Over::default(),
+            over: StakeEnd::default(),
             answered,
         }
     }
 
     fn run(handed_down: bool, joins: bool) -> Applicant {
-        Applicant { kind: Kind::Run, handed_down, joins }
+        Applicant { kind: StakeKind::Run, handed_down, joins }
     }
 
     #[test]
     fn two_runs_do_not_run_at_once_unless_they_were_told_to() {
-        let first = stake(Kind::Run, true, true);
+        let first = stake(StakeKind::Run, true, true);
         assert_eq!(admit(run(false, false), &[]), Ok(true));
         assert_eq!(admit(run(false, false), &[&first]), Err(&first));
         assert_eq!(admit(run(true, false), &[&first]), Ok(false), "it runs under the first");
         assert_eq!(admit(run(false, true), &[&first]), Ok(false), "--join");
-        let work = Applicant { kind: Kind::Work, ..run(false, false) };
+        let work = Applicant { kind: StakeKind::Work, ..run(false, false) };
         assert_eq!(admit(work, &[&first]), Ok(false), "a snapshot beside a run");
     }
 
     #[test]
     fn a_lock_that_was_asked_for_lets_runs_in_but_not_past_one_that_was_there_before() {
-        let acquired = stake(Kind::Acquire, false, true);
-        let asking = stake(Kind::Acquire, false, false);
-        let (shared, alone) = (stake(Kind::Run, false, true), stake(Kind::Run, true, true));
+        let acquired = stake(StakeKind::Acquire, false, true);
+        let asking = stake(StakeKind::Acquire, false, false);
+        let (shared, alone) =
+            (stake(StakeKind::Run, false, true), stake(StakeKind::Run, true, true));
         assert_eq!(admit(run(false, false), &[&acquired]), Ok(false));
         assert_eq!(admit(run(false, false), &[&acquired, &shared]), Ok(false));
         assert_eq!(admit(run(false, false), &[&acquired, &alone]), Err(&alone));
@@ -120,12 +121,12 @@ mod tests {
 
     #[test]
     fn commands_and_the_unanswered_rely_on_a_hold() {
-        let answered = stake(Kind::Acquire, false, true);
-        let asking = stake(Kind::Acquire, false, false);
-        let none_yet = Stake { term: None, ..stake(Kind::Run, true, false) };
-        let mut elsewhere = stake(Kind::Run, true, true);
+        let answered = stake(StakeKind::Acquire, false, true);
+        let asking = stake(StakeKind::Acquire, false, false);
+        let none_yet = Stake { term: None, ..stake(StakeKind::Run, true, false) };
+        let mut elsewhere = stake(StakeKind::Run, true, true);
         elsewhere.term = Some(Term { token: FencingToken(6), ..term() });
-        let work = stake(Kind::Work, false, false);
+        let work = stake(StakeKind::Work, false, false);
         let all = [&answered, &asking, &none_yet, &elsewhere, &work];
         assert_eq!(relying(term(), &all), [&asking, &none_yet, &work]);
     }

@@ -2,8 +2,8 @@
 
 use super::files::{Holds, Scan};
 use super::name::HoldState;
-use super::rule::Rule;
-use super::stake::{Kind, Stake};
+use super::rule::HoldRule;
+use super::stake::{Stake, StakeKind};
 use crate::error::LockError;
 use crate::state::{Hold, State};
 use jvs_repo::sabotage;
@@ -61,14 +61,14 @@ impl Holds<'_> {
 
     /// The live stakes that carry the token of the hold `term`.
     fn needing(&self, term: Term, scan: &Scan) -> Vec<Stake> {
-        sabotage!(Rule::StakesKeepAHold => Vec::new());
+        sabotage!(HoldRule::StakesKeepAHold => Vec::new());
         let alive = self.alive(scan).into_iter();
         alive.filter(|stake| stake.term == Some(term)).copied().collect()
     }
 
     /// Why the hold `term` ends, seeing its stakes.
     fn cause(&self, term: Term, scan: &Scan) -> Cause {
-        sabotage!(Rule::TimeIsNoWord => Cause::Unneeded);
+        sabotage!(HoldRule::TimeIsNoWord => Cause::Unneeded);
         let here = self.here();
         let ran_out = |stake: &Stake| stake.term == Some(term) && stake.has_run_out(here);
         match scan.stakes.iter().any(ran_out) {
@@ -82,7 +82,7 @@ impl Holds<'_> {
         let scan = self.scan()?;
         let alive = self.alive(&scan);
         let needs = |it: &&&Stake| it.term == stake.term && it.id != stake.id;
-        Ok(alive.iter().filter(needs).any(|it| it.kind != Kind::Guard))
+        Ok(alive.iter().filter(needs).any(|it| it.kind != StakeKind::Guard))
     }
 
     /// Does anything rest on this holder's hold in `state`? `None` if it has no files
@@ -112,7 +112,7 @@ impl Holds<'_> {
     /// The register showed another term than the open hold `term`: nobody may join
     /// it any more.
     pub fn lost(&self, term: Term) -> Result<(), LockError> {
-        sabotage!(Rule::FinderMarksTheLoss => Ok(()));
+        sabotage!(HoldRule::FinderMarksTheLoss => Ok(()));
         self.settle(term, HoldState::Open, HoldState::Lost)
     }
 
@@ -137,6 +137,6 @@ impl Holds<'_> {
 /// Did the register confirm that the hold `term` was given back? It shows *free* under the
 /// same token; anything else says nothing of who ended it.
 fn is_confirmed(term: Term, seen: &State) -> bool {
-    sabotage!(Rule::OnlyConfirmedIsReleased => true);
+    sabotage!(HoldRule::OnlyConfirmedIsReleased => true);
     seen.term() == term && seen.hold == Hold::Free
 }

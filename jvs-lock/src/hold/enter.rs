@@ -9,14 +9,14 @@ use jvs_repo::term::Term;
 
 use super::admit::{Applicant, admit};
 use super::files::{Holds, Scan};
-use super::give_back::Given;
+use super::give_back::LeaveOutcome;
 use super::memory::taken;
 use super::name::{HoldName, HoldState};
 use super::refusal::{HoldRefusal, Refused};
-use super::rule::Rule;
-use super::stake::{Kind, Over, Sight, Stake, Who};
+use super::rule::HoldRule;
+use super::stake::{Sight, Stake, StakeEnd, StakeKind, Who};
 use crate::error::{LockError, RegisterError};
-use crate::lease::{How, Lease, Ticket};
+use crate::lease::{Lease, LeaseOrigin, Ticket};
 use crate::locks::{Gate, Locks, Want, check_lease};
 use crate::state::State;
 
@@ -33,7 +33,7 @@ const PAUSE_MS: u64 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// What for.
-    pub kind: Kind,
+    pub kind: StakeKind,
     /// The process that its stake is over with, besides its own.
     pub with: Option<Who>,
     /// How long its stake lasts from when its command answers.
@@ -50,7 +50,7 @@ pub struct Ask {
 
 impl Ask {
     /// A command of that kind, and nothing special about it.
-    pub const fn plain(kind: Kind) -> Self {
+    pub const fn plain(kind: StakeKind) -> Self {
         let (with, lasts_ms) = (None, None);
         Ask { kind, with, lasts_ms, joins: false, handed: None, acknowledges_loss: false, by: None }
     }
@@ -102,7 +102,7 @@ impl<'h, 'r> Watcher<'h, 'r> {
     }
 
     fn look(&self) -> Result<HoldName, LockError> {
-        sabotage!(Rule::LookAfterRead => Ok(self.before.hold));
+        sabotage!(HoldRule::LookAfterRead => Ok(self.before.hold));
         self.holds.look()
     }
 
@@ -110,7 +110,7 @@ impl<'h, 'r> Watcher<'h, 'r> {
     /// process of it may have opened a hold over the loss and given it back, without having
     /// answered.
     fn lost(&self) -> Result<Vec<Term>, LockError> {
-        sabotage!(Rule::MemoryAfterRead => Ok(self.before.lost.clone()));
+        sabotage!(HoldRule::MemoryAfterRead => Ok(self.before.lost.clone()));
         Ok(self.holds.scan()?.lost)
     }
 }
@@ -138,9 +138,9 @@ pub(super) type Joined = (Stake, HoldName, Scan);
 
 impl Holds<'_> {
     /// When the stake of one who answers now is over.
-    fn over(&self, ask: &Ask) -> Over {
+    fn over(&self, ask: &Ask) -> StakeEnd {
         let now = self.seams.clock.now().boot;
-        Over { with: ask.with, at: ask.lasts_ms.map(|ms| now.plus(ms)) }
+        StakeEnd { with: ask.with, at: ask.lasts_ms.map(|ms| now.plus(ms)) }
     }
 
     /// Puts a stake into the hold as it is, and moves its name so that whoever
@@ -163,8 +163,8 @@ impl Holds<'_> {
     /// Once; `None` if others of the session came in between. Nobody waits for another
     /// process of the session, nor for a hold that ends: its term is burnt.
     fn try_to_join(&self, ask: &Ask) -> Result<Option<Joined>, LockError> {
-        sabotage!(Rule::NobodyWaits => super::sabotage::join_under_a_mutex(self, ask));
-        sabotage!(Rule::EndingIsBurnt => super::sabotage::join_once_it_ended(self, ask));
+        sabotage!(HoldRule::NobodyWaits => super::sabotage::join_under_a_mutex(self, ask));
+        sabotage!(HoldRule::EndingIsBurnt => super::sabotage::join_once_it_ended(self, ask));
         self.join_as_it_is(ask)
     }
 
@@ -215,14 +215,14 @@ impl Holds<'_> {
     /// Who joins a hold moves its name, so that whoever looked before looks again. Answers
     /// the name since; `None` if others came in between.
     fn move_joined(&self, hold: HoldName, next: HoldName) -> Result<Option<HoldName>, LockError> {
-        sabotage!(Rule::JoinMovesTheName => Ok(Some(hold)));
+        sabotage!(HoldRule::JoinMovesTheName => Ok(Some(hold)));
         Ok(self.swap(&hold, &next)?.then_some(next))
     }
 
     /// Puts a stake of this process, which guards a command, into the open hold `term`.
     /// `None` if that is open no more.
     pub fn guard(&self, term: Term) -> Result<Option<Stake>, LockError> {
-        let (stake, hold, _) = self.join(&Ask::plain(Kind::Guard))?;
+        let (stake, hold, _) = self.join(&Ask::plain(StakeKind::Guard))?;
         if hold.is_open() && hold.term == term {
             return Ok(Some(stake));
         }
@@ -250,14 +250,14 @@ impl Holds<'_> {
 
     /// A loss that the name of a hold tells of is kept before that name is gone.
     fn keep_loss(&self, hold: &HoldName, from: &State) -> Result<(), LockError> {
-        sabotage!(Rule::LossIsKeptUntilAnswered => Ok(()));
+        sabotage!(HoldRule::LossIsKeptUntilAnswered => Ok(()));
         taken(hold, from).map_or(Ok(()), |lost| self.remember_loss(lost))
     }
 }
 
 /// A hold that is not open is never joined.
 fn is_resumable(hold: &HoldName) -> bool {
-    sabotage!(Rule::EndingIsNotResumed => hold.is_open() || hold.state == HoldState::Ending);
+    sabotage!(HoldRule::EndingIsNotResumed => hold.is_open() || hold.state == HoldState::Ending);
     hold.is_open()
 }
 
@@ -315,7 +315,7 @@ impl<'r> Locks<'r> {
         stake: &mut Stake,
         scan: &Scan,
     ) -> Result<Option<(Lease<'r>, bool)>, Stop> {
-        sabotage!(Rule::StakeComesFirst => {
+        sabotage!(HoldRule::StakeComesFirst => {
             super::sabotage::enter_then_stake(self, holds, ask, want, take, stake)
         });
         self.enter_staked(holds, ask, want, take, stake, scan)
@@ -352,7 +352,7 @@ impl<'r> Locks<'r> {
         if let Some(term) = stake.term {
             // A piece of work is promised nothing beyond its end: what it finds lasts as
             // long as was said, and others wait no longer for it.
-            let lease_ms = (ask.kind != Kind::Work).then_some(want.lease_ms);
+            let lease_ms = (ask.kind != StakeKind::Work).then_some(want.lease_ms);
             let durable = scan.stakes.iter().any(|it| it.answered && it.term == Some(term));
             let confirmed = self.confirmed(holds, term, lease_ms, want.note, None)?;
             if let Some(lease) = confirmed.as_ref().filter(|_| !durable) {
@@ -380,7 +380,7 @@ impl<'r> Locks<'r> {
         if let Err(source) = holds.sync_with(&lease) {
             // Nobody was told of it, and whoever has come into the hold since makes it
             // durable or is told of nothing either: it is left as any other hold is.
-            let given_back = matches!(self.leave(holds, stake), Ok(Given::Back(_)));
+            let given_back = matches!(self.leave(holds, stake), Ok(LeaveOutcome::Back(_)));
             let error = RegisterError::not_durable(worktree.clone(), given_back, source);
             return Err(Stop::Moved(error.into()));
         }
@@ -407,7 +407,7 @@ impl<'r> Locks<'r> {
     ) -> Result<Option<Lease<'r>>, LockError> {
         let worktree = &holds.worktree;
         let ticket = Ticket { worktree: worktree.clone(), term };
-        let how = fresh.as_ref().map_or(How::Refreshed, Lease::how);
+        let how = fresh.as_ref().map_or(LeaseOrigin::Refreshed, Lease::how);
         let confirm = || {
             let mut lease = match fresh {
                 Some(lease) => lease,
@@ -432,9 +432,9 @@ impl<'r> Locks<'r> {
         lease: &mut Lease<'r>,
         lease_ms: Option<u64>,
         note: Option<&str>,
-        how: How,
+        how: LeaseOrigin,
     ) -> Result<(), LockError> {
-        sabotage!(Rule::ConfirmedByOwnCas => Ok(()));
+        sabotage!(HoldRule::ConfirmedByOwnCas => Ok(()));
         lease.confirm(lease_ms, note, how)?;
         if !self.lasts(lease) {
             // The answer came when the lease was over: nothing to tell of.
@@ -486,7 +486,7 @@ impl<'r> Locks<'r> {
 /// about to: a power cut must neither take the grant back nor make the session forget what
 /// this process is told.
 fn make_joined_durable(holds: &Holds<'_>, lease: &Lease<'_>) -> Result<(), RegisterError> {
-    sabotage!(Rule::JoinersMakeItDurable => Ok(()));
+    sabotage!(HoldRule::JoinersMakeItDurable => Ok(()));
     let not_durable = |error| RegisterError::not_durable(holds.worktree.clone(), false, error);
     holds.sync_with(lease).map_err(not_durable)
 }
@@ -494,6 +494,6 @@ fn make_joined_durable(holds: &Holds<'_>, lease: &Lease<'_>) -> Result<(), Regis
 /// Did the grant itself confirm it? Nobody of the session touches the register without a
 /// stake: so where there is none but `stake`, alive or dead.
 fn is_alone(holds: &Holds<'_>, stake: &Stake) -> Result<bool, LockError> {
-    sabotage!(Rule::OthersAreAskedFor => Ok(true));
+    sabotage!(HoldRule::OthersAreAskedFor => Ok(true));
     Ok(holds.scan()?.stakes.iter().all(|it| it.id == stake.id))
 }

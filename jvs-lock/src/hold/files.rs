@@ -15,8 +15,8 @@ use jvs_repo::term::Term;
 use super::claim;
 use super::name::{HoldName, HoldState};
 use super::refusal::{HoldRefusal, Reliance};
-use super::rule::Rule;
-use super::stake::{ANSWERED, Kind, Over, Sight, Stake, Viewpoint, YIELDS};
+use super::rule::HoldRule;
+use super::stake::{ANSWERED, Sight, Stake, StakeEnd, StakeKind, Viewpoint, YIELDS};
 use crate::backoff::Backoff;
 use crate::error::{LockError, RegisterError};
 use crate::lease::Lease;
@@ -165,7 +165,7 @@ impl<'r> Holds<'r> {
             }
             seen => seen,
         };
-        let asked = stake.kind == Kind::Acquire && !stake.answered;
+        let asked = stake.kind == StakeKind::Acquire && !stake.answered;
         match seen == Sight::Dead && asked && self.has_answered(stake) {
             // Its command has answered since the stakes were listed, and then ended.
             true => Stake { answered: true, ..*stake }.sight(here),
@@ -379,7 +379,7 @@ impl<'r> Holds<'r> {
 
     /// Says which hold a stake is in, now that it is known.
     pub(super) fn bind(&self, stake: &mut Stake, term: Term) -> Result<(), LockError> {
-        sabotage!(Rule::StakeComesFirst => Ok(()));
+        sabotage!(HoldRule::StakeComesFirst => Ok(()));
         self.rewrite(stake, Stake { term: Some(term), ..*stake })
     }
 
@@ -415,7 +415,7 @@ impl<'r> Holds<'r> {
     /// The time of a stake is over now. Best effort: whoever replaced it since has said
     /// another time.
     pub fn run_out(&self, stake: &Stake, now: BootMs) {
-        let over = Stake { over: Over { at: Some(now), ..stake.over }, ..*stake };
+        let over = Stake { over: StakeEnd { at: Some(now), ..stake.over }, ..*stake };
         let (from, to) = (self.of_stake(&stake.to_string()), self.of_stake(&over.to_string()));
         let _ = self.seams.store.rename(&from, &to);
     }
@@ -431,7 +431,7 @@ impl<'r> Holds<'r> {
             }
             // First the new one, so that there is one at every moment.
             let id = OpNonce::random(self.seams.entropy);
-            let mut new = Stake { id, over: Over { with: None, at }, ..*old };
+            let mut new = Stake { id, over: StakeEnd { with: None, at }, ..*old };
             self.place(&new)?;
             if scan.yields(old) {
                 self.yields_when_idle(&new)?;
@@ -449,7 +449,7 @@ impl<'r> Holds<'r> {
         if stake.answered {
             let _ = self.seams.store.unlink(&self.of_stake(&stake.answered_name()));
         }
-        if stake.kind == Kind::Acquire && stake.over.with.is_none() {
+        if stake.kind == StakeKind::Acquire && stake.over.with.is_none() {
             let _ = self.seams.store.unlink(&self.of_stake(&stake.yields_name()));
         }
     }

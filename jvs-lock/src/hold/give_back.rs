@@ -6,8 +6,8 @@ use super::end::{Cause, Ending};
 use super::files::{Holds, Scan};
 use super::name::HoldState;
 use super::refusal::{HoldRefusal, Refused};
-use super::rule::Rule;
-use super::stake::{Kind, Stake};
+use super::rule::HoldRule;
+use super::stake::{Stake, StakeKind};
 use crate::error::LockError;
 use crate::lease::{Lease, Ticket};
 use crate::locks::Locks;
@@ -19,7 +19,7 @@ use jvs_repo::term::Term;
 
 /// What became of a hold that somebody left.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Given {
+pub enum LeaveOutcome {
     /// It was given back.
     Back(Cause),
     /// Others of the session still need it.
@@ -30,7 +30,7 @@ pub enum Given {
 
 /// Refuses, naming them, if commands of the session rely on the hold `term`.
 pub(super) fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Result<(), LockError> {
-    sabotage!(Rule::ReleaseAsksTheOthers => Ok(()));
+    sabotage!(HoldRule::ReleaseAsksTheOthers => Ok(()));
     let alive = holds.alive(scan);
     let relying = relying(term, &alive);
     if relying.is_empty() {
@@ -43,25 +43,29 @@ pub(super) fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Resul
 impl<'r> Locks<'r> {
     /// Leaves a hold: takes the stake back, and gives the lock back if it was the
     /// last one.
-    pub fn leave(&self, holds: &Holds<'_>, stake: &Stake) -> Result<Given, LockError> {
+    pub fn leave(&self, holds: &Holds<'_>, stake: &Stake) -> Result<LeaveOutcome, LockError> {
         holds.remove(stake);
         match stake.term {
             Some(term) => self.give_back_unneeded(holds, term),
-            None => Ok(Given::Over),
+            None => Ok(LeaveOutcome::Over),
         }
     }
 
     /// Gives the hold `term` back if no live stake carries its token. What a keeper
     /// does when it thinks that its time has come.
-    pub fn give_back_unneeded(&self, holds: &Holds<'_>, term: Term) -> Result<Given, LockError> {
+    pub fn give_back_unneeded(
+        &self,
+        holds: &Holds<'_>,
+        term: Term,
+    ) -> Result<LeaveOutcome, LockError> {
         match holds.end(term)? {
-            Ending::Needed(by) => Ok(Given::Kept(by)),
-            Ending::Over => Ok(Given::Over),
+            Ending::Needed(by) => Ok(LeaveOutcome::Kept(by)),
+            Ending::Over => Ok(LeaveOutcome::Over),
             Ending::Ends(cause) => {
                 let scan = holds.scan()?;
                 let confirmed = self.release_ending(holds, term, cause)?;
                 holds.sweep(&scan, term, confirmed);
-                Ok(Given::Back(cause))
+                Ok(LeaveOutcome::Back(cause))
             }
         }
     }
@@ -74,7 +78,7 @@ impl<'r> Locks<'r> {
         term: Term,
         cause: Cause,
     ) -> Result<bool, LockError> {
-        sabotage!(Rule::OnlyConfirmedIsReleased => {
+        sabotage!(HoldRule::OnlyConfirmedIsReleased => {
             super::sabotage::remember_then_release(self, holds, term, cause)
         });
         match self.release_until_unseen(holds, term)? {
@@ -134,7 +138,7 @@ impl<'r> Locks<'r> {
                 continue;
             }
             for stake in &scan.stakes {
-                if stake.kind == Kind::Acquire && stake.term == Some(term) {
+                if stake.kind == StakeKind::Acquire && stake.term == Some(term) {
                     holds.remove(stake);
                 }
             }
@@ -144,7 +148,7 @@ impl<'r> Locks<'r> {
 
     /// The hold `meant`, and no other that the session may have by now.
     fn resume_meant(&self, holds: &Holds<'_>, meant: &Ticket) -> Result<Lease<'r>, LockError> {
-        sabotage!(Rule::BoundToItsHold => self.resume(holds.worktree(), None));
+        sabotage!(HoldRule::BoundToItsHold => self.resume(holds.worktree(), None));
         self.resume(holds.worktree(), Some(meant))
     }
 

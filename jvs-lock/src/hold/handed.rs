@@ -9,8 +9,8 @@ use jvs_repo::sabotage;
 
 use super::enter::Ask;
 use super::files::Holds;
-use super::rule::Rule;
-use super::stake::Kind;
+use super::rule::HoldRule;
+use super::stake::StakeKind;
 use crate::error::LockError;
 use crate::locks::{Locks, Want};
 use crate::queue::Waiter;
@@ -22,12 +22,12 @@ impl<'r> Locks<'r> {
     /// anything else is, and left at once, so whoever of the session comes meanwhile
     /// keeps it.
     pub fn decline(&self, holds: &Holds<'_>) -> Result<(), LockError> {
-        sabotage!(Rule::LeaverGivesBack => Ok(()));
+        sabotage!(HoldRule::LeaverGivesBack => Ok(()));
         if !self.is_handed(holds)? {
             return Ok(());
         }
         // Whatever was lost before is still to be told: nobody is answered here.
-        let ask = Ask { acknowledges_loss: true, ..Ask::plain(Kind::Work) };
+        let ask = Ask { acknowledges_loss: true, ..Ask::plain(StakeKind::Work) };
         let worktree = holds.worktree();
         let mut take = |want: Want<'_>| match self.is_handed(holds)? {
             true => self.acquire(worktree, want),
@@ -57,7 +57,7 @@ impl<'r> Locks<'r> {
         holds: &Holds<'_>,
         state: &State,
     ) -> Result<bool, LockError> {
-        sabotage!(Rule::GiverLooksForTheHeir => {
+        sabotage!(HoldRule::GiverLooksForTheHeir => {
             self.wake(holds.worktree(), to);
             Ok(true)
         });

@@ -9,7 +9,7 @@ use jvs_repo::clock::BootMs;
 use jvs_repo::term::Term;
 
 use super::files::Scan;
-use super::stake::{Kind, Stake};
+use super::stake::{Stake, StakeKind};
 
 /// Since when the session has been silent, as one keeper has seen it. On its own
 /// boot-time clock: signs are only told from one another, whatever clock made them.
@@ -28,7 +28,7 @@ impl<S: PartialEq> Silence<S> {
     /// One look: the last sign that there is, and the live stakes. A command that runs
     /// is a sign for as long as it does.
     pub fn look(&mut self, sign: Option<S>, alive: &[&Stake], now: BootMs) {
-        let runs = alive.iter().any(|stake| stake.kind != Kind::Acquire || !stake.answered);
+        let runs = alive.iter().any(|stake| stake.kind != StakeKind::Acquire || !stake.answered);
         if runs || sign != self.last {
             self.since = now;
         }
@@ -49,7 +49,7 @@ impl<S: PartialEq> Silence<S> {
 /// Those of the live stakes in `term` that are over because the session is silent.
 pub fn over<'s>(scan: &Scan, alive: &[&'s Stake], term: Term) -> Vec<&'s Stake> {
     let yields = |stake: &&&Stake| {
-        let promised = stake.kind == Kind::Acquire && stake.answered;
+        let promised = stake.kind == StakeKind::Acquire && stake.answered;
         stake.term == Some(term) && promised && scan.yields(stake)
     };
     alive.iter().filter(yields).copied().collect()
@@ -59,14 +59,14 @@ pub fn over<'s>(scan: &Scan, alive: &[&'s Stake], term: Term) -> Vec<&'s Stake> 
 mod tests {
     use jvs_repo::id::{FencingToken, OpNonce};
 
-    use super::super::stake::{Over, Who};
+    use super::super::stake::{StakeEnd, Who};
     use super::*;
 
     fn term() -> Term {
         Term { epoch: "1-a3f0".parse().expect("an epoch"), token: FencingToken(7) }
     }
 
-    fn stake(id: u8, kind: Kind) -> Stake {
+    fn stake(id: u8, kind: StakeKind) -> Stake {
         Stake {
             id: OpNonce([id; 8]),
             term: Some(term()),
@@ -75,14 +75,14 @@ mod tests {
             maker: Who { pid: 1, start: 1 },
             pid_namespace: None,
             time_namespace: None,
-            over: Over::default(),
+            over: StakeEnd::default(),
             answered: true,
         }
     }
 
     #[test]
     fn a_silence_ends_with_every_sign_and_with_a_command_that_runs() {
-        let (lock, run) = (stake(1, Kind::Acquire), stake(2, Kind::Run));
+        let (lock, run) = (stake(1, StakeKind::Acquire), stake(2, StakeKind::Run));
         let mut silence = Silence::begin(Some(1), BootMs(0));
         silence.look(Some(1), &[&lock], BootMs(90));
         assert!(!silence.lasted(100, BootMs(99)) && silence.lasted(100, BootMs(100)));
@@ -98,8 +98,8 @@ mod tests {
 
     #[test]
     fn a_time_that_somebody_asked_for_is_not_cut_short() {
-        let (by_default, asked_for) = (stake(1, Kind::Acquire), stake(2, Kind::Acquire));
-        let asking = Stake { answered: false, ..stake(1, Kind::Acquire) };
+        let (by_default, asked_for) = (stake(1, StakeKind::Acquire), stake(2, StakeKind::Acquire));
+        let asking = Stake { answered: false, ..stake(1, StakeKind::Acquire) };
         let elsewhere = Stake { term: None, ..by_default };
         let scan = Scan { yielding: vec![by_default.id], ..Scan::default() };
         let alive = [&by_default, &asked_for, &asking, &elsewhere];

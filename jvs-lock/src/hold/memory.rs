@@ -1,7 +1,7 @@
 //! What a session remembers, by the name of its hold. Pure.
 
 use super::name::{HoldName, HoldState};
-use super::rule::Rule;
+use super::rule::HoldRule;
 use crate::state::State;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
@@ -11,7 +11,7 @@ use jvs_repo::term::Term;
 /// it gave the hold back itself, or the register is still where it was, or has not come
 /// so far: then a power cut took the grant back before anybody was told of it.
 pub fn taken(hold: &HoldName, state: &State) -> Option<Term> {
-    sabotage!(Rule::SessionsRemember => None);
+    sabotage!(HoldRule::SessionsRemember => None);
     let nobody_since = state.term() == hold.term || state.term() < hold.term;
     let given_up = hold.state == HoldState::Released;
     (!given_up && !nobody_since).then_some(hold.term)

@@ -12,7 +12,7 @@ use jvs_repo::term::Term;
 
 use super::files::Holds;
 use super::name::{HoldName, HoldState};
-use super::rule::Rule;
+use super::rule::HoldRule;
 
 /// What there is to remember when a hold is born.
 pub(super) struct Past {
@@ -30,7 +30,7 @@ impl Holds<'_> {
     /// What the last holder before this one left. Of several the one whose name was
     /// moved most often is the last: each goes on counting where its forerunner was.
     pub(super) fn past(&self) -> io::Result<Past> {
-        sabotage!(Rule::MemoryOutlivesTheBoot => Ok(Past::NONE));
+        sabotage!(HoldRule::MemoryOutlivesTheBoot => Ok(Past::NONE));
         let mut past = Past::NONE;
         let Some(family) = &self.family else { return Ok(past) };
         for holder in self.holders(family)? {

@@ -9,13 +9,13 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use serde_json::json;
 
-use super::stake::{Kind, Stake};
+use super::stake::{Stake, StakeKind};
 
 /// A command that relies on a hold, as people are told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reliance {
     /// What it is.
-    pub kind: Kind,
+    pub kind: StakeKind,
     /// Its process.
     pub pid: u32,
     /// Its words, if its process can be seen.
@@ -32,11 +32,11 @@ impl Reliance {
 impl fmt::Display for Reliance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.kind {
-            Kind::Acquire => "an unfinished lock acquire",
-            Kind::Shell => "jvs shell",
-            Kind::Run => "jvs run",
-            Kind::Work => "a command",
-            Kind::Guard => "leftovers of a killed jvs run",
+            StakeKind::Acquire => "an unfinished lock acquire",
+            StakeKind::Shell => "jvs shell",
+            StakeKind::Run => "jvs run",
+            StakeKind::Work => "a command",
+            StakeKind::Guard => "leftovers of a killed jvs run",
         };
         match &self.command {
             Some(words) => write!(f, "process {} ({words})", self.pid),

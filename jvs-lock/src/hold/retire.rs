@@ -4,7 +4,7 @@
 use super::files::Holds;
 use super::give_back::nobody_relies;
 use super::name::HoldState;
-use super::stake::{Kind, Stake};
+use super::stake::{Stake, StakeKind};
 use crate::error::LockError;
 use crate::locks::Locks;
 use crate::register::ReadError;
@@ -37,7 +37,8 @@ impl Locks<'_> {
         let (term, scan) = (state.term(), holds.scan()?);
         nobody_relies(holds, term, &scan)?;
         let alive = holds.alive(&scan);
-        let explicit = |stake: &&&Stake| stake.kind == Kind::Acquire && stake.term == Some(term);
+        let explicit =
+            |stake: &&&Stake| stake.kind == StakeKind::Acquire && stake.term == Some(term);
         let stakes = alive.iter().filter(explicit).map(|stake| **stake).collect();
         Ok(Some(HeldBefore { term, lease_ms: claim.lease_ms, stakes }))
     }

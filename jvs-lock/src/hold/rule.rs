@@ -3,7 +3,7 @@
 
 /// A rule of holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum HoldRule {
     /// A stake is there before the register is touched.
     StakeComesFirst,
     /// Who joins a hold moves its name, so that who looked before looks again.
@@ -58,36 +58,36 @@ pub enum Rule {
     DeadIfNothingRests,
 }
 
-impl Rule {
+impl HoldRule {
     /// All rules.
-    pub const ALL: &[Rule] = &[
-        Rule::StakeComesFirst,
-        Rule::JoinMovesTheName,
-        Rule::ConfirmedByOwnCas,
-        Rule::JoinersMakeItDurable,
-        Rule::OthersAreAskedFor,
-        Rule::EndingIsBurnt,
-        Rule::NobodyWaits,
-        Rule::EndingIsNotResumed,
-        Rule::LookAfterRead,
-        Rule::MemoryAfterRead,
-        Rule::StakesKeepAHold,
-        Rule::FinderMarksTheLoss,
-        Rule::OnlyConfirmedIsReleased,
-        Rule::ReleaseAsksTheOthers,
-        Rule::BoundToItsHold,
-        Rule::ExclusiveIsInTheStake,
-        Rule::TimeCountsWhenTold,
-        Rule::StakesTellPidsApart,
-        Rule::SessionsRemember,
-        Rule::LossIsKeptUntilAnswered,
-        Rule::TimeIsNoWord,
-        Rule::MemoryOutlivesTheBoot,
-        Rule::LeaverGivesBack,
-        Rule::GiverLooksForTheHeir,
-        Rule::PrivateWordAlone,
-        Rule::DeadIfNothingRests,
+    pub const ALL: &[HoldRule] = &[
+        HoldRule::StakeComesFirst,
+        HoldRule::JoinMovesTheName,
+        HoldRule::ConfirmedByOwnCas,
+        HoldRule::JoinersMakeItDurable,
+        HoldRule::OthersAreAskedFor,
+        HoldRule::EndingIsBurnt,
+        HoldRule::NobodyWaits,
+        HoldRule::EndingIsNotResumed,
+        HoldRule::LookAfterRead,
+        HoldRule::MemoryAfterRead,
+        HoldRule::StakesKeepAHold,
+        HoldRule::FinderMarksTheLoss,
+        HoldRule::OnlyConfirmedIsReleased,
+        HoldRule::ReleaseAsksTheOthers,
+        HoldRule::BoundToItsHold,
+        HoldRule::ExclusiveIsInTheStake,
+        HoldRule::TimeCountsWhenTold,
+        HoldRule::StakesTellPidsApart,
+        HoldRule::SessionsRemember,
+        HoldRule::LossIsKeptUntilAnswered,
+        HoldRule::TimeIsNoWord,
+        HoldRule::MemoryOutlivesTheBoot,
+        HoldRule::LeaverGivesBack,
+        HoldRule::GiverLooksForTheHeir,
+        HoldRule::PrivateWordAlone,
+        HoldRule::DeadIfNothingRests,
     ];
 }
 
-jvs_repo::switchable!(Rule);
+jvs_repo::switchable!(HoldRule);

@@ -10,7 +10,7 @@ use super::enter::{Ask, Joined, Stop};
 use super::files::Holds;
 use super::name::{HoldName, HoldState};
 use super::refusal::HoldRefusal;
-use super::rule::Rule;
+use super::rule::HoldRule;
 use super::stake::Stake;
 use super::whom::Sources;
 use crate::error::LockError;
@@ -26,11 +26,11 @@ pub(super) struct Before {
 impl Before {
     /// Looks only where that is believed later: other worlds are not to have more steps.
     pub(super) fn read(holds: &Holds<'_>) -> Self {
-        let hold = match Rule::LookAfterRead.holds() {
+        let hold = match HoldRule::LookAfterRead.holds() {
             true => HoldName::NEVER,
             false => holds.look().unwrap_or(HoldName::NEVER),
         };
-        let lost = match Rule::MemoryAfterRead.holds() {
+        let lost = match HoldRule::MemoryAfterRead.holds() {
             true => Vec::new(),
             false => holds.scan().map(|scan| scan.lost).unwrap_or_default(),
         };

@@ -11,11 +11,11 @@ use jvs_repo::proc::ProcessStat;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
-use super::rule::Rule;
+use super::rule::HoldRule;
 
 /// What needs the hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum StakeKind {
     /// `lock acquire`: somebody said so, for a terminal, a process or a time.
     Acquire,
     /// `jvs shell`: said so, too, and a command that runs.
@@ -28,28 +28,29 @@ pub enum Kind {
     Guard,
 }
 
-impl Kind {
-    const ALL: [Kind; 5] = [Kind::Acquire, Kind::Shell, Kind::Run, Kind::Work, Kind::Guard];
+impl StakeKind {
+    const ALL: [StakeKind; 5] =
+        [StakeKind::Acquire, StakeKind::Shell, StakeKind::Run, StakeKind::Work, StakeKind::Guard];
 
     /// The word.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Kind::Acquire => "acquire",
-            Kind::Shell => "shell",
-            Kind::Run => "run",
-            Kind::Work => "work",
-            Kind::Guard => "guard",
+            StakeKind::Acquire => "acquire",
+            StakeKind::Shell => "shell",
+            StakeKind::Run => "run",
+            StakeKind::Work => "work",
+            StakeKind::Guard => "guard",
         }
     }
 
     /// Is it a command that runs something, for as long as that runs?
     pub const fn is_run(self) -> bool {
-        matches!(self, Kind::Shell | Kind::Run)
+        matches!(self, StakeKind::Shell | StakeKind::Run)
     }
 
     /// Did somebody say explicitly that the session is to hold?
     pub const fn is_explicit(self) -> bool {
-        matches!(self, Kind::Acquire | Kind::Shell)
+        matches!(self, StakeKind::Acquire | StakeKind::Shell)
     }
 }
 
@@ -64,7 +65,7 @@ pub struct Who {
 
 /// When a stake that has answered is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Over {
+pub struct StakeEnd {
     /// With this process.
     pub with: Option<Who>,
     /// At this time.
@@ -79,7 +80,7 @@ pub struct Stake {
     /// The hold it is in; none yet while its process is still asking.
     pub term: Option<Term>,
     /// What for.
-    pub kind: Kind,
+    pub kind: StakeKind,
     /// A run that no other run may join unasked.
     pub exclusive: bool,
     /// The process that put it there.
@@ -89,7 +90,7 @@ pub struct Stake {
     /// The time namespace that its time is told in.
     pub time_namespace: Option<u64>,
     /// When it is over.
-    pub over: Over,
+    pub over: StakeEnd,
     /// Has its command answered? Told by a file of its own, not by the name.
     pub answered: bool,
 }
@@ -127,7 +128,7 @@ impl Stake {
     /// Until it has answered, and for a command for as long as it runs, it is its own
     /// process that counts: nobody else knows of it.
     pub(super) fn is_over_with_its_maker(&self) -> bool {
-        !self.answered || self.kind != Kind::Acquire
+        !self.answered || self.kind != StakeKind::Acquire
     }
 
     /// What is seen of it.
@@ -150,14 +151,14 @@ impl Stake {
     /// Is the process that has the pid of `who` now, and began at `start_ticks`, that one?
     /// Another time namespace is told another start of the same process.
     fn is_start_of(&self, who: Who, start_ticks: u64, here: Viewpoint<'_>) -> bool {
-        sabotage!(Rule::StakesTellPidsApart => true);
+        sabotage!(HoldRule::StakesTellPidsApart => true);
         start_ticks == who.start || self.time_namespace != here.time_namespace
     }
 
     /// Does its time count? From when somebody was told of it: whoever is about to be told
     /// must not find it given back.
     fn counts_its_time(&self) -> bool {
-        sabotage!(Rule::TimeCountsWhenTold => true);
+        sabotage!(HoldRule::TimeCountsWhenTold => true);
         self.answered
     }
 
@@ -170,8 +171,8 @@ impl Stake {
 
     /// The same reason, told anew: what replaces it makes it superfluous.
     pub fn is_for_the_same(&self, other: &Stake) -> bool {
-        self.kind == Kind::Acquire
-            && other.kind == Kind::Acquire
+        self.kind == StakeKind::Acquire
+            && other.kind == StakeKind::Acquire
             && self.over.with == other.over.with
             && self.pid_namespace == other.pid_namespace
     }
@@ -179,7 +180,7 @@ impl Stake {
     /// Was it asked for by that process, for as long as it runs?
     pub fn is_for(&self, who: Option<Who>, pid_namespace: Option<u64>) -> bool {
         let same = who.is_some() && self.over.with == who && self.pid_namespace == pid_namespace;
-        self.kind == Kind::Acquire && same
+        self.kind == StakeKind::Acquire && same
     }
 
     /// The name of the file that says that it has answered.
@@ -249,7 +250,7 @@ impl FromStr for Stake {
             Some(Stake {
                 id: id.parse().ok()?,
                 term,
-                kind: Kind::ALL.into_iter().find(|known| known.as_str() == kind)?,
+                kind: StakeKind::ALL.into_iter().find(|known| known.as_str() == kind)?,
                 exclusive: match exclusive {
                     "exclusive" => true,
                     "shared" => false,
@@ -258,7 +259,7 @@ impl FromStr for Stake {
                 maker: Who { pid: as_pid(pid)?, start: strict_decimal(start)? },
                 pid_namespace: parsed(pids)?,
                 time_namespace: parsed(times)?,
-                over: Over { with, at: parsed(at)?.map(BootMs) },
+                over: StakeEnd { with, at: parsed(at)?.map(BootMs) },
                 answered: false,
             })
         };
@@ -270,7 +271,7 @@ impl FromStr for Stake {
 mod tests {
     use super::*;
 
-    fn stake(kind: Kind) -> Stake {
+    fn stake(kind: StakeKind) -> Stake {
         Stake {
             id: OpNonce([1; 8]),
             term: Some(Term { epoch: "1-a3f0".parse().expect("an epoch"), token: FencingToken(7) }),
@@ -279,7 +280,7 @@ mod tests {
             maker: Who { pid: 10, start: 100 },
             pid_namespace: Some(1),
             time_namespace: Some(2),
-            over: Over { with: Some(Who { pid: 20, start: 200 }), at: Some(BootMs(1_000)) },
+            over: StakeEnd { with: Some(Who { pid: 20, start: 200 }), at: Some(BootMs(1_000)) },
             answered: true,
         }
     }
@@ -305,10 +306,10 @@ mod tests {
 
     #[test]
     fn a_stake_s_name_tells_all_of_it() {
-        let none_yet = Stake { term: None, over: Over::default(), ..stake(Kind::Run) };
-        let hidden = Stake { pid_namespace: None, time_namespace: None, ..stake(Kind::Work) };
-        let alone = Stake { exclusive: true, ..stake(Kind::Shell) };
-        for stake in [stake(Kind::Acquire), none_yet, hidden, alone] {
+        let none_yet = Stake { term: None, over: StakeEnd::default(), ..stake(StakeKind::Run) };
+        let hidden = Stake { pid_namespace: None, time_namespace: None, ..stake(StakeKind::Work) };
+        let alone = Stake { exclusive: true, ..stake(StakeKind::Shell) };
+        for stake in [stake(StakeKind::Acquire), none_yet, hidden, alone] {
             let read: Stake = stake.to_string().parse().expect("a stake");
             assert_eq!(read, Stake { answered: false, ..stake });
             assert!(stake.to_string().len() < 200);
@@ -320,34 +321,34 @@ mod tests {
 
     #[test]
     fn a_stake_is_over_with_its_process_or_with_its_time() {
-        let acquired = stake(Kind::Acquire);
+        let acquired = stake(StakeKind::Acquire);
         assert!(alive(&acquired, 999, &[10]), "the command that made it has ended, as it should");
         assert!(!alive(&acquired, 1_000, &[]), "its time");
         assert!(!alive(&acquired, 0, &[20]), "the process it is for");
         let asking = Stake { answered: false, ..acquired };
         assert!(!alive(&asking, 0, &[10]), "nobody was told of it");
         assert!(alive(&asking, 1_000, &[]), "somebody is about to be told");
-        assert!(!alive(&stake(Kind::Run), 0, &[10]), "a command that has ended");
+        assert!(!alive(&stake(StakeKind::Run), 0, &[10]), "a command that has ended");
     }
 
     #[test]
     fn a_pid_that_was_used_again_is_another_process() {
-        let mut late = stake(Kind::Run);
+        let mut late = stake(StakeKind::Run);
         late.maker.start = 99;
         assert!(!alive(&late, 0, &[]));
     }
 
     #[test]
     fn what_cannot_be_seen_is_alive() {
-        let elsewhere = Stake { pid_namespace: Some(9), ..stake(Kind::Run) };
+        let elsewhere = Stake { pid_namespace: Some(9), ..stake(StakeKind::Run) };
         assert!(alive(&elsewhere, 0, &[10, 20]));
-        let other_time = Stake { time_namespace: None, ..stake(Kind::Acquire) };
+        let other_time = Stake { time_namespace: None, ..stake(StakeKind::Acquire) };
         assert!(alive(&other_time, 5_000, &[]));
     }
 
     #[test]
     fn another_time_namespace_tells_another_start_of_the_same_process() {
-        let mut shifted = Stake { time_namespace: Some(9), ..stake(Kind::Run) };
+        let mut shifted = Stake { time_namespace: Some(9), ..stake(StakeKind::Run) };
         shifted.maker.start += 1_000;
         assert!(alive(&shifted, 0, &[]));
         assert!(!alive(&shifted, 0, &[10]), "nobody has its pid");

@@ -7,7 +7,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
 use super::files::Holds;
-use super::stake::{Kind, Stake, Viewpoint, Who};
+use super::stake::{Stake, StakeKind, Viewpoint, Who};
 
 /// Tells which worktrees the session of one who waits does not give back before.
 pub trait Ties {
@@ -67,9 +67,11 @@ impl<'r> OwnTies<'r> {
     /// process only if it has started it. What cannot be seen may have.
     fn is_tied(&self, stake: &Stake) -> bool {
         match stake.kind {
-            Kind::Acquire => !stake.has_run_out(Viewpoint { now: self.until, ..self.holds.here() }),
-            Kind::Guard => false,
-            Kind::Shell | Kind::Run | Kind::Work => {
+            StakeKind::Acquire => {
+                !stake.has_run_out(Viewpoint { now: self.until, ..self.holds.here() })
+            }
+            StakeKind::Guard => false,
+            StakeKind::Shell | StakeKind::Run | StakeKind::Work => {
                 stake.pid_namespace.is_none()
                     || stake.pid_namespace != self.holds.me.pid_namespace
                     || self.above.contains(&stake.maker)

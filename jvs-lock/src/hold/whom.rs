@@ -8,7 +8,7 @@ use jvs_repo::sabotage;
 use jvs_repo::store::Store;
 use jvs_repo::term::Term;
 
-use super::rule::Rule;
+use super::rule::HoldRule;
 use crate::liveness::{Liveness, Observer, keeper_liveness};
 
 /// Where it stands who keeps a lock.
@@ -35,6 +35,6 @@ pub fn to_signal(
 
 /// Whom the private directory names, whatever the record says.
 fn named(sources: Sources<'_>, term: Term) -> Option<Keeper> {
-    sabotage!(Rule::PrivateWordAlone => super::sabotage::recorded(&sources));
+    sabotage!(HoldRule::PrivateWordAlone => super::sabotage::recorded(&sources));
     sources.private.filter(|written| written.term == term).map(|written| written.keeper)
 }

@@ -20,7 +20,7 @@ fn seen(change: impl FnOnce(&mut Record, &mut Onlooker)) -> View {
     View {
         worktree: WorktreeName::main(),
         state,
-        found: Found::Record(Box::new(record)),
+        found: FoundRecord::Record(Box::new(record)),
         judgement: None,
         mine: false,
         foreign: None,

@@ -24,7 +24,7 @@ use crate::hold::Ties;
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::state::Hold;
-use crate::view::{View, Word};
+use crate::view::{StatusWord, View};
 
 /// How often it is looked.
 const EVERY_MS: u64 = 1_000;
@@ -33,7 +33,7 @@ const AGAIN_MS: u64 = 200;
 
 /// One step of a circle of sessions that wait for each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct CircleStep {
     /// The session that waits.
     pub waits: String,
     /// For what.
@@ -91,7 +91,12 @@ impl<'w> Circle<'w> {
     /// a ticket that is gone never comes back and neither does a grant.
     ///
     /// What cannot be read now is read the next time: a circle stays.
-    fn look(&mut self, locks: &Locks<'_>, own: &Wait, lookup: Lookup<'_>) -> Option<Vec<Step>> {
+    fn look(
+        &mut self,
+        locks: &Locks<'_>,
+        own: &Wait,
+        lookup: Lookup<'_>,
+    ) -> Option<Vec<CircleStep>> {
         let now = locks.seams.clock.now().boot;
         let due = self.due.or_else(|| self.looked.map(|looked| looked.plus(EVERY_MS)));
         if due.is_some_and(|due| now < due) {
@@ -181,12 +186,12 @@ fn held(locks: &Locks<'_>, worktree: &WorktreeName) -> Option<Holding> {
 
 /// The circle as people are told of it; `None` if one of its leases is over, for then
 /// the next in line takes that.
-fn told(locks: &Locks<'_>, links: &[Link]) -> Option<Vec<Step>> {
+fn told(locks: &Locks<'_>, links: &[Link]) -> Option<Vec<CircleStep>> {
     let me = locks.session().nonce();
     let mut names: Vec<(HolderNonce, String)> = vec![(me, locks.session().id().to_string())];
     for link in links {
         let view: View = locks.inspect(&link.worktree).ok()?;
-        if view.word() != Word::Held || view.state.term() != link.held.term {
+        if view.word() != StatusWord::Held || view.state.term() != link.held.term {
             return None;
         }
         let holder = link.held.holder;
@@ -197,7 +202,7 @@ fn told(locks: &Locks<'_>, links: &[Link]) -> Option<Vec<Step>> {
     }
     let name = |nonce| Some(names.iter().find(|(known, _)| *known == nonce)?.1.clone());
     let step = |link: &Link| {
-        Some(Step {
+        Some(CircleStep {
             waits: name(link.waiter)?,
             worktree: link.worktree.clone(),
             held_by: name(link.held.holder)?,

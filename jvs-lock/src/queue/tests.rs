@@ -7,7 +7,7 @@ use crate::session::tests::session;
 
 fn waiter(order: u64, op: u8, beat: u64) -> Waiter {
     let waiter = Waiter::of(&session("s", 1), &SystemClock, order, OpNonce([op; 8]), 30_000);
-    let boot = Mark::of_clock(&BootId("boot-a".into()), Some(1));
+    let boot = Fingerprint::of_clock(&BootId("boot-a".into()), Some(1));
     Waiter { beat: WallMs(beat), boot, ..waiter }
 }
 

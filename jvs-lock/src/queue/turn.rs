@@ -7,7 +7,7 @@ use jvs_repo::clock::{BootId, BootMs, Clock, WallMs};
 use jvs_repo::id::OpNonce;
 
 use super::Lookup;
-use super::waiter::{Mark, Waiter};
+use super::waiter::{Fingerprint, Waiter};
 use crate::liveness;
 use crate::session::Session;
 
@@ -25,26 +25,26 @@ const AT_ONCE_MS: u64 = 20;
 /// Where the question is asked from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Vantage {
-    boot: Mark,
+    boot: Fingerprint,
     pid_namespace: Option<u64>,
 }
 
 impl Vantage {
     pub(super) fn of(session: &Session, clock: &dyn Clock) -> Self {
         let identity = session.identity();
-        let boot = Mark::of_clock(&identity.boot_id, clock.time_namespace());
+        let boot = Fingerprint::of_clock(&identity.boot_id, clock.time_namespace());
         Vantage { boot, pid_namespace: identity.pid_namespace }
     }
 
     pub(super) fn at(here: liveness::Observer<'_>) -> Self {
-        let boot = Mark::of_clock(&here.clock.boot_id, here.clock.time_namespace);
+        let boot = Fingerprint::of_clock(&here.clock.boot_id, here.clock.time_namespace);
         Vantage { boot, pid_namespace: here.pid_namespace }
     }
 
     /// Is the waiter's process there? `None` if that cannot be known from here.
     pub(super) fn sees(&self, waiter: &Waiter, lookup: Lookup<'_>) -> Option<bool> {
         let visible = waiter.boot == self.boot
-            && self.boot != Mark::of_clock(&BootId(String::new()), None)
+            && self.boot != Fingerprint::of_clock(&BootId(String::new()), None)
             && waiter.pid_namespace.is_some()
             && waiter.pid_namespace == self.pid_namespace;
         visible.then(|| {

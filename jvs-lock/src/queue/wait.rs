@@ -9,7 +9,7 @@ use jvs_repo::store::RepoPath;
 
 use super::circle::Circle;
 use super::deadlock::Wait;
-use super::{Look, Lookup, Mark, Queue, QueuePlace, Waiter, pause_ms};
+use super::{Fingerprint, Look, Lookup, Queue, QueuePlace, Waiter, pause_ms};
 use crate::decide::is_skewed;
 use crate::error::{LockError, RegisterError};
 use crate::hold::Ties;
@@ -124,7 +124,7 @@ impl<'r> Locks<'r> {
             doing: "cannot read the queue",
             source,
         })?;
-        let mark = Mark::of_session(session);
+        let mark = Fingerprint::of_session(session);
         let mut present = queue.present(list, self.session(), lookup).into_iter();
         present.find(|waiter| waiter.session == mark).ok_or_else(|| LockError::NoSuchWaiter {
             worktree: worktree.clone(),

@@ -12,20 +12,20 @@ use crate::session::{Session, SessionId};
 
 /// A short fingerprint of a text that is too long for a name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Mark([u8; 8]);
+pub struct Fingerprint([u8; 8]);
 
-impl Mark {
+impl Fingerprint {
     /// The mark of a session's id: how a holder finds the waiter it hands over to.
     pub fn of_session(id: &SessionId) -> Self {
-        Mark::of(id.as_str())
+        Fingerprint::of(id.as_str())
     }
 
     /// The mark of a boot-time clock: whether a waiter's process can be looked up
     /// here, by a start time that is counted on it.
     pub fn of_clock(id: &BootId, time_namespace: Option<u64>) -> Self {
         match time_namespace {
-            Some(namespace) => Mark::of(&format!("{id} {namespace}")),
-            None => Mark::of(&id.0),
+            Some(namespace) => Fingerprint::of(&format!("{id} {namespace}")),
+            None => Fingerprint::of(&id.0),
         }
     }
 
@@ -34,17 +34,17 @@ impl Mark {
         hasher.update(text.as_bytes());
         let mut mark = [0; 8];
         mark.copy_from_slice(&hasher.finalize().as_bytes()[..8]);
-        Mark(mark)
+        Fingerprint(mark)
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
     }
 }
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -60,9 +60,9 @@ pub struct Waiter {
     /// Public nonce of its session: whom a transfer goes to.
     pub holder: HolderNonce,
     /// Mark of its session id.
-    pub session: Mark,
+    pub session: Fingerprint,
     /// Mark of the boot-time clock that its process started on.
-    pub boot: Mark,
+    pub boot: Fingerprint,
     /// PID namespace that its process belongs to.
     pub pid_namespace: Option<u64>,
     /// Its process.
@@ -99,8 +99,8 @@ impl Waiter {
             order,
             op,
             holder: session.nonce(),
-            session: Mark::of_session(session.id()),
-            boot: Mark::of_clock(&identity.boot_id, clock.time_namespace()),
+            session: Fingerprint::of_session(session.id()),
+            boot: Fingerprint::of_clock(&identity.boot_id, clock.time_namespace()),
             pid_namespace: identity.pid_namespace,
             pid: identity.pid,
             start_time: identity.start_time,
@@ -173,8 +173,8 @@ fn parse(name: &str) -> Option<Waiter> {
         order: strict_decimal(next()?)?,
         op: next()?.parse().ok()?,
         holder: next()?.parse().ok()?,
-        session: Mark(strict_hex(next()?)?),
-        boot: Mark(strict_hex(next()?)?),
+        session: Fingerprint(strict_hex(next()?)?),
+        boot: Fingerprint(strict_hex(next()?)?),
         pid_namespace: match next()? {
             "-" => None,
             number => Some(strict_decimal(number)?),

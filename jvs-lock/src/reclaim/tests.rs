@@ -19,31 +19,31 @@ fn stranger(environment: Environment, emergency: bool) -> Claimant<'static> {
 }
 
 fn reason(
-    word: Word,
+    word: StatusWord,
     keeper: Option<Liveness>,
     claimant: Claimant<'_>,
     rules: &ReclaimRules,
-) -> Reason {
+) -> ReclaimReason {
     let (_, record) = granted();
     let decision = decide(word, Some(&record), keeper, claimant, rules);
-    assert_eq!(decision.allowed, decision.reason != Reason::LockHeld);
+    assert_eq!(decision.allowed, decision.reason != ReclaimReason::LockHeld);
     decision.reason
 }
 
 #[test]
 fn each_reason_applies_to_its_own_situation() {
     use Environment::{Ci, Container, Local};
-    let held = Word::Held;
+    let held = StatusWord::Held;
     for (word, keeper, claimant, expected) in [
-        (Word::Stealable, None, stranger(Local, false), Reason::LockExpired),
-        (held, Some(Liveness::Dead), stranger(Local, false), Reason::HolderDead),
-        (held, None, ann(Local, false), Reason::SameUser),
-        (held, None, stranger(Ci, false), Reason::HigherPrivilege),
-        (held, None, stranger(Local, true), Reason::EmergencyOverride),
-        (held, None, stranger(Container, false), Reason::LockHeld),
-        (held, Some(Liveness::Alive), stranger(Local, false), Reason::LockHeld),
-        (Word::Expired, None, stranger(Local, false), Reason::LockHeld),
-        (Word::Frozen, Some(Liveness::Dead), ann(Ci, true), Reason::LockHeld),
+        (StatusWord::Stealable, None, stranger(Local, false), ReclaimReason::LockExpired),
+        (held, Some(Liveness::Dead), stranger(Local, false), ReclaimReason::HolderDead),
+        (held, None, ann(Local, false), ReclaimReason::SameUser),
+        (held, None, stranger(Ci, false), ReclaimReason::HigherPrivilege),
+        (held, None, stranger(Local, true), ReclaimReason::EmergencyOverride),
+        (held, None, stranger(Container, false), ReclaimReason::LockHeld),
+        (held, Some(Liveness::Alive), stranger(Local, false), ReclaimReason::LockHeld),
+        (StatusWord::Expired, None, stranger(Local, false), ReclaimReason::LockHeld),
+        (StatusWord::Frozen, Some(Liveness::Dead), ann(Ci, true), ReclaimReason::LockHeld),
     ] {
         assert_eq!(reason(word, keeper, claimant, &ALL), expected, "{word:?} {claimant:?}");
     }
@@ -53,10 +53,19 @@ fn each_reason_applies_to_its_own_situation() {
 fn by_default_only_a_dead_keeper_is_a_reason() {
     let rules = ReclaimRules::default();
     let bold = ann(Environment::Ci, true);
-    assert_eq!(reason(Word::Held, Some(Liveness::Dead), bold, &rules), Reason::HolderDead);
-    assert_eq!(reason(Word::Held, Some(Liveness::Alive), bold, &rules), Reason::LockHeld);
+    assert_eq!(
+        reason(StatusWord::Held, Some(Liveness::Dead), bold, &rules),
+        ReclaimReason::HolderDead
+    );
+    assert_eq!(
+        reason(StatusWord::Held, Some(Liveness::Alive), bold, &rules),
+        ReclaimReason::LockHeld
+    );
     let none = ReclaimRules { holder_dead: false, ..rules };
-    assert_eq!(reason(Word::Held, Some(Liveness::Dead), bold, &none), Reason::LockHeld);
+    assert_eq!(
+        reason(StatusWord::Held, Some(Liveness::Dead), bold, &none),
+        ReclaimReason::LockHeld
+    );
 }
 
 #[test]
@@ -67,19 +76,23 @@ fn what_cannot_be_known_is_never_dead_and_neither_is_a_lease_without_a_keeper() 
         Some(Liveness::Unknown(Unknowable::OtherPidNamespace)),
     ] {
         let nobody = stranger(Environment::Local, false);
-        assert_eq!(reason(Word::Held, keeper, nobody, &ALL), Reason::LockHeld, "{keeper:?}");
+        assert_eq!(
+            reason(StatusWord::Held, keeper, nobody, &ALL),
+            ReclaimReason::LockHeld,
+            "{keeper:?}"
+        );
     }
 }
 
 #[test]
 fn priorities_are_those_of_the_seed() {
     for (reason, priority) in [
-        (Reason::LockExpired, Priority::High),
-        (Reason::SameUser, Priority::Medium),
-        (Reason::HigherPrivilege, Priority::Medium),
-        (Reason::EmergencyOverride, Priority::High),
-        (Reason::HolderDead, Priority::High),
-        (Reason::LockHeld, Priority::Low),
+        (ReclaimReason::LockExpired, Priority::High),
+        (ReclaimReason::SameUser, Priority::Medium),
+        (ReclaimReason::HigherPrivilege, Priority::Medium),
+        (ReclaimReason::EmergencyOverride, Priority::High),
+        (ReclaimReason::HolderDead, Priority::High),
+        (ReclaimReason::LockHeld, Priority::Low),
     ] {
         assert_eq!(Decision::by(reason).priority, priority, "{reason}");
     }
@@ -104,10 +117,10 @@ fn a_user_with_a_long_name_is_the_same_user_and_its_namesake_is_not() {
     let ask = |user: &str| {
         let claimant = Claimant { user, environment: Environment::Local, emergency: false };
         let rules = ReclaimRules { higher_privilege: false, ..ALL };
-        decide(Word::Held, Some(&record), None, claimant, &rules).reason
+        decide(StatusWord::Held, Some(&record), None, claimant, &rules).reason
     };
-    assert_eq!(ask(&long), Reason::SameUser);
+    assert_eq!(ask(&long), ReclaimReason::SameUser);
     for other in [&long[..64], &long[..47], &long[..99]] {
-        assert_eq!(ask(other), Reason::LockHeld, "{other}");
+        assert_eq!(ask(other), ReclaimReason::LockHeld, "{other}");
     }
 }

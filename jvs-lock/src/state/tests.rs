@@ -30,7 +30,7 @@ impl Dice {
             random: self.roll() as u32,
         });
         State {
-            format: if self.roll().is_multiple_of(2) { Format::One } else { Format::Two },
+            format: if self.roll().is_multiple_of(2) { NameFormat::One } else { NameFormat::Two },
             epoch: Epoch { counter: self.roll() as u32 / 2, salt: self.roll() as u16 },
             token: FencingToken(self.roll() / 2),
             seq: Seq(self.roll() / 2),
@@ -107,7 +107,7 @@ fn a_counter_beyond_its_end_names_no_state() {
 
 /// As the first version of the chain made it.
 fn in_the_first_format(previous: Option<&State>, next: State) -> State {
-    State { format: Format::One, ..next }.chained_to(previous)
+    State { format: NameFormat::One, ..next }.chained_to(previous)
 }
 
 #[test]

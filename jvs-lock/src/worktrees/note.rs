@@ -7,7 +7,7 @@ use jvs_repo::id::OpNonce;
 use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::record::worktree::{self as record, Maker, WorktreeRecord};
+use jvs_repo::record::worktree::{self as record, MakerProcess, WorktreeRecord};
 use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 
@@ -30,7 +30,7 @@ pub(super) fn write(
     op: OpNonce,
 ) -> Result<WorktreeRecord, WorktreeError> {
     let me = locks.session.identity();
-    let maker = Maker {
+    let maker = MakerProcess {
         time_namespace: locks.seams.clock.time_namespace(),
         boot_id: me.boot_id.clone(),
         pid_namespace: me.pid_namespace,
@@ -75,8 +75,8 @@ pub(super) fn withdraw(
     let to = layout::worktree_record_tmp(name, op.withdrawn());
     match move_new(seams, &from, &to) {
         Ok(()) => Ok(Discarded::Gone),
-        Err(Stuck::Gone) if is_record_of(seams.store, name, op)? => Ok(Discarded::Placed),
-        Err(Stuck::Gone) => Ok(Discarded::Gone),
+        Err(NotMoved::Gone) if is_record_of(seams.store, name, op)? => Ok(Discarded::Placed),
+        Err(NotMoved::Gone) => Ok(Discarded::Gone),
         Err(stuck) => Err(stuck.at(name, &from)),
     }
 }
@@ -176,13 +176,15 @@ pub(super) fn place(
     {
         return match stuck {
             // It may land later, as long as there is something to land.
-            Stuck::Unknown(source) => match discard(store, name, op) {
+            NotMoved::Unknown(source) => match discard(store, name, op) {
                 Ok(Discarded::Gone) => Err(io_at(&path)(source)),
                 Ok(Discarded::Placed) => durable(seams, name, &path),
                 Err(_) => Err(WorktreeError::OutcomeUnknown { name: name.clone(), source }),
             },
-            Stuck::Refused(source) => Err(io_at(&path)(source)),
-            Stuck::Exists | Stuck::Gone => Err(exists(name, "somebody else made it meanwhile")),
+            NotMoved::Refused(source) => Err(io_at(&path)(source)),
+            NotMoved::Exists | NotMoved::Gone => {
+                Err(exists(name, "somebody else made it meanwhile"))
+            }
         };
     }
     durable(seams, name, &path)
@@ -197,7 +199,7 @@ fn durable(seams: Seams<'_>, name: &WorktreeName, path: &RepoPath) -> Result<(),
 
 /// Why something was not moved.
 #[derive(Debug)]
-pub(super) enum Stuck {
+pub(super) enum NotMoved {
     /// Certainly not moved.
     Refused(io::Error),
     /// The target is there, and the source as well.
@@ -208,41 +210,43 @@ pub(super) enum Stuck {
     Unknown(io::Error),
 }
 
-impl Stuck {
+impl NotMoved {
     pub(super) fn at(self, name: &WorktreeName, path: &RepoPath) -> WorktreeError {
         match self {
-            Stuck::Refused(error) => io_at(path)(error),
-            Stuck::Exists => exists(name, "its directory is there"),
-            Stuck::Gone => io_at(path)(io::ErrorKind::NotFound.into()),
-            Stuck::Unknown(source) => WorktreeError::OutcomeUnknown { name: name.clone(), source },
+            NotMoved::Refused(error) => io_at(path)(error),
+            NotMoved::Exists => exists(name, "its directory is there"),
+            NotMoved::Gone => io_at(path)(io::ErrorKind::NotFound.into()),
+            NotMoved::Unknown(source) => {
+                WorktreeError::OutcomeUnknown { name: name.clone(), source }
+            }
         }
     }
 }
 
 /// Moves what only one operation moves to where nothing is.
-pub(super) fn move_new(seams: Seams<'_>, from: &RepoPath, to: &RepoPath) -> Result<(), Stuck> {
+pub(super) fn move_new(seams: Seams<'_>, from: &RepoPath, to: &RepoPath) -> Result<(), NotMoved> {
     let is_there = |path: &RepoPath| match seams.store.stat(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Stuck::Unknown(error)),
+        Err(error) => Err(NotMoved::Unknown(error)),
     };
     let mut in_doubt = false;
     for attempt in 1.. {
         let error = match Answer::of(seams.store.rename_new(from, to)) {
             Answer::Applied => return Ok(()),
-            Answer::Refused(error) if !in_doubt => return Err(Stuck::Refused(error)),
+            Answer::Refused(error) if !in_doubt => return Err(NotMoved::Refused(error)),
             Answer::Refused(error) | Answer::Unknown(error) => error,
         };
         in_doubt = true;
         match (is_there(from)?, is_there(to)?) {
             (false, true) => return Ok(()),
             // It may have landed between the two looks.
-            (true, true) if is_there(from)? => return Err(Stuck::Exists),
+            (true, true) if is_there(from)? => return Err(NotMoved::Exists),
             (true, true) => return Ok(()),
-            (false, false) => return Err(Stuck::Gone),
-            (true, false) if attempt == TRIES => return Err(Stuck::Unknown(error)),
+            (false, false) => return Err(NotMoved::Gone),
+            (true, false) if attempt == TRIES => return Err(NotMoved::Unknown(error)),
             (true, false) => seams.clock.sleep_ms(PAUSE_MS),
         }
     }
-    Err(Stuck::Gone)
+    Err(NotMoved::Gone)
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jvs_repo::audit::Kind;
+use jvs_repo::audit::EventKind;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::OpNonce;
 use jvs_repo::json::Limits;
@@ -14,7 +14,7 @@ use jvs_repo::store::RepoPath;
 
 use super::error::{WorktreeError, io_at, unknown};
 use super::head;
-use super::note::{self, Stuck};
+use super::note::{self, NotMoved};
 use super::reserve;
 use super::unfinished;
 use crate::decide::{self, Own};
@@ -139,7 +139,7 @@ fn clear(
     let aside = undecided(name, last);
     match note::move_new(locks.seams, payload, &aside) {
         Ok(()) => {}
-        Err(Stuck::Gone) => return still_removed(locks, name, last).map(|()| None),
+        Err(NotMoved::Gone) => return still_removed(locks, name, last).map(|()| None),
         Err(stuck) => return Err(stuck.at(name, payload)),
     }
     let error = match still_removed(locks, name, last).and_then(|()| decided(locks, name, last)) {
@@ -149,7 +149,7 @@ fn clear(
     };
     Err(match note::move_new(locks.seams, &aside, payload) {
         // Somebody else put them back.
-        Ok(()) | Err(Stuck::Gone) => error,
+        Ok(()) | Err(NotMoved::Gone) => error,
         Err(_) => WorktreeError::BroughtBack { name: name.clone(), files: Some(aside) },
     })
 }
@@ -204,7 +204,7 @@ fn decided(
     match note::move_new(locks.seams, &aside, &removed) {
         Ok(()) => Ok(removed),
         // Deleted by whoever ended this, or back where they were.
-        Err(Stuck::Gone) => match locks.register(name).read() {
+        Err(NotMoved::Gone) => match locks.register(name).read() {
             Ok(state) if state == *last => Ok(removed),
             Ok(_) => Err(WorktreeError::BroughtBack { name: name.clone(), files: None }),
             Err(error) => Err(unknown(name)(error.into())),
@@ -241,11 +241,11 @@ pub(super) fn end(
     }
     // They were taken away meanwhile, by whoever is at it still.
     match note::move_new(locks.seams, &undecided(name, last), &payload) {
-        Err(Stuck::Gone) if store.stat(&payload).is_err() => {
+        Err(NotMoved::Gone) if store.stat(&payload).is_err() => {
             let last = reserve::retire_exactly(locks, name, &next, "it was removed meanwhile")?;
             forget(locks, name, &last)
         }
-        Ok(()) | Err(Stuck::Gone | Stuck::Exists) => Ok(()),
+        Ok(()) | Err(NotMoved::Gone | NotMoved::Exists) => Ok(()),
         Err(stuck) => Err(stuck.at(name, &payload)),
     }
 }
@@ -276,7 +276,7 @@ pub(super) fn retire(
                 }
                 Ok(Own::Try) => {
                     show_before_retired(locks, &register, state)?;
-                    Ok(Move::Try(Kind::Retire, state.retired(op)))
+                    Ok(Move::Try(EventKind::Retire, state.retired(op)))
                 }
                 Ok(Own::Done) => Ok(Move::Applied),
                 Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
@@ -315,7 +315,8 @@ pub(super) fn bring_back(
         reserve::Origin { token: last.token, generation: last.generation, head: last.head };
     let register = locks.register(name);
     let next = origin.life_after(locks, Some(last), last.op);
-    let begun = reserve::begin_life(locks, &register, last, next, Kind::Rebuild, Some(reason))?;
+    let begun =
+        reserve::begin_life(locks, &register, last, next, EventKind::Rebuild, Some(reason))?;
     Ok(begun.then_some(next))
 }
 

@@ -12,7 +12,7 @@ use jvs_repo::sabotage;
 
 use super::create::{make_one, make_payload, refuse_directory};
 use super::error::{WorktreeError, exists, io_at, unknown};
-use super::note::{self, Discarded, Stuck};
+use super::note::{self, Discarded, NotMoved};
 use super::remove::{bring_back, forget, retire};
 use super::reserve::{self, Origin};
 use super::unfinished::{self, Doing};
@@ -151,7 +151,7 @@ fn carry_over(
     match note::move_new(seams, &from, &to) {
         Ok(()) => still_ours(locks, old, new, op)?,
         // It never had any.
-        Err(Stuck::Gone) => drop(make_payload(locks, new, &to)?),
+        Err(NotMoved::Gone) => drop(make_payload(locks, new, &to)?),
         Err(stuck) => return Err(stuck.at(new, &to)),
     }
     seams.store.sync_dir(&to.parent()).map_err(io_at(&to))?;
@@ -184,7 +184,7 @@ fn still_ours(
         return Err(exists(new, "somebody else took the name"));
     }
     match note::move_new(locks.seams, &to, &from) {
-        Ok(()) | Err(Stuck::Gone) => Err(exists(new, "somebody else took the name")),
+        Ok(()) | Err(NotMoved::Gone) => Err(exists(new, "somebody else took the name")),
         Err(_) => Err(exists(new, &format!("the files of '{old}' are in {to}"))),
     }
 }
@@ -219,7 +219,7 @@ fn take_back(
         if seams.store.stat(&from).is_err() {
             match note::move_new(seams, &to, &from) {
                 // It never had any.
-                Ok(()) | Err(Stuck::Gone) => {}
+                Ok(()) | Err(NotMoved::Gone) => {}
                 Err(stuck) => return Err(unknown(old)(stuck.at(old, &from))),
             }
         }

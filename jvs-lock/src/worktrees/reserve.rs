@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jvs_repo::audit::Kind;
+use jvs_repo::audit::EventKind;
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -158,7 +158,7 @@ fn try_to_reserve(
             _ => return Err(exists(name, "its lock is in use, though it has no record")),
         }
         let next = origin.life_after(locks, Some(&seen), op);
-        if begin_life(locks, &register, &seen, next, Kind::Create, None)? {
+        if begin_life(locks, &register, &seen, next, EventKind::Create, None)? {
             return Ok(next);
         }
     }
@@ -173,7 +173,7 @@ fn install(
     let buried = last_buried(locks, name)?;
     let state = origin.life_after(locks, buried.as_ref(), op);
     let mut journal = locks.journal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    Ok(birth::install(locks.seams, &mut journal, name, state, Kind::Create, None)?)
+    Ok(birth::install(locks.seams, &mut journal, name, state, EventKind::Create, None)?)
 }
 
 /// Begins the next life from exactly `from`. False: somebody else was faster.
@@ -182,7 +182,7 @@ pub(super) fn begin_life<'r>(
     register: &Register<'r>,
     from: &State,
     next: State,
-    kind: Kind,
+    kind: EventKind,
     reason: Option<&str>,
 ) -> Result<bool, WorktreeError> {
     show_before_next_life(locks, register, from, &next)?;
@@ -213,7 +213,7 @@ pub(super) fn reserve_again(
 ) -> Result<State, WorktreeError> {
     let register = locks.register(name);
     let next = origin.life_after(locks, Some(reserved), reserved.op);
-    if begin_life(locks, &register, reserved, next, Kind::Create, None)? {
+    if begin_life(locks, &register, reserved, next, EventKind::Create, None)? {
         return Ok(next);
     }
     Err(taken(name))
@@ -246,7 +246,7 @@ pub(super) fn confirm(
         if state.op == op && state.seq > reserved.seq {
             return Ok(Move::Applied);
         }
-        Ok(Move::Try(Kind::Create, state.advanced(op)))
+        Ok(Move::Try(EventKind::Create, state.advanced(op)))
     });
     match confirmed {
         Ok(_) => Ok(()),
@@ -273,7 +273,7 @@ pub(super) fn give_up(locks: &Locks<'_>, name: &WorktreeName, reserved: &State) 
         if !may_give_up(state, reserved) {
             return Err(lost(name, reserved, state));
         }
-        Ok(Move::Try(Kind::Retire, state.retired(op)))
+        Ok(Move::Try(EventKind::Retire, state.retired(op)))
     });
 }
 
@@ -299,7 +299,7 @@ pub(super) fn retire_exactly(
         if state != seen {
             return Err(lost(name, seen, state));
         }
-        Ok(Move::Try(Kind::Retire, state.retired(op)))
+        Ok(Move::Try(EventKind::Retire, state.retired(op)))
     })?;
     Ok(state)
 }

@@ -3,7 +3,7 @@
 
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::record::worktree::{self as record, Maker, Note, WorktreeRecord};
+use jvs_repo::record::worktree::{self as record, MakerProcess, Note, WorktreeRecord};
 use jvs_repo::store::Store;
 
 use super::create::make_payload;
@@ -43,7 +43,7 @@ pub struct Unfinished {
     /// The interrupted operation.
     pub doing: Doing,
     /// By which process, if that is known.
-    pub maker: Option<Maker>,
+    pub maker: Option<MakerProcess>,
     state: State,
 }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use jvs_repo::store::{DirEntry, PosixStore, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::store::{DirEntry, EntryStat, PosixStore, RepoPath, Store, StoredFile};
 
 pub(crate) struct Counting {
     pub(crate) inner: PosixStore,
@@ -36,7 +36,7 @@ impl Store for Counting {
         self.one().list(dir)
     }
 
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         self.one().stat(path)
     }
 

@@ -1,10 +1,10 @@
 //! A lock changes hands while its holder lives: transfer, reclaim, the same
 //! session elsewhere, and locks of other tools.
 
-use jvs_lock::legacy::{self, Migrated};
+use jvs_lock::legacy::{self, Migration};
 use jvs_lock::queue::{Look, Queue};
-use jvs_lock::{How, Want};
-use jvs_repo::audit::{Kind, Phase};
+use jvs_lock::{LeaseOrigin, Want};
+use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::clock::{Clock, WallMs};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
@@ -27,12 +27,12 @@ fn none_alive(_pid: u32) -> Option<ProcessStat> {
 }
 
 /// The details of the one event of `kind` that announced something.
-fn details_of(world: &World, kind: Kind) -> serde_json::Value {
+fn details_of(world: &World, kind: EventKind) -> serde_json::Value {
     let logs = jvs_lock::history::read_logs(&world.store).expect("read");
     let mut found = logs
         .events
         .iter()
-        .filter(|logged| logged.event.kind == kind && logged.event.phase == Phase::Intent);
+        .filter(|logged| logged.event.kind == kind && logged.event.phase == EventPhase::Intent);
     let event = found.next().expect("it was announced");
     assert!(found.next().is_none(), "once");
     event.event.details.clone().expect("with details")
@@ -55,9 +55,9 @@ fn a_transfer_leaves_no_gap_and_fences_the_giver() {
     let error = giver.acquire(&main(), Want::lease(MINUTE)).expect_err("it is the receiver's");
     assert_eq!(error.code(), Code::LockConflict);
     let lease = receiver.acquire(&main(), Want::lease(MINUTE)).expect("its own already");
-    assert_eq!((lease.how(), lease.token().0), (How::Refreshed, token.0 + 1));
+    assert_eq!((lease.how(), lease.token().0), (LeaseOrigin::Refreshed, token.0 + 1));
     assert_eq!(lease.record().map(|record| record.session_id.as_str()), Some("receiver"));
-    let details = details_of(&world, Kind::Transfer);
+    let details = details_of(&world, EventKind::Transfer);
     assert_eq!(details["new_holder_nonce"], receiver.session().nonce().to_string());
     assert!(world.audit(&[&main()]).problems.is_empty());
 }
@@ -87,9 +87,9 @@ fn a_reclaimed_lock_has_a_new_token_and_an_event_with_both_holders() {
     assert!(error.to_string().contains("a process that needs it is alive"), "{error}");
 
     let taken = new.reclaim(&main(), want(), &rules, false, &none_alive).expect("its keeper died");
-    assert_eq!((taken.how(), taken.token().0), (How::Reclaimed, lease.token().0 + 1));
+    assert_eq!((taken.how(), taken.token().0), (LeaseOrigin::Reclaimed, lease.token().0 + 1));
     assert_eq!(lease.renew().expect_err("fenced").code(), Code::FencingMismatch);
-    let details = details_of(&world, Kind::Reclaim);
+    let details = details_of(&world, EventKind::Reclaim);
     assert_eq!(details["reason"], "HOLDER_DEAD");
     assert_eq!(details["priority"], "high");
     assert_eq!((&details["old_session"], &details["new_session"]), (&"old".into(), &"new".into()));
@@ -116,9 +116,9 @@ fn the_same_session_on_another_host_takes_over_under_a_new_token() {
     let there = world.same_session_with_another_secret("agent-1", "boot-b");
     let mut lease = here.acquire(&main(), Want::lease(MINUTE)).expect("free");
     let taken = there.acquire(&main(), Want::lease(MINUTE)).expect("its own session");
-    assert_eq!((taken.how(), taken.token().0), (How::Reclaimed, lease.token().0 + 1));
+    assert_eq!((taken.how(), taken.token().0), (LeaseOrigin::Reclaimed, lease.token().0 + 1));
     assert_eq!(lease.renew().expect_err("fenced").code(), Code::FencingMismatch);
-    assert_eq!(details_of(&world, Kind::Reclaim)["reason"], "SAME_SESSION");
+    assert_eq!(details_of(&world, EventKind::Reclaim)["reason"], "SAME_SESSION");
 
     let stranger = world.session("agent-2");
     let error = stranger.acquire(&main(), Want::lease(MINUTE)).expect_err("another session");
@@ -158,7 +158,7 @@ fn a_live_lock_of_another_tool_becomes_a_freeze_that_ends_when_it_would_have() {
         put(&world, &path, &ends_in(&world, 60));
         let locks = world.session("doctor");
         let migrated = legacy::migrate(&locks, &main()).expect("migrated");
-        assert!(matches!(migrated[..], [Migrated::Frozen { .. }]), "{migrated:?}");
+        assert!(matches!(migrated[..], [Migration::Frozen { .. }]), "{migrated:?}");
         assert_eq!(
             legacy::find(&world.store, &main()).expect("looked").locks,
             [],
@@ -180,11 +180,11 @@ fn a_lock_of_another_tool_that_is_over_is_removed_and_one_that_never_ends_is_kep
     let locks = world.session("doctor");
     put(&world, &layout::legacy_lock(&main()), r#"{"owner":"a","since":1000,"ttl":1}"#);
     let migrated = legacy::migrate(&locks, &main()).expect("migrated");
-    assert!(matches!(migrated[..], [Migrated::Removed { .. }]), "{migrated:?}");
-    assert_eq!(details_of(&world, Kind::Migrate)["legacy"]["owner"], "a");
+    assert!(matches!(migrated[..], [Migration::Removed { .. }]), "{migrated:?}");
+    assert_eq!(details_of(&world, EventKind::Migrate)["legacy"]["owner"], "a");
     let forever = r#"{"name":"main","owner":"a","acquired_ts":"2023-11-14T22:13:20Z"}"#;
     put(&world, &layout::legacy_lock(&main()), forever);
     let migrated = legacy::migrate(&locks, &main()).expect("looked");
-    assert!(matches!(migrated[..], [Migrated::Kept { .. }]), "{migrated:?}");
+    assert!(matches!(migrated[..], [Migration::Kept { .. }]), "{migrated:?}");
     assert_eq!(legacy::find(&world.store, &main()).expect("looked").locks.len(), 1);
 }

@@ -1,5 +1,5 @@
 use jvs_lock::record::Meaning as _;
-use jvs_lock::{How, Want, Word};
+use jvs_lock::{LeaseOrigin, StatusWord, Want};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::layout;
@@ -16,10 +16,10 @@ fn a_lock_is_taken_kept_and_given_back() {
     let world = World::new();
     let ann = world.session("ann");
     let mut lease = ann.acquire(&main(), LEASE).expect("free");
-    assert_eq!((lease.how(), lease.token()), (How::Acquired, FencingToken(1)));
+    assert_eq!((lease.how(), lease.token()), (LeaseOrigin::Acquired, FencingToken(1)));
     assert!(lease.drift().is_empty(), "{:?}", lease.drift());
     let view = ann.inspect(&main()).expect("seen");
-    assert_eq!((view.word(), view.mine, view.remaining_ms()), (Word::Held, true, 30_000));
+    assert_eq!((view.word(), view.mine, view.remaining_ms()), (StatusWord::Held, true, 30_000));
     assert_eq!(view.record().map(|r| r.session_id.as_str()), Some("ann"));
     world.clock.pass(20_000);
     lease.renew().expect("held");
@@ -27,7 +27,7 @@ fn a_lock_is_taken_kept_and_given_back() {
     lease.renew().expect("renewed in time");
     lease.release().expect("released");
     let view = ann.inspect(&main()).expect("seen");
-    assert_eq!(view.word(), Word::Free);
+    assert_eq!(view.word(), StatusWord::Free);
     assert_eq!(world.names(&layout::locks()), ["main.fence"], "the record is gone");
     assert_eq!(world.audit(&[&main()]).problems, []);
 }
@@ -60,7 +60,7 @@ fn a_dead_lock_is_stolen_after_its_margin_and_not_before() {
     assert_eq!(early.code(), Code::LockConflict);
     world.clock.pass(1);
     let stolen = bob.acquire(&main(), LEASE).expect("stealable");
-    assert_eq!((stolen.how(), stolen.token()), (How::Stolen, FencingToken(2)));
+    assert_eq!((stolen.how(), stolen.token()), (LeaseOrigin::Stolen, FencingToken(2)));
     // The former holder learns it from every operation.
     assert_eq!(old.renew().expect_err("fenced").code(), Code::FencingMismatch);
     assert_eq!(old.fence().map(|_| ()).expect_err("fenced").code(), Code::FencingMismatch);
@@ -81,7 +81,7 @@ fn a_lease_that_is_over_by_its_own_clock_is_not_renewed() {
     assert_eq!(lease.fence().map(|_| ()).expect_err("over").code(), Code::LockExpired);
     // Nobody took it: the session may simply acquire it again.
     let again = ann.acquire(&main(), LEASE).expect("still its own");
-    assert_eq!((again.how(), again.token()), (How::Refreshed, FencingToken(1)));
+    assert_eq!((again.how(), again.token()), (LeaseOrigin::Refreshed, FencingToken(1)));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn the_same_session_refreshes_and_its_next_process_goes_on() {
     world.clock.pass(10_000);
     let ann = world.session("ann");
     let again = ann.acquire(&main(), Want { note: Some("build"), ..LEASE }).expect("its own");
-    assert_eq!((again.how(), again.token()), (How::Refreshed, first.token()));
+    assert_eq!((again.how(), again.token()), (LeaseOrigin::Refreshed, first.token()));
     assert_eq!(again.record().and_then(|r| r.note.clone()).as_deref(), Some("build"));
     let mut resumed = ann.resume(&main(), Some(&ticket)).expect("the same hold");
     assert_eq!(resumed.belief().remaining_ms(&world.clock), 30_000);
@@ -173,7 +173,7 @@ fn watching_proves_a_holder_idle() {
         .expect("watched");
     assert!(proven && looks > 10, "{looks}");
     let lease = bob.acquire(&main(), LEASE).expect("idle");
-    assert_eq!(lease.how(), How::Stolen);
+    assert_eq!(lease.how(), LeaseOrigin::Stolen);
 }
 
 #[test]

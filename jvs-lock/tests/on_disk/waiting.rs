@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use jvs_lock::hold::NoTies;
 use jvs_lock::queue::{Look, Queue, SleepOnly, Sleeper, Waiting, Woken, pause_ms};
-use jvs_lock::{How, Seams, Want};
+use jvs_lock::{LeaseOrigin, Seams, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
 use jvs_repo::next::Next;
 use jvs_repo::proc::ProcessStat;
-use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::store::{DirEntry, EntryStat, RepoPath, Store, StoredFile};
 
 use crate::counting::Counting;
 use jvs_world::repository::main;
@@ -84,11 +84,11 @@ fn a_free_lock_is_not_taken_past_those_who_wait_but_one_s_own_is_refreshed() {
 
     let mine = first.acquire_in_turn(&main(), Want::lease(1_000), &all_alive).expect("my turn");
     let again = first.acquire_in_turn(&main(), Want::lease(1_000), &all_alive).expect("mine");
-    assert_eq!((mine.how(), again.how()), (How::Acquired, How::Refreshed));
+    assert_eq!((mine.how(), again.how()), (LeaseOrigin::Acquired, LeaseOrigin::Refreshed));
     again.release().expect("released");
     drop(place);
     let lease = late.acquire_in_turn(&main(), Want::lease(1_000), &all_alive);
-    assert_eq!(lease.expect("nobody waits any more").how(), How::Acquired);
+    assert_eq!(lease.expect("nobody waits any more").how(), LeaseOrigin::Acquired);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn the_first_in_line_takes_over_a_lease_that_ran_out_while_it_waited() {
         .wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut sleeper, &NoTies)
         .expect("no error")
         .expect("not stopped");
-    assert_eq!(lease.how(), How::Stolen);
+    assert_eq!(lease.how(), LeaseOrigin::Stolen);
     assert_eq!(lease.token().0, forgotten.token().0 + 1);
     let told = sleeper.told.into_inner();
     let seen = told.last().and_then(|waiting| waiting.view.as_ref()).expect("it saw the holder");
@@ -287,7 +287,7 @@ impl Store for Blind<'_> {
             false => self.0.list(dir),
         }
     }
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         self.0.stat(path)
     }
     fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {

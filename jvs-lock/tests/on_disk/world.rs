@@ -124,7 +124,7 @@ impl World {
     }
 
     /// Checks all registers against all logs.
-    pub(crate) fn audit(&self, worktrees: &[&WorktreeName]) -> jvs_lock::history::Report {
+    pub(crate) fn audit(&self, worktrees: &[&WorktreeName]) -> jvs_lock::history::HistoryReport {
         let names = worktrees.iter().map(|name| (*name).clone());
         let (seen, logs) =
             jvs_lock::history::witness(&self.store, &jvs_repo::clock::SystemClock, names, |_| {

@@ -21,7 +21,7 @@ const TAIL_MAX: u64 = 2 * LINE_MAX as u64;
 const LOGS_MAX: usize = 8;
 
 /// Lets the processes of one writer append one after the other.
-pub trait Turn: Send + Sync {
+pub trait AppendTurn: Send + Sync {
     /// Waits for the turn at `writer`'s log; it lasts until the answer is dropped.
     fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>>;
 
@@ -33,7 +33,7 @@ pub trait Turn: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 
-impl Turn for Alone {
+impl AppendTurn for Alone {
     fn take(&self, _: &WriterId) -> io::Result<Box<dyn Any>> {
         Ok(Box::new(()))
     }
@@ -75,7 +75,7 @@ struct End {
 /// One writer's log, open for appending.
 pub struct Log<'s> {
     store: &'s dyn Store,
-    turn: &'s dyn Turn,
+    turn: &'s dyn AppendTurn,
     writer: WriterId,
     open: Option<(Box<dyn StoredFile>, End)>,
     /// The last event found no room.
@@ -84,7 +84,7 @@ pub struct Log<'s> {
 
 impl<'s> Log<'s> {
     /// The log of `writer`. Touches nothing until the first event.
-    pub fn new(store: &'s dyn Store, turn: &'s dyn Turn, writer: WriterId) -> Self {
+    pub fn new(store: &'s dyn Store, turn: &'s dyn AppendTurn, writer: WriterId) -> Self {
         Log { store, turn, writer, open: None, refused: false }
     }
 

@@ -6,8 +6,8 @@ use crate::store::PosixStore;
 
 fn event(n: u8) -> Event {
     Event {
-        kind: Kind::Acquire,
-        phase: Phase::Intent,
+        kind: EventKind::Acquire,
+        phase: EventPhase::Intent,
         at: WallMs(u64::from(n)).rfc3339(),
         op: OpNonce([n; 8]),
         worktree: Some(WorktreeName::main()),
@@ -25,7 +25,7 @@ fn the_bytes_of_a_log_are_these() {
     let log = Fixture::new();
     log.append(1..2);
     let full = Event {
-        phase: Phase::NotApplied,
+        phase: EventPhase::NotApplied,
         from: Some("from".into()),
         to: Some("to".into()),
         reason: Some("na\u{ef}ve \"why\"".into()),

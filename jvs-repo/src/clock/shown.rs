@@ -22,12 +22,12 @@ pub fn show_times_at(offset: fn(WallMs) -> i64) {
 
 /// A time in a sentence: RFC 3339 with the offset of whoever reads it.
 #[derive(Debug, Clone, Copy)]
-pub struct Shown(WallMs);
+pub struct ShownTime(WallMs);
 
 impl WallMs {
     /// As a part of a sentence. For files and programs there is [`WallMs::rfc3339`].
-    pub const fn shown(self) -> Shown {
-        Shown(self)
+    pub const fn shown(self) -> ShownTime {
+        ShownTime(self)
     }
 }
 
@@ -37,7 +37,7 @@ pub fn shown_as_written(field: &str) -> String {
     WallMs::parse_rfc3339(field).map_or_else(|| field.to_owned(), |time| time.shown().to_string())
 }
 
-impl fmt::Display for Shown {
+impl fmt::Display for ShownTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&at_offset(self.0, OFFSET.get().map_or(0, |offset| offset(self.0))))
     }

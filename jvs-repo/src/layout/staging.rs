@@ -15,7 +15,7 @@ use crate::term::Term;
 /// What a snapshot is bound to from its first byte on: it can only ever be
 /// committed on top of this very parent, under this very token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Bound {
+pub struct SnapshotBound {
     /// Whose head it is to become.
     pub worktree: WorktreeName,
     /// The term it was begun under.
@@ -33,7 +33,7 @@ pub struct Bound {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StagingName {
     /// A snapshot being built.
-    Snapshot(Bound),
+    Snapshot(SnapshotBound),
     /// A tree being restored.
     Restore {
         /// Into which worktree.
@@ -95,7 +95,7 @@ impl fmt::Display for OrNone {
 impl fmt::Display for StagingName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            StagingName::Snapshot(Bound { worktree, term, parent, generation, id }) => {
+            StagingName::Snapshot(SnapshotBound { worktree, term, parent, generation, id }) => {
                 let parent = OrNone(*parent);
                 write!(f, "snapshot.{term}.{generation}.{parent}.{id}.{worktree}")
             }
@@ -137,7 +137,7 @@ fn parse(name: &str) -> Option<StagingName> {
     Some(match kind {
         "snapshot" => {
             let parts = parts(6)?;
-            StagingName::Snapshot(Bound {
+            StagingName::Snapshot(SnapshotBound {
                 term: term(&parts)?,
                 generation: Generation(strict_decimal(parts[2])?),
                 parent: or_none(parts[3])?,
@@ -182,8 +182,8 @@ mod tests {
         SnapshotId { created_ms: n, random: n as u32 }
     }
 
-    fn longest() -> Bound {
-        Bound {
+    fn longest() -> SnapshotBound {
+        SnapshotBound {
             worktree: "x.".repeat(32).parse().expect("64 bytes"),
             term: Term {
                 epoch: Epoch { counter: u32::MAX, salt: u16::MAX },
@@ -197,14 +197,14 @@ mod tests {
 
     fn all() -> Vec<StagingName> {
         let op = OpNonce([7; 8]);
-        let Bound { worktree, term, .. } = longest();
+        let SnapshotBound { worktree, term, .. } = longest();
         let swap = |worktree: &WorktreeName, kept| {
             let (worktree, source) = (worktree.clone(), id(u64::MAX));
             StagingName::Swap { worktree, term, source, kept, op }
         };
         vec![
             StagingName::Snapshot(longest()),
-            StagingName::Snapshot(Bound { parent: None, ..longest() }),
+            StagingName::Snapshot(SnapshotBound { parent: None, ..longest() }),
             StagingName::Restore { worktree: worktree.clone(), term, source: id(5), op },
             swap(&worktree, None),
             swap(&worktree, Some(id(u64::MAX))),

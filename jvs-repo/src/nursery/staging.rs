@@ -32,7 +32,7 @@ pub(super) fn user_entries(
 
 /// The private directory `dir` in the future repository's root.
 #[derive(Debug)]
-pub(super) struct Staging {
+pub(super) struct PrivateStaging {
     root: PosixStore,
     dir: RepoPath,
     /// Names in the root that are the filesystem's, not the user's.
@@ -41,20 +41,21 @@ pub(super) struct Staging {
     pub(super) fate: fate::Fate,
 }
 
-impl Staging {
+impl PrivateStaging {
     /// Makes a private directory in `root`.
     pub(super) fn make(
         root: PosixStore,
         op: OpNonce,
         not_the_user_s: &'static [&'static str],
     ) -> io::Result<Self> {
-        let staging = Staging { not_the_user_s, ..Staging::at(root, layout::init_staging(op)) };
+        let staging =
+            PrivateStaging { not_the_user_s, ..PrivateStaging::at(root, layout::init_staging(op)) };
         staging.root.ensure_dir(&staging.dir)?;
         Ok(staging)
     }
 
     fn at(root: PosixStore, dir: RepoPath) -> Self {
-        Staging {
+        PrivateStaging {
             root,
             dir,
             not_the_user_s: &[],
@@ -65,11 +66,11 @@ impl Staging {
 
     /// The private directories that earlier attempts left in `root`, and those
     /// of attempts that are under way.
-    pub(super) fn leftovers(root: &PosixStore) -> io::Result<Vec<Staging>> {
+    pub(super) fn leftovers(root: &PosixStore) -> io::Result<Vec<PrivateStaging>> {
         let mut found = Vec::new();
         for entry in root.list(&RepoPath::root())? {
             if let Some(dir) = layout::init_staging_named(&entry.name) {
-                found.push(Staging::at(PosixStore::open(root.root_path())?, dir));
+                found.push(PrivateStaging::at(PosixStore::open(root.root_path())?, dir));
             }
         }
         Ok(found)

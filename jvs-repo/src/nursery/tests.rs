@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use super::*;
 use crate::code::{Code, Coded};
 use crate::next::Next;
-use crate::store::Kind;
+use crate::store::DirEntryKind;
 
 fn make_dirs(path: &Path) {
     std::fs::DirBuilder::new().recursive(true).create(path).expect("mkdir -p");
@@ -68,7 +68,7 @@ fn unprobed(root: &Path, adopt: Adopt) -> Result<Unborn, InitError> {
 fn blind(root: &Path, adopt: Adopt, not_the_user_s: &'static [&'static str]) -> Unborn {
     let store = PosixStore::open(root).expect("open");
     let op = OpNonce::random(&SystemEntropy);
-    let staging = Staging::make(store, op, not_the_user_s).expect("made");
+    let staging = PrivateStaging::make(store, op, not_the_user_s).expect("made");
     let unborn = Unborn {
         store: staging.open().expect("open"),
         staging,
@@ -91,7 +91,7 @@ fn refusal(root: &Path, adopt: Adopt) -> InitError {
 fn assert_whole(root: &Path) {
     let repo = Repo::open(root).expect("opens");
     for directory in layout::skeleton() {
-        assert_eq!(repo.store().stat(&directory).expect("there").kind, Kind::Directory);
+        assert_eq!(repo.store().stat(&directory).expect("there").kind, DirEntryKind::Directory);
     }
     assert_eq!(repo.config().expect("valid"), Config::default());
     repo.payload(&WorktreeName::main()).expect("a directory");
@@ -133,7 +133,7 @@ fn what_the_caller_builds_is_part_of_the_birth() {
     let register = layout::register(&WorktreeName::main());
     unborn.store().make_dir(&register).expect("mkdir");
     let repo = unborn.finish().expect("born");
-    assert_eq!(repo.store().stat(&register).expect("there").kind, Kind::Directory);
+    assert_eq!(repo.store().stat(&register).expect("there").kind, DirEntryKind::Directory);
 }
 
 #[test]

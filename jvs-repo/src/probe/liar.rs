@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use rustix::io::Errno;
 
-use crate::store::{DirEntry, Kind, PosixStore, RepoPath, Stat, Store, StoredFile};
+use crate::store::{DirEntry, DirEntryKind, EntryStat, PosixStore, RepoPath, Store, StoredFile};
 
 /// Which promise is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Liar {
         parent.plain_child(&name[..name.len().min(143)])
     }
 
-    fn kind(&self, path: &RepoPath) -> Option<Kind> {
+    fn kind(&self, path: &RepoPath) -> Option<DirEntryKind> {
         self.inner.stat(path).ok().map(|stat| stat.kind)
     }
 }
@@ -102,7 +102,7 @@ impl Store for Liar {
         self.inner.list(dir)
     }
 
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         self.inner.stat(path)
     }
 
@@ -131,10 +131,10 @@ impl Store for Liar {
     fn rename(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
         match self.lie {
             Lie::RenameOfNothingSucceeds => self.inner.rename(from, to).or(Ok(())),
-            Lie::RenameLeavesTheSource if self.kind(from) == Some(Kind::File) => {
+            Lie::RenameLeavesTheSource if self.kind(from) == Some(DirEntryKind::File) => {
                 self.inner.create_new(to).map(drop)
             }
-            Lie::RenameIsNotApplied if self.kind(from) == Some(Kind::File) => Ok(()),
+            Lie::RenameIsNotApplied if self.kind(from) == Some(DirEntryKind::File) => Ok(()),
             Lie::TwoRenamesOfOneSourceWin => {
                 // Honest one after the other; lies only to those who race, whom
                 // it recognises by the names they choose.
@@ -150,9 +150,15 @@ impl Store for Liar {
             }
             Lie::AppliedRenameSaysNotFound => {
                 self.inner.rename(from, to)?;
-                if self.kind(to) == Some(Kind::File) { Err(Errno::NOENT.into()) } else { Ok(()) }
+                if self.kind(to) == Some(DirEntryKind::File) {
+                    Err(Errno::NOENT.into())
+                } else {
+                    Ok(())
+                }
             }
-            Lie::DirectoryReplacesFullDirectory if self.kind(to) == Some(Kind::Directory) => {
+            Lie::DirectoryReplacesFullDirectory
+                if self.kind(to) == Some(DirEntryKind::Directory) =>
+            {
                 self.inner.remove_payload_tree(to)?;
                 self.inner.rename(from, to)
             }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{Finding, Setup, Severity, Subject};
+use super::{ProbeFinding, ProbeSeverity, Setup, Subject};
 use crate::duration::Period;
 use crate::json::{self, Limits};
 use crate::proc;
@@ -39,12 +39,12 @@ pub struct Filesystem {
     /// Where it is mounted.
     pub mount_point: PathBuf,
     /// What a JuiceFS mount tells of itself.
-    pub juicefs: Option<JuiceFs>,
+    pub juicefs: Option<JuiceFsMount>,
 }
 
 /// What matters of the configuration of a JuiceFS mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JuiceFs {
+pub enum JuiceFsMount {
     /// This user may not read it (it is root's), or it is hidden.
     Unreadable,
     /// What it says.
@@ -70,7 +70,7 @@ impl Filesystem {
         else {
             return Ok(Self::unknown());
         };
-        let juicefs = (kind == JUICEFS).then(|| JuiceFs::at(&mount_point));
+        let juicefs = (kind == JUICEFS).then(|| JuiceFsMount::at(&mount_point));
         Ok(Filesystem { kind, mount_point, juicefs })
     }
 
@@ -94,15 +94,15 @@ impl Filesystem {
     }
 
     /// What its kind and its options alone let one say.
-    pub fn findings(&self) -> Vec<Finding> {
+    pub fn findings(&self) -> Vec<ProbeFinding> {
         let mut findings = Vec::new();
         let mut say = |severity, setup, message: String, remedy: &str| {
             let subject = Subject::Setup(setup);
-            findings.push(Finding { severity, subject, message, remedy: remedy.to_owned() });
+            findings.push(ProbeFinding { severity, subject, message, remedy: remedy.to_owned() });
         };
         if !TRIED.contains(&self.kind.as_str()) {
             say(
-                Severity::Warning,
+                ProbeSeverity::Warning,
                 Setup::UntriedFilesystem,
                 format!(
                     "locking has not been tested at length on this kind of filesystem ({})",
@@ -113,7 +113,7 @@ impl Filesystem {
         }
         if VOLATILE.contains(&self.kind.as_str()) {
             say(
-                Severity::Warning,
+                ProbeSeverity::Warning,
                 Setup::VolatileFilesystem,
                 format!("{} loses its files at a reboot, snapshots included", self.kind),
                 "keep what must survive a reboot on a disk",
@@ -181,21 +181,21 @@ struct ChunkConfig {
     writeback: bool,
 }
 
-impl JuiceFs {
+impl JuiceFsMount {
     /// What the options of the mount let one say.
-    fn judge(&self, say: &mut impl FnMut(Severity, Setup, String, &str)) {
+    fn judge(&self, say: &mut impl FnMut(ProbeSeverity, Setup, String, &str)) {
         match self {
-            JuiceFs::Unreadable => say(
-                Severity::Warning,
+            JuiceFsMount::Unreadable => say(
+                ProbeSeverity::Warning,
                 Setup::JuicefsOptions,
                 "the options of this JuiceFS mount cannot be read by this user".to_owned(),
                 "run `sudo jvs doctor --probe` once, or look at the mount command yourself: \
                  --readdir-cache must not be used",
             ),
-            JuiceFs::Mounted { version, writeback, readdir_cache, caches } => {
+            JuiceFsMount::Mounted { version, writeback, readdir_cache, caches } => {
                 if *readdir_cache {
                     say(
-                        Severity::Unsafe,
+                        ProbeSeverity::Unsafe,
                         Setup::JuicefsReaddirCache,
                         "this JuiceFS mount caches directory listings (--readdir-cache), so it \
                          may show a holder who has long released the lock"
@@ -205,7 +205,7 @@ impl JuiceFs {
                 }
                 if *writeback {
                     say(
-                        Severity::Warning,
+                        ProbeSeverity::Warning,
                         Setup::JuicefsWriteback,
                         "this JuiceFS mount acknowledges writes before they are uploaded \
                          (--writeback): a snapshot could be committed and not be readable on \
@@ -217,7 +217,7 @@ impl JuiceFs {
                 for (option, kept) in caches {
                     if *kept > CACHE_DEFAULT {
                         say(
-                            Severity::Warning,
+                            ProbeSeverity::Warning,
                             Setup::JuicefsCache,
                             format!(
                                 "this JuiceFS mount caches metadata for {kept} (--{option}): \
@@ -229,7 +229,7 @@ impl JuiceFs {
                 }
                 if version_of(version).is_some_and(|version| version < JUICEFS_TRIED) {
                     say(
-                        Severity::Warning,
+                        ProbeSeverity::Warning,
                         Setup::JuicefsVersion,
                         format!("locking was tested with JuiceFS 1.4.2; this mount is {version}"),
                         "install JuiceFS 1.4.2 or later",
@@ -240,20 +240,20 @@ impl JuiceFs {
     }
 
     fn at(mount_point: &Path) -> Self {
-        let Ok(root) = PosixStore::open(mount_point) else { return JuiceFs::Unreadable };
+        let Ok(root) = PosixStore::open(mount_point) else { return JuiceFsMount::Unreadable };
         JUICEFS_CONFIG
             .iter()
             .filter_map(|name| RepoPath::root().child(name).ok())
             .filter_map(|path| root.read(&path, 1 << 20).ok())
-            .find_map(|bytes| JuiceFs::parse(&bytes))
-            .unwrap_or(JuiceFs::Unreadable)
+            .find_map(|bytes| JuiceFsMount::parse(&bytes))
+            .unwrap_or(JuiceFsMount::Unreadable)
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let limits = Limits { size: 1 << 20, depth: 32, string: 1 << 16 };
         let config: MountConfig = json::parse_within(bytes, limits).ok()?;
         let span = |nanoseconds: u64| Period::from_ms(nanoseconds.div_ceil(1_000_000));
-        Some(JuiceFs::Mounted {
+        Some(JuiceFsMount::Mounted {
             version: config.version,
             writeback: config.chunk.is_some_and(|chunk| chunk.writeback),
             readdir_cache: config.readdir_cache,
@@ -301,8 +301,8 @@ broken line
         assert!(canonical.starts_with(&filesystem.mount_point));
     }
 
-    fn subjects(config: &str) -> Vec<(Severity, Subject)> {
-        let juicefs = JuiceFs::parse(config.as_bytes()).expect("parses");
+    fn subjects(config: &str) -> Vec<(ProbeSeverity, Subject)> {
+        let juicefs = JuiceFsMount::parse(config.as_bytes()).expect("parses");
         let mount = Filesystem {
             kind: JUICEFS.to_owned(),
             mount_point: "/jfs".into(),
@@ -325,13 +325,13 @@ broken line
         assert_eq!(
             subjects(&all),
             [
-                (Severity::Unsafe, Subject::Setup(Setup::JuicefsReaddirCache)),
-                (Severity::Warning, Subject::Setup(Setup::JuicefsWriteback)),
-                (Severity::Warning, Subject::Setup(Setup::JuicefsCache)),
-                (Severity::Warning, Subject::Setup(Setup::JuicefsVersion)),
+                (ProbeSeverity::Unsafe, Subject::Setup(Setup::JuicefsReaddirCache)),
+                (ProbeSeverity::Warning, Subject::Setup(Setup::JuicefsWriteback)),
+                (ProbeSeverity::Warning, Subject::Setup(Setup::JuicefsCache)),
+                (ProbeSeverity::Warning, Subject::Setup(Setup::JuicefsVersion)),
             ]
         );
-        assert_eq!(JuiceFs::parse(b"not json"), None);
+        assert_eq!(JuiceFsMount::parse(b"not json"), None);
     }
 
     #[test]
@@ -339,7 +339,7 @@ broken line
         let unreadable = Filesystem {
             kind: JUICEFS.to_owned(),
             mount_point: "/jfs".into(),
-            juicefs: Some(JuiceFs::Unreadable),
+            juicefs: Some(JuiceFsMount::Unreadable),
         };
         assert_eq!(unreadable.findings()[0].subject, Subject::Setup(Setup::JuicefsOptions));
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::RwLock;
 
-use super::{Finding, ProbeError, Promise, Severity, Subject};
+use super::{ProbeError, ProbeFinding, ProbeSeverity, Promise, Subject};
 use crate::code::{Code, code_of_io};
 use crate::store::{RepoPath, Store};
 
@@ -18,7 +18,7 @@ const ELSEWHERE: &str = "make the repository on another filesystem: ext4, xfs, b
                          overlayfs and JuiceFS 1.4.2 are known to work";
 
 /// What a test says: the promise held, or this is how it did not.
-type Tested = Result<Vec<Finding>, ProbeError>;
+type Tested = Result<Vec<ProbeFinding>, ProbeError>;
 
 /// Tests every promise in a directory of its own below `scratch`.
 pub(super) fn test_all(store: &dyn Store, scratch: &RepoPath) -> Tested {
@@ -41,18 +41,18 @@ pub(super) fn test_all(store: &dyn Store, scratch: &RepoPath) -> Tested {
     Ok(findings)
 }
 
-fn broken(promise: Promise, message: impl Into<String>) -> Finding {
-    Finding {
-        severity: Severity::Unsafe,
+fn broken(promise: Promise, message: impl Into<String>) -> ProbeFinding {
+    ProbeFinding {
+        severity: ProbeSeverity::Unsafe,
         subject: Subject::Promise(promise),
         message: message.into(),
         remedy: ELSEWHERE.to_owned(),
     }
 }
 
-fn lost_answer() -> Finding {
-    Finding {
-        severity: Severity::Warning,
+fn lost_answer() -> ProbeFinding {
+    ProbeFinding {
+        severity: ProbeSeverity::Warning,
         subject: Subject::Promise(Promise::LostAnswer),
         message: "a rename was applied although the answer was an error; locks stay correct, but \
                   operations take longer"
@@ -105,7 +105,7 @@ fn rename(store: &dyn Store, dir: &RepoPath) -> Tested {
     if store.stat(&a).is_ok() {
         findings.push(broken(Promise::Rename, "a renamed file is still there under its old name"));
     }
-    if findings.iter().any(|finding| finding.severity == Severity::Unsafe) {
+    if findings.iter().any(|finding| finding.severity == ProbeSeverity::Unsafe) {
         return Ok(findings);
     }
     let shown = names(store, dir)?;

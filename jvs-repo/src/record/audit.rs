@@ -12,7 +12,7 @@ pub use self::details::{
     Collected, Details, HalfRestored, Migrated, OtherTool, Reclaimed, Repaired, Restored, SetAside,
     SettingAside, Transferred,
 };
-pub use self::event::{Event, Kind, Phase};
+pub use self::event::{Event, EventKind, EventPhase};
 use crate::audit::{EventTooLong, WriterId};
 use crate::id::{hex, strict_hex};
 use crate::json::{self, Limits};

@@ -15,7 +15,7 @@ use crate::config::Consistency;
 use crate::digest::Digest;
 use crate::id::{Epoch, FencingToken, Generation, SnapshotId};
 use crate::json::Limits;
-use crate::layout::staging::Bound;
+use crate::layout::staging::SnapshotBound;
 use crate::name::{TagName, WorktreeName};
 use crate::term::Term;
 
@@ -132,7 +132,7 @@ impl Sealable for Descriptor {
 
 impl Descriptor {
     /// The descriptor of what was captured under `bound`.
-    pub fn new(bound: &Bound, about: About, content: Content) -> Self {
+    pub fn new(bound: &SnapshotBound, about: About, content: Content) -> Self {
         let About { created_at, note, tags, holder_id, session_id } = about;
         Descriptor {
             version: version::ONE,
@@ -164,8 +164,8 @@ impl Descriptor {
     }
 
     /// What the snapshot was bound to before it was committed.
-    pub fn bound(&self) -> Bound {
-        Bound {
+    pub fn bound(&self) -> SnapshotBound {
+        SnapshotBound {
             worktree: self.worktree_id.clone(),
             term: self.term(),
             parent: self.parent,
@@ -212,9 +212,9 @@ mod tests {
 
     const CHECKSUM: &str = Descriptor::CHECKSUM;
 
-    fn bound(id: u64, parent: Option<u64>, generation: u64) -> Bound {
+    fn bound(id: u64, parent: Option<u64>, generation: u64) -> SnapshotBound {
         let snapshot = |n: u64| SnapshotId { created_ms: n, random: n as u32 };
-        Bound {
+        SnapshotBound {
             worktree: WorktreeName::main(),
             term: Term { epoch: Epoch { counter: 1, salt: 0xbeef }, token: FencingToken(3) },
             parent: parent.map(snapshot),

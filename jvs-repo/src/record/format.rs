@@ -22,7 +22,7 @@ pub const CURRENT: u64 = 1;
 
 /// What the file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Format {
+pub struct FormatRecord {
     format: u64,
     #[serde(with = "canonical_uuid")]
     repo_id: Uuid,
@@ -34,15 +34,15 @@ struct Number {
     format: u64,
 }
 
-impl Sealable for Format {}
+impl Sealable for FormatRecord {}
 
-impl Format {
+impl FormatRecord {
     /// Today's format, for a repository that nobody has heard of yet.
     pub fn fresh(entropy: &dyn Entropy) -> Self {
         let mut random = [0; 16];
         entropy.fill(&mut random);
         let repo_id = uuid::Builder::from_random_bytes(random).into_uuid();
-        Format { format: CURRENT, repo_id }
+        FormatRecord { format: CURRENT, repo_id }
     }
 
     /// Its bytes on disk.
@@ -138,20 +138,20 @@ mod tests {
     use crate::entropy::SystemEntropy;
     use crate::store::{PosixStore, RepoPath};
 
-    fn stored(content: &[u8]) -> Result<Option<Format>, FormatError> {
+    fn stored(content: &[u8]) -> Result<Option<FormatRecord>, FormatError> {
         let dir = tempfile::tempdir().expect("tempdir");
         let store = PosixStore::open(dir.path()).expect("open");
         store.make_dir(&layout::control_dir()).expect("mkdir");
         let tmp = RepoPath::root().child("tmp").expect("plain");
         store.write_new(&tmp, &layout::format(), content).expect("written");
-        Format::read(&store)
+        FormatRecord::read(&store)
     }
 
     #[test]
     fn a_format_is_read_back() {
-        let format = Format::fresh(&SystemEntropy);
+        let format = FormatRecord::fresh(&SystemEntropy);
         assert_eq!(stored(&format.to_bytes()).expect("valid"), Some(format));
-        assert_ne!(Format::fresh(&SystemEntropy).repo_id(), format.repo_id());
+        assert_ne!(FormatRecord::fresh(&SystemEntropy).repo_id(), format.repo_id());
         assert_eq!(format.repo_id().get_version_num(), 4);
     }
 
@@ -163,7 +163,7 @@ mod tests {
                 bytes.fill(7);
             }
         }
-        let bytes = Format::fresh(&Sevens).to_bytes();
+        let bytes = FormatRecord::fresh(&Sevens).to_bytes();
         assert_eq!(String::from_utf8_lossy(&bytes), include_str!("golden/format.json"));
     }
 

@@ -13,7 +13,7 @@ use crate::json;
 
 /// What the file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct ReadyMark {
     #[serde(with = "version")]
     version: u64,
     /// Which snapshot.
@@ -24,12 +24,12 @@ pub struct Mark {
 
 /// The only bytes that the READY of a snapshot with this descriptor may have.
 pub fn bytes(snapshot_id: SnapshotId, descriptor_checksum: Digest) -> Vec<u8> {
-    json::canonical(&Mark { version: version::ONE, snapshot_id, descriptor_checksum })
+    json::canonical(&ReadyMark { version: version::ONE, snapshot_id, descriptor_checksum })
 }
 
 /// Reads what [`bytes`] made, in that spelling only. The error says what is wrong.
-pub fn parse(read: &[u8]) -> Result<Mark, String> {
-    let mark: Mark = json::parse(read)?;
+pub fn parse(read: &[u8]) -> Result<ReadyMark, String> {
+    let mark: ReadyMark = json::parse(read)?;
     if json::canonical(&mark) != read {
         return Err("it is not spelled as it was written".to_owned());
     }

@@ -12,7 +12,7 @@ use crate::json;
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 #[allow(missing_docs, reason = "the names of the lock record")]
-pub struct Takeover {
+pub struct TakeoverRecord {
     pub fencing_token: Option<FencingToken>,
     pub holder_id: Option<String>,
     pub session_id: Option<String>,
@@ -21,7 +21,7 @@ pub struct Takeover {
     pub time_namespace: Option<u64>,
 }
 
-impl Takeover {
+impl TakeoverRecord {
     /// Reads one that is not torn. The error says what is wrong.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         json::parse(bytes)
@@ -45,13 +45,13 @@ mod tests {
     #[test]
     fn a_takeover_is_as_a_lock_record_and_a_torn_one_says_nothing() {
         let golden = include_str!("golden/lock.json");
-        let takeover = Takeover::parse(golden.as_bytes()).expect("a record");
+        let takeover = TakeoverRecord::parse(golden.as_bytes()).expect("a record");
         assert_eq!(takeover.fencing_token, Some(FencingToken(1)));
         assert_eq!(takeover.writer().map(|writer| (writer.pid, writer.start_time)), Some((100, 5)));
         let end = golden.rfind('}').expect("an object");
         for length in 0..=end {
-            assert!(Takeover::parse(&golden.as_bytes()[..length]).is_err(), "{length} bytes");
+            assert!(TakeoverRecord::parse(&golden.as_bytes()[..length]).is_err(), "{length} bytes");
         }
-        assert_eq!(Takeover::parse(b"{}"), Ok(Takeover::default()));
+        assert_eq!(TakeoverRecord::parse(b"{}"), Ok(TakeoverRecord::default()));
     }
 }

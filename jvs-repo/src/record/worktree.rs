@@ -73,12 +73,12 @@ pub struct WorktreeRecord {
     pub renamed_from: Option<WorktreeName>,
     /// The process of that operation: whether it can still go on, nobody else knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub maker: Option<Maker>,
+    pub maker: Option<MakerProcess>,
 }
 
 /// A process of one boot of one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Maker {
+pub struct MakerProcess {
     /// Which boot of which host.
     pub boot_id: BootId,
     /// The namespace that `pid` belongs to, if known.
@@ -136,7 +136,7 @@ fn check_label(label: Option<&str>) -> Result<(), String> {
 
 /// What is in the directory of worktree records.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct WorktreeListing {
     /// Each worktree, in the order of names, with its record, or why that cannot be used: one
     /// bad record does not hide the others.
     pub worktrees: Vec<(WorktreeName, Result<WorktreeRecord, RecordError>)>,
@@ -146,7 +146,7 @@ pub struct Listing {
     pub foreign: Vec<OsString>,
 }
 
-impl Listing {
+impl WorktreeListing {
     /// The record of one worktree, or why it cannot be used; `None` if it has none.
     pub fn of(&self, name: &WorktreeName) -> Option<&Result<WorktreeRecord, RecordError>> {
         let at = self.worktrees.binary_search_by(|(other, _)| other.cmp(name)).ok()?;
@@ -160,10 +160,10 @@ pub fn read(store: &dyn Store, name: &WorktreeName) -> Result<Option<WorktreeRec
 }
 
 /// All records, sorted by name.
-pub fn list(store: &dyn Store) -> Result<Listing, RecordError> {
+pub fn list(store: &dyn Store) -> Result<WorktreeListing, RecordError> {
     let dir = layout::worktree_records();
     let mut names = Vec::new();
-    let mut listing = Listing::default();
+    let mut listing = WorktreeListing::default();
     for entry in store.list(&dir).map_err(|error| RecordError::io(&dir, error))? {
         let text = entry.name.to_str();
         if let Some(name) = text.and_then(layout::worktree_of_record) {
@@ -327,7 +327,7 @@ mod tests {
             label: Some("na\u{ef}ve \"label\"".into()),
             op: Some(OP),
             renamed_from: Some(name("before")),
-            maker: Some(Maker {
+            maker: Some(MakerProcess {
                 boot_id: BootId("boot-a".into()),
                 pid_namespace: Some(1),
                 pid: 100,

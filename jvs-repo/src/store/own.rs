@@ -8,7 +8,7 @@
 
 use std::io;
 
-use super::{Draft, Kind, RepoPath, Store, StoredFile};
+use super::{DirEntryKind, DraftFile, RepoPath, Store, StoredFile};
 use crate::mutation::Rule;
 use crate::sabotage;
 
@@ -104,7 +104,7 @@ pub(super) fn ensure_dir<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::R
             return Err(error);
         }
         match store.stat(path) {
-            Ok(stat) if stat.kind == Kind::Directory => Ok(()),
+            Ok(stat) if stat.kind == DirEntryKind::Directory => Ok(()),
             Ok(_) => Err(error),
             Err(_) => Err(unlike_taken(error)),
         }
@@ -122,7 +122,7 @@ enum Occupant {
 }
 
 /// Is it `draft` that is at `to`? Told by its inode, which a move does not change.
-fn seen<S: Store + ?Sized>(store: &S, draft: &Draft, to: &RepoPath) -> io::Result<Occupant> {
+fn seen<S: Store + ?Sized>(store: &S, draft: &DraftFile, to: &RepoPath) -> io::Result<Occupant> {
     match store.stat(to) {
         Ok(stat) if stat.inode == draft.inode => Ok(Occupant::Mine),
         Ok(_) => Ok(Occupant::Other),
@@ -142,7 +142,7 @@ fn seen<S: Store + ?Sized>(store: &S, draft: &Draft, to: &RepoPath) -> io::Resul
 /// established either.
 pub(super) fn place<S: Store + ?Sized>(
     store: &S,
-    draft: &Draft,
+    draft: &DraftFile,
     to: &RepoPath,
     over: bool,
 ) -> io::Result<()> {

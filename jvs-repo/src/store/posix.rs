@@ -25,8 +25,8 @@ use rustix::io::Errno;
 
 pub use self::denied::Denied;
 use self::denied::{Asked, explain, explain_published};
-pub use self::listed::Listing;
-use super::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
+pub use self::listed::TreeListing;
+use super::{DirEntry, DirEntryKind, EntryStat, RepoPath, Store, StoredFile};
 
 /// Directories are made with this mode, less the umask or what a default ACL allows.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
@@ -107,14 +107,14 @@ impl PosixStore {
     }
 
     /// What is in a payload now, to be removed by [`Self::remove_listed_tree`].
-    pub fn list_payload_tree(&self, path: &RepoPath) -> io::Result<Listing> {
+    pub fn list_payload_tree(&self, path: &RepoPath) -> io::Result<TreeListing> {
         let (parent, name) = self.open_parent(path)?;
         listed::list(parent.as_fd(), OsStr::new(name))
     }
 
     /// Removes what is listed of a payload, as far as it is as it was then; what
     /// is not, and a name that is not listed, ends it (`DirectoryNotEmpty`).
-    pub fn remove_listed_tree(&self, path: &RepoPath, listing: &Listing) -> io::Result<()> {
+    pub fn remove_listed_tree(&self, path: &RepoPath, listing: &TreeListing) -> io::Result<()> {
         let (parent, name) = self.open_parent(path)?;
         listed::remove(parent.as_fd(), OsStr::new(name), listing)
     }
@@ -380,12 +380,12 @@ fn read_batch<const ROOM: usize>(fd: &OwnedFd, mut each: impl FnMut(&OsStr)) -> 
     Ok(any)
 }
 
-fn kind_of(mode: u32) -> Kind {
+fn kind_of(mode: u32) -> DirEntryKind {
     match FileType::from_raw_mode(mode) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
-        _ => Kind::Other,
+        FileType::RegularFile => DirEntryKind::File,
+        FileType::Directory => DirEntryKind::Directory,
+        FileType::Symlink => DirEntryKind::Symlink,
+        _ => DirEntryKind::Other,
     }
 }
 
@@ -404,7 +404,7 @@ impl Store for PosixStore {
         Ok(entries)
     }
 
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         let stat = if path.as_str().is_empty() {
             fs::fstat(&self.root)?
         } else {
@@ -412,7 +412,7 @@ impl Store for PosixStore {
             fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?
         };
         #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
-        Ok(Stat {
+        Ok(EntryStat {
             kind: kind_of(stat.st_mode),
             device: stat.st_dev as u64,
             inode: stat.st_ino as u64,
@@ -651,7 +651,7 @@ mod tests {
                 let error = answer.expect("refused");
                 assert_eq!(crate::code::code_of_io(&error), crate::code::Code::PathEscape);
             }
-            assert_eq!(store.stat(&path("link")).expect("lstat").kind, Kind::Symlink);
+            assert_eq!(store.stat(&path("link")).expect("lstat").kind, DirEntryKind::Symlink);
         }
         assert_eq!(outside.path().read_dir().expect("read").count(), 0);
     }

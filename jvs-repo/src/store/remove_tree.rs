@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Kind, RepoPath, Store};
+use super::{DirEntryKind, RepoPath, Store};
 
 /// How often a directory is emptied that others put something into meanwhile.
 const TRIES: u32 = 20;
@@ -24,8 +24,10 @@ pub fn remove_tree(store: &dyn Store, dir: &RepoPath) -> io::Result<()> {
         for name in entries.iter().filter_map(|entry| entry.name.to_str()) {
             let entry = dir.child(name)?;
             match store.stat(&entry).map(|stat| stat.kind) {
-                Ok(Kind::Directory) => remove_tree(store, &entry)?,
-                Ok(Kind::File | Kind::Symlink | Kind::Other) => gone(store.unlink(&entry))?,
+                Ok(DirEntryKind::Directory) => remove_tree(store, &entry)?,
+                Ok(DirEntryKind::File | DirEntryKind::Symlink | DirEntryKind::Other) => {
+                    gone(store.unlink(&entry))?
+                }
                 Err(error) => gone(Err(error))?,
             }
         }

@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use super::error::CompareError;
-use super::manifests::Groups;
+use super::manifests::GroupStarts;
 use super::{Aspect, Difference, size_of};
-use crate::chosen::{Chosen, Lies};
+use crate::chosen::{ChosenPaths, Lies};
 use crate::hash;
 use crate::manifest::{Device, Entry, EntryKind, Hints, ManifestReader, TreePath};
 use crate::progress::Progress;
-use crate::tree::{self, Kind, Stat};
+use crate::tree::{self, NodeKind, NodeStat};
 use crate::walk::Tree;
 use crate::workers;
 
@@ -33,7 +33,7 @@ pub enum Trust {
 /// A path that both have, to be looked at more closely.
 struct Pair {
     entry: Entry,
-    stat: Stat,
+    stat: NodeStat,
     aspects: Vec<Aspect>,
     /// The kernel has noted no change of it, so only what it does not note can
     /// differ.
@@ -56,7 +56,7 @@ pub fn with_files<R: Read>(
 pub fn with_chosen_files<R: Read>(
     manifest: ManifestReader<R>,
     root: &Path,
-    chosen: &Chosen,
+    chosen: &ChosenPaths,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, CompareError> {
@@ -71,7 +71,7 @@ pub fn with_chosen_files<R: Read>(
 fn compare<R: Read>(
     mut manifest: ManifestReader<R>,
     root: &Path,
-    chosen: Option<&Chosen>,
+    chosen: Option<&ChosenPaths>,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, CompareError> {
@@ -87,7 +87,7 @@ fn compare<R: Read>(
         trust,
         timeless_xattrs,
         progress,
-        expected_groups: Groups::default(),
+        expected_groups: GroupStarts::default(),
         found_groups: FoundGroups::count(&files),
         differences: Vec::new(),
         pairs: Vec::new(),
@@ -113,7 +113,7 @@ fn compare<R: Read>(
             }
             None => {
                 pass.found_groups.of(&path, stat);
-                let size = (stat.kind == Kind::File).then_some(stat.size);
+                let size = (stat.kind == NodeKind::File).then_some(stat.size);
                 pass.only(&path, Aspect::Added, size);
             }
         }
@@ -133,12 +133,12 @@ fn compare<R: Read>(
 
 struct Pass<'p> {
     root: OwnedFd,
-    chosen: Option<&'p Chosen>,
+    chosen: Option<&'p ChosenPaths>,
     threads: usize,
     trust: Trust,
     timeless_xattrs: bool,
     progress: &'p dyn Progress,
-    expected_groups: Groups,
+    expected_groups: GroupStarts,
     found_groups: FoundGroups,
     differences: Vec<Difference>,
     pairs: Vec<Pair>,
@@ -156,7 +156,7 @@ impl Pass<'_> {
         self.differences.push(Difference::only(path, aspect, size));
     }
 
-    fn both(&mut self, entry: Entry, hints: Option<Hints>, stat: Stat) {
+    fn both(&mut self, entry: Entry, hints: Option<Hints>, stat: NodeStat) {
         if !self.is_meant(&entry.path) {
             return;
         }
@@ -201,7 +201,7 @@ impl Pass<'_> {
             }
             progress.advance(1, pair.stat.size);
             if !pair.aspects.is_empty() {
-                let after = (pair.stat.kind == Kind::File).then_some(pair.stat.size);
+                let after = (pair.stat.kind == NodeKind::File).then_some(pair.stat.size);
                 let before = size_of(&pair.entry.kind);
                 let Pair { entry: Entry { path, .. }, mut aspects, .. } = pair;
                 aspects.sort_unstable();
@@ -215,20 +215,20 @@ impl Pass<'_> {
     }
 }
 
-fn kind_of(kind: &EntryKind) -> Kind {
+fn kind_of(kind: &EntryKind) -> NodeKind {
     match kind {
-        EntryKind::Directory => Kind::Directory,
-        EntryKind::File { .. } => Kind::File,
-        EntryKind::Symlink { .. } => Kind::Symlink,
-        EntryKind::Fifo => Kind::Fifo,
-        EntryKind::Socket => Kind::Socket,
-        EntryKind::CharDevice(_) => Kind::CharDevice,
-        EntryKind::BlockDevice(_) => Kind::BlockDevice,
+        EntryKind::Directory => NodeKind::Directory,
+        EntryKind::File { .. } => NodeKind::File,
+        EntryKind::Symlink { .. } => NodeKind::Symlink,
+        EntryKind::Fifo => NodeKind::Fifo,
+        EntryKind::Socket => NodeKind::Socket,
+        EntryKind::CharDevice(_) => NodeKind::CharDevice,
+        EntryKind::BlockDevice(_) => NodeKind::BlockDevice,
     }
 }
 
 /// What `statx` alone tells.
-fn look(entry: &Entry, stat: &Stat) -> Vec<Aspect> {
+fn look(entry: &Entry, stat: &NodeStat) -> Vec<Aspect> {
     let mut aspects = Vec::new();
     if kind_of(&entry.kind) != stat.kind {
         aspects.push(Aspect::Type);
@@ -243,7 +243,7 @@ fn look(entry: &Entry, stat: &Stat) -> Vec<Aspect> {
             aspects.push(Aspect::Content);
         }
     }
-    if stat.kind != Kind::Symlink && entry.mode != stat.mode {
+    if stat.kind != NodeKind::Symlink && entry.mode != stat.mode {
         aspects.push(Aspect::Mode);
     }
     if (entry.uid, entry.gid) != (stat.uid, stat.gid) {
@@ -306,7 +306,7 @@ impl FoundGroups {
     fn count(files: &Tree) -> Self {
         let mut groups: HashMap<(u64, u64), Group> = HashMap::new();
         for node in files.branches.iter().flat_map(|branch| &branch.nodes) {
-            if node.stat.links > 1 && node.stat.kind != Kind::Directory {
+            if node.stat.links > 1 && node.stat.kind != NodeKind::Directory {
                 groups.entry(node.stat.identity()).or_default().names += 1;
             }
         }
@@ -314,7 +314,7 @@ impl FoundGroups {
         FoundGroups { groups }
     }
 
-    fn of(&mut self, path: &TreePath, stat: &Stat) -> Option<TreePath> {
+    fn of(&mut self, path: &TreePath, stat: &NodeStat) -> Option<TreePath> {
         let group = self.groups.get_mut(&stat.identity())?;
         Some(group.first.get_or_insert_with(|| path.clone()).clone())
     }

@@ -5,17 +5,17 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::{Aspect, Difference, aspects, size_of};
-use crate::chosen::{Chosen, Lies};
+use crate::chosen::{ChosenPaths, Lies};
 use crate::manifest::{Entry, ManifestError, ManifestReader, TreePath};
 
 /// The first path of each link group: two trees have the same groups if each
 /// name's group begins with the same path in both.
 #[derive(Default)]
-pub(super) struct Groups {
+pub(super) struct GroupStarts {
     first: HashMap<u64, TreePath>,
 }
 
-impl Groups {
+impl GroupStarts {
     /// The first path of the entry's group, if it has one.
     pub(super) fn of(&mut self, entry: &Entry) -> Option<TreePath> {
         let group = entry.link_group?;
@@ -26,13 +26,13 @@ impl Groups {
 struct Side<'c, R: Read> {
     reader: ManifestReader<R>,
     only: Option<&'c Only<'c>>,
-    groups: Groups,
+    groups: GroupStarts,
     next: Option<(Entry, Option<TreePath>)>,
 }
 
 impl<'c, R: Read> Side<'c, R> {
     fn open(reader: ManifestReader<R>, only: Option<&'c Only<'c>>) -> Result<Self, ManifestError> {
-        let mut side = Side { reader, only, groups: Groups::default(), next: None };
+        let mut side = Side { reader, only, groups: GroupStarts::default(), next: None };
         side.advance()?;
         Ok(side)
     }
@@ -52,7 +52,7 @@ impl<'c, R: Read> Side<'c, R> {
 
 /// What a copy of some paths has of a manifest.
 struct Only<'c> {
-    chosen: &'c Chosen,
+    chosen: &'c ChosenPaths,
     /// Link groups with two chosen names or more: one name alone is no group.
     groups: HashSet<u64>,
 }
@@ -60,7 +60,7 @@ struct Only<'c> {
 impl<'c> Only<'c> {
     fn of<R: Read>(
         mut manifest: ManifestReader<R>,
-        chosen: &'c Chosen,
+        chosen: &'c ChosenPaths,
     ) -> Result<Self, ManifestError> {
         let (mut seen, mut groups) = (HashSet::new(), HashSet::new());
         while let Some((entry, _)) = manifest.read()? {
@@ -95,7 +95,7 @@ pub fn with_chosen_manifest<A: Read, B: Read>(
     before: ManifestReader<A>,
     again: ManifestReader<A>,
     after: ManifestReader<B>,
-    chosen: &Chosen,
+    chosen: &ChosenPaths,
     each: impl FnMut(Difference),
 ) -> Result<(), ManifestError> {
     let only = Only::of(again, chosen)?;

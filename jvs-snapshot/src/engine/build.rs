@@ -34,7 +34,7 @@ use crate::workers;
 const CHUNK: usize = 128;
 
 /// How one file's content gets there.
-pub(super) trait Content: Sync {
+pub(super) trait FileCopier: Sync {
     /// Whether an unchanged file may be the parent snapshot's file itself.
     fn shares_with_parent(&self) -> bool;
 
@@ -56,7 +56,7 @@ pub(super) trait Content: Sync {
 /// is to end: `Interrupted`.
 pub(super) type OnBytes<'t> = &'t dyn Fn(u64) -> io::Result<()>;
 
-pub(super) struct Maker<'w, C> {
+pub(super) struct TreeBuilder<'w, C> {
     work: &'w Work<'w>,
     content: &'w C,
     learned: Mutex<Learned>,
@@ -85,8 +85,8 @@ enum Task {
     Files { site: Arc<Site>, part: Range<usize> },
 }
 
-pub(super) fn build<C: Content>(work: &Work<'_>, content: &C) -> Result<Built, CaptureError> {
-    let maker = Maker::new(work, content);
+pub(super) fn build<C: FileCopier>(work: &Work<'_>, content: &C) -> Result<Built, CaptureError> {
+    let maker = TreeBuilder::new(work, content);
     let first = Task::Directory { branch: 0, above: None };
     workers::try_each(work.threads, vec![first], |task, new| maker.step(task, new))?;
     maker.link_groups()?;
@@ -96,9 +96,9 @@ pub(super) fn build<C: Content>(work: &Work<'_>, content: &C) -> Result<Built, C
     maker.into_built()
 }
 
-impl<'w, C: Content> Maker<'w, C> {
+impl<'w, C: FileCopier> TreeBuilder<'w, C> {
     pub(super) fn new(work: &'w Work<'w>, content: &'w C) -> Self {
-        Maker {
+        TreeBuilder {
             work,
             content,
             learned: Mutex::new(Learned::from(work.plan)),

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::build::{self, Content, OnBytes};
+use super::build::{self, FileCopier, OnBytes};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
@@ -32,7 +32,7 @@ impl Engine for Copy {
     }
 }
 
-impl Content for Copy {
+impl FileCopier for Copy {
     fn shares_with_parent(&self) -> bool {
         true
     }

@@ -27,11 +27,11 @@ use rustix::io::Errno;
 
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
-use crate::chosen::{Chosen, Lies};
+use crate::chosen::{ChosenPaths, Lies};
 use crate::manifest::TreePath;
 use crate::mount_counters::CONTROL_FILES;
-use crate::progress::Phase;
-use crate::tree::{self, Kind};
+use crate::progress::CapturePhase;
+use crate::tree::{self, NodeKind};
 
 /// Clones in a row before one that is interrupted each time is given up.
 const ATTEMPTS: usize = 5;
@@ -102,12 +102,12 @@ fn find(table: &[u8], filesystem: u64) -> Option<PathBuf> {
     })
 }
 
-pub(super) struct JuiceFs {
+pub(super) struct JuiceFsEngine {
     pub(super) mount: Mount,
     pub(super) program: PathBuf,
 }
 
-impl Engine for JuiceFs {
+impl Engine for JuiceFsEngine {
     fn name(&self) -> EngineName {
         EngineName::JuiceFs
     }
@@ -117,7 +117,7 @@ impl Engine for JuiceFs {
             Some(chosen) => self.clone_some(work, chosen)?,
             None => self.clone_tree(work)?,
         }
-        work.phases.begin(Phase::Fidelity);
+        work.phases.begin(CapturePhase::Fidelity);
         let mut built = inspect::inspect(work)?;
         // What is above chosen paths is made by hand, and proves nothing.
         built.proves_quiet &= work.hides_nothing && work.tree.chosen.is_none();
@@ -134,7 +134,7 @@ struct Job<'j> {
     name: &'j [u8],
 }
 
-impl JuiceFs {
+impl JuiceFsEngine {
     fn clone_tree(&self, work: &Work<'_>) -> Result<(), CaptureError> {
         let opened = CaptureError::whole("clone");
         let parent = tree::open_directory(work.source, b"..")
@@ -154,7 +154,7 @@ impl JuiceFs {
 
     /// Clones each chosen path into directories that are made by hand. What is
     /// neither a file nor a directory is left to the look at the result.
-    fn clone_some(&self, work: &Work<'_>, chosen: &Chosen) -> Result<(), CaptureError> {
+    fn clone_some(&self, work: &Work<'_>, chosen: &ChosenPaths) -> Result<(), CaptureError> {
         let failed = |path: &TreePath| {
             let path = path.clone();
             move |error| CaptureError::io(path, "clone", error)
@@ -175,9 +175,9 @@ impl JuiceFs {
                 let (path, name) = (branch.child(node), branch.name(node));
                 let inside = chosen.lies(&path) == Lies::Inside;
                 match node.stat.kind {
-                    Kind::Directory if !inside => tree::make_directory(&target, name)
+                    NodeKind::Directory if !inside => tree::make_directory(&target, name)
                         .map_err(|error| CaptureError::io(path, "make the directory", error))?,
-                    Kind::Directory | Kind::File => {
+                    NodeKind::Directory | NodeKind::File => {
                         let (source_parent, from) =
                             (branch.stat.inode, source.join(path.as_path()));
                         let source = node.stat.inode;
@@ -197,22 +197,25 @@ impl JuiceFs {
             // Seen with SQLite under load: EINTR, although nobody interrupted. A
             // clone shows itself only when it is complete; should this one have,
             // it is in the way of the next.
-            let Err(control::Refusal::Failed(Errno::INTR)) = answer else { break };
+            let Err(control::CloneRefusal::Failed(Errno::INTR)) = answer else { break };
             tree::remove(job.target, job.name)
                 .map_err(CaptureError::whole("remove the interrupted clone of"))?;
             answer = self.by_control_file(work, job);
         }
         match answer {
             Ok(()) => Ok(()),
-            Err(control::Refusal::Failed(error)) => Err(CaptureError::CloneFailed(error.into())),
-            Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
-            Err(control::Refusal::NotSpoken(control)) => program::run(&self.program, job, work)
-                .map_err(|failure| match failure {
-                    program::Failure::Stopped => CaptureError::Stopped,
-                    program::Failure::Told(program) => {
+            Err(control::CloneRefusal::Failed(error)) => {
+                Err(CaptureError::CloneFailed(error.into()))
+            }
+            Err(control::CloneRefusal::Stopped) => Err(CaptureError::Stopped),
+            Err(control::CloneRefusal::NotSpoken(control)) => {
+                program::run(&self.program, job, work).map_err(|failure| match failure {
+                    program::ProgramFailure::Stopped => CaptureError::Stopped,
+                    program::ProgramFailure::Told(program) => {
                         CaptureError::CloneRefused { control, program }
                     }
-                }),
+                })
+            }
         }
     }
 
@@ -226,10 +229,12 @@ impl JuiceFs {
         }
     }
 
-    fn by_control_file(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::Refusal> {
-        let not_spoken = |error: io::Error| control::Refusal::NotSpoken(error.to_string());
+    fn by_control_file(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::CloneRefusal> {
+        let not_spoken = |error: io::Error| control::CloneRefusal::NotSpoken(error.to_string());
         if job.source_parent == 0 {
-            return Err(control::Refusal::NotSpoken("the worktree is the mount's root".to_owned()));
+            return Err(control::CloneRefusal::NotSpoken(
+                "the worktree is the mount's root".to_owned(),
+            ));
         }
         let request = control::Clone {
             source: job.source,

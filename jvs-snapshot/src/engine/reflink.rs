@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use jvs_repo::layout;
 
-use super::build::{self, Content, OnBytes};
+use super::build::{self, FileCopier, OnBytes};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
@@ -56,7 +56,7 @@ impl Engine for Reflink {
     }
 }
 
-impl Content for Reflink {
+impl FileCopier for Reflink {
     fn shares_with_parent(&self) -> bool {
         false
     }

@@ -18,7 +18,7 @@ const SILENCE_MS: u64 = 7 * DAY_MS;
 
 /// Why the wall clock is not believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Doubt {
+pub enum ClockDoubt {
     /// The kernel says that nothing keeps it right.
     Unsynchronised,
     /// It is that far beyond everything that the repository has seen.
@@ -33,18 +33,18 @@ pub enum Doubt {
     },
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for ClockDoubt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Doubt::Unsynchronised => {
+            ClockDoubt::Unsynchronised => {
                 f.write_str("according to the kernel, nothing synchronises this host's clock")
             }
-            Doubt::Ahead { ms } => write!(
+            ClockDoubt::Ahead { ms } => write!(
                 f,
                 "this host's clock is {} days ahead of the last event in this repository",
                 ms / DAY_MS
             ),
-            Doubt::Behind { ms } => write!(
+            ClockDoubt::Behind { ms } => write!(
                 f,
                 "the last event in this repository is {} days ahead of this host's clock",
                 ms / DAY_MS
@@ -55,17 +55,21 @@ impl fmt::Display for Doubt {
 
 /// Is there a reason not to believe `now`? `newest` is the latest time that the
 /// repository has seen, on whatever clock.
-pub(super) fn doubt(now: WallMs, newest: Option<WallMs>, discipline: Discipline) -> Option<Doubt> {
+pub(super) fn doubt(
+    now: WallMs,
+    newest: Option<WallMs>,
+    discipline: Discipline,
+) -> Option<ClockDoubt> {
     if let Some(newest) = newest {
         let (ahead, behind) = (now.0.saturating_sub(newest.0), newest.0.saturating_sub(now.0));
         if ahead > SILENCE_MS {
-            return Some(Doubt::Ahead { ms: ahead });
+            return Some(ClockDoubt::Ahead { ms: ahead });
         }
         if behind > SILENCE_MS {
-            return Some(Doubt::Behind { ms: behind });
+            return Some(ClockDoubt::Behind { ms: behind });
         }
     }
-    (discipline == Discipline::Unsynchronised).then_some(Doubt::Unsynchronised)
+    (discipline == Discipline::Unsynchronised).then_some(ClockDoubt::Unsynchronised)
 }
 
 /// For how long each of `created` has certainly been there.
@@ -102,13 +106,17 @@ mod tests {
     #[test]
     fn a_clock_far_from_what_was_seen_or_that_nobody_steers_is_not() {
         let ahead = doubt(WallMs(NOW.0 + 400 * DAY_MS), Some(NOW), SOUND);
-        assert_eq!(ahead, Some(Doubt::Ahead { ms: 400 * DAY_MS }));
-        assert_eq!(doubt(WallMs(0), Some(NOW), SOUND), Some(Doubt::Behind { ms: NOW.0 }), "1970");
+        assert_eq!(ahead, Some(ClockDoubt::Ahead { ms: 400 * DAY_MS }));
+        assert_eq!(
+            doubt(WallMs(0), Some(NOW), SOUND),
+            Some(ClockDoubt::Behind { ms: NOW.0 }),
+            "1970"
+        );
         let year_2106 = WallMs(4_294_967_296_000);
-        assert!(matches!(doubt(year_2106, Some(NOW), SOUND), Some(Doubt::Ahead { .. })));
-        assert!(matches!(doubt(NOW, Some(year_2106), SOUND), Some(Doubt::Behind { .. })));
+        assert!(matches!(doubt(year_2106, Some(NOW), SOUND), Some(ClockDoubt::Ahead { .. })));
+        assert!(matches!(doubt(NOW, Some(year_2106), SOUND), Some(ClockDoubt::Behind { .. })));
         let unsteered = doubt(NOW, Some(NOW), Discipline::Unsynchronised);
-        assert_eq!(unsteered, Some(Doubt::Unsynchronised));
+        assert_eq!(unsteered, Some(ClockDoubt::Unsynchronised));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::io;
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
-use jvs_repo::name::Shown;
+use jvs_repo::name::ShownName;
 use jvs_repo::sabotage;
 use jvs_repo::store::{DirEntry, Store};
 
@@ -15,24 +15,24 @@ use crate::garbage::{self, Candidate, Disposal};
 use crate::gc::{Keep, Registers};
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
-use crate::staging_name::{Bound, StagingName};
+use crate::staging_name::{SnapshotBound, StagingName};
 use crate::tags;
 
 /// What is in `staging/`.
 #[derive(Debug, Default)]
-pub(crate) struct Staging {
+pub(crate) struct StagingContents {
     pub(crate) names: Vec<StagingName>,
     pub(crate) foreign: Vec<String>,
 }
 
-impl Staging {
+impl StagingContents {
     pub(crate) fn list(at: &Snapshots<'_>) -> Result<Self, SnapshotError> {
         let stuck = SnapshotError::io("list the work in progress");
-        let mut staging = Staging::default();
+        let mut staging = StagingContents::default();
         for DirEntry { name } in names_in_staging(at.seams.store).map_err(stuck)? {
             match name.to_str().and_then(|name| name.parse().ok()) {
                 Some(name) => staging.names.push(name),
-                None => staging.foreign.push(Shown::new(&name).to_string()),
+                None => staging.foreign.push(ShownName::new(&name).to_string()),
             }
         }
         Ok(staging)
@@ -53,7 +53,7 @@ fn names_in_staging(store: &dyn Store) -> io::Result<BTreeSet<DirEntry>> {
 pub(crate) fn verdict(
     at: &Snapshots<'_>,
     registers: &Registers,
-    bound: &Bound,
+    bound: &SnapshotBound,
 ) -> Result<Option<Disposal>, SnapshotError> {
     sabotage!(Rule::ReadBeforeLooking => {
         super::sabotage::verdict_by_a_late_read(at, registers, bound)
@@ -69,7 +69,10 @@ pub(crate) fn verdict(
 }
 
 /// Looks at a snapshot that is being built.
-pub(super) fn look_at(at: &Snapshots<'_>, bound: &Bound) -> Result<Candidate, SnapshotError> {
+pub(super) fn look_at(
+    at: &Snapshots<'_>,
+    bound: &SnapshotBound,
+) -> Result<Candidate, SnapshotError> {
     let stuck = || SnapshotError::io("look at a snapshot");
     let ready = at.catalog().is_shown(bound.id).map_err(stuck())?;
     let parent_ready = match bound.parent {
@@ -102,7 +105,7 @@ pub(crate) fn is_dead_restore(registers: &Registers, name: &StagingName) -> bool
 pub(crate) fn needs(
     at: &Snapshots<'_>,
     registers: &Registers,
-    staging: &Staging,
+    staging: &StagingContents,
 ) -> Result<BTreeMap<SnapshotId, Keep>, SnapshotError> {
     let mut needed = BTreeMap::new();
     for name in &staging.names {

@@ -8,14 +8,14 @@ use jvs_repo::clock::WallMs;
 use jvs_repo::config::Retention;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
-use jvs_repo::name::Shown;
+use jvs_repo::name::ShownName;
 use jvs_repo::sabotage;
 
 use crate::catalog::Presence;
 use crate::error::SnapshotError;
 use crate::garbage::{self, Disposal};
-use crate::gc::needs::{Staging, is_dead_restore, needs, verdict};
-use crate::gc::{Dead, Doubt, Keep, Plan, Registers, Unneeded, age};
+use crate::gc::needs::{StagingContents, is_dead_restore, needs, verdict};
+use crate::gc::{ClockDoubt, Dead, GcPlan, Keep, Registers, Unneeded, age};
 use crate::lineage::Lineage;
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
@@ -45,7 +45,7 @@ fn trusts_clock_unasked() -> bool {
 
 /// Plans a collection. Refuses to if something would go because of its age and the
 /// clock that says so cannot be believed.
-pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, SnapshotError> {
+pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<GcPlan, SnapshotError> {
     let Terms { retention, trust_clock } = terms.into();
     let mut visible_before = BTreeSet::new();
     for id in at.catalog().list()?.snapshots {
@@ -56,7 +56,7 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, Snapsho
     // The other way round for the uncommitted: only what is listed after a READ
     // can be judged by it.
     let registers = Registers::read(at.seams)?;
-    let staging = Staging::list(at)?;
+    let staging = StagingContents::list(at)?;
     let listing = at.catalog().list()?;
     let mut keep = needs(at, &registers, &staging)?;
     for (worktree, state) in registers.in_place() {
@@ -65,7 +65,7 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, Snapsho
         }
     }
 
-    let mut plan = Plan::default();
+    let mut plan = GcPlan::default();
     plan_staging(at, &registers, &staging, &mut plan)?;
     let now = at.seams.clock.now().wall;
     let known = listing.snapshots.iter().chain(&listing.tombstones).map(|id| id.created_ms);
@@ -97,7 +97,7 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<Plan, Snapsho
             Err(error) => return Err(error),
         }
     }
-    let foreign = listing.foreign.iter().map(|name| Shown::new(&name).to_string());
+    let foreign = listing.foreign.iter().map(|name| ShownName::new(&name).to_string());
     plan.left_alone.extend(foreign);
     let by_age = only_by_age + plan.collect.len();
     if within > 0 && by_age > 0 && !trust_clock {
@@ -120,7 +120,7 @@ fn believe(
     registers: &Registers,
     now: WallMs,
     newest_known: Option<u64>,
-) -> Result<(), Doubt> {
+) -> Result<(), ClockDoubt> {
     let renewed = registers.in_place().filter_map(|(_, state)| {
         let claim = state.hold.claim()?;
         Some(claim.expires.0.saturating_sub(claim.lease_ms))
@@ -128,7 +128,7 @@ fn believe(
     let newest = renewed.chain(newest_known).max().map(WallMs);
     let discipline = at.seams.clock.discipline();
     match age::doubt(now, newest, discipline) {
-        Some(Doubt::Ahead { .. }) => {
+        Some(ClockDoubt::Ahead { .. }) => {
             // Best effort: a log that cannot be read does not speak for the clock.
             let logged = audit::newest(at.seams.store).ok().flatten();
             match age::doubt(now, newest.max(logged), discipline) {
@@ -162,8 +162,8 @@ fn newest(
 fn plan_staging(
     at: &Snapshots<'_>,
     registers: &Registers,
-    staging: &Staging,
-    plan: &mut Plan,
+    staging: &StagingContents,
+    plan: &mut GcPlan,
 ) -> Result<(), SnapshotError> {
     for name in &staging.names {
         match name {
@@ -212,7 +212,7 @@ fn plan_hidden(
     at: &Snapshots<'_>,
     registers: &Registers,
     id: SnapshotId,
-    plan: &mut Plan,
+    plan: &mut GcPlan,
 ) -> Result<(), SnapshotError> {
     let described = match at.catalog().describe(id) {
         Ok(described) => described,

@@ -3,7 +3,7 @@
 use std::io;
 
 use jvs_lock::Locks;
-use jvs_repo::audit::{Kind, Phase, room};
+use jvs_repo::audit::{EventKind, EventPhase, room};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::record::audit::Collected;
@@ -13,8 +13,8 @@ use jvs_repo::store::RepoPath;
 use crate::aside::{delete_dir, finish, move_dir};
 use crate::descriptor::{self, Descriptor};
 use crate::error::SnapshotError;
-use crate::gc::needs::{Staging, needs};
-use crate::gc::{Dead, Plan, Registers};
+use crate::gc::needs::{StagingContents, needs};
+use crate::gc::{Dead, GcPlan, Registers};
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
 use crate::restore::leftover;
@@ -49,7 +49,7 @@ pub struct Freed {
 pub fn run(
     at: &Snapshots<'_>,
     locks: &Locks<'_>,
-    plan: &Plan,
+    plan: &GcPlan,
     each: &mut dyn FnMut(usize, usize),
 ) -> Result<Freed, SnapshotError> {
     let mut freed = Freed::default();
@@ -102,9 +102,10 @@ pub fn run(
         let op = OpNonce::random(at.seams.entropy);
         let snapshots = batch.iter().map(|unneeded| unneeded.snapshot_id).collect();
         let collected = Collected { snapshots };
-        let note =
-            |phase| locks.note(Kind::Gc, phase, op, None, None, Some(collected.clone().into()));
-        match note(Phase::Intent) {
+        let note = |phase| {
+            locks.note(EventKind::Gc, phase, op, None, None, Some(collected.clone().into()))
+        };
+        match note(EventPhase::Intent) {
             // It is said afterwards.
             Err(error) if needs_no_room(&error) => freed.told_late = true,
             answer => answer.map_err(SnapshotError::io("write the audit log"))?,
@@ -117,7 +118,7 @@ pub fn run(
             }
             step();
         }
-        match note(Phase::Done) {
+        match note(EventPhase::Done) {
             Err(error) if needs_no_room(&error) => freed.told_late = true,
             answer => answer.map_err(SnapshotError::io("write the audit log"))?,
         }
@@ -212,7 +213,7 @@ pub(super) fn leave_tombstone(
 fn is_needed(at: &Snapshots<'_>, id: SnapshotId) -> Result<bool, SnapshotError> {
     sabotage!(Rule::NeedsReadAgain => Ok(false));
     let registers = Registers::read(at.seams)?;
-    let staging = Staging::list(at)?;
+    let staging = StagingContents::list(at)?;
     Ok(needs(at, &registers, &staging)?.contains_key(&id))
 }
 

@@ -10,7 +10,7 @@ use crate::gc::needs::{is_head, look_at};
 use crate::gc::run::{leave_tombstone, set_aside, settle};
 use crate::gc::{Freed, Registers};
 use crate::publish::Snapshots;
-use crate::staging_name::{Bound, StagingName};
+use crate::staging_name::{SnapshotBound, StagingName};
 
 /// What those would take for old who believed that age proves something.
 const OLD_MS: u64 = 60_000;
@@ -19,7 +19,7 @@ const OLD_MS: u64 = 60_000;
 pub(super) fn verdict_by_a_late_read(
     at: &Snapshots<'_>,
     registers: &Registers,
-    bound: &Bound,
+    bound: &SnapshotBound,
 ) -> Result<Option<Disposal>, SnapshotError> {
     if registers.judging(&bound.worktree).is_none() {
         return Ok(None);
@@ -36,7 +36,7 @@ pub(super) fn verdict_by_a_late_read(
 pub(super) fn verdict_by_age(
     at: &Snapshots<'_>,
     registers: &Registers,
-    bound: &Bound,
+    bound: &SnapshotBound,
 ) -> Result<Option<Disposal>, SnapshotError> {
     let Some(state) = registers.judging(&bound.worktree) else { return Ok(None) };
     let candidate = look_at(at, bound)?;

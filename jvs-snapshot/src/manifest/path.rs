@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::ffi::OsStr;
 use std::fmt;
 
-use jvs_repo::name::Shown;
+use jvs_repo::name::ShownName;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -125,7 +125,7 @@ impl fmt::Display for TreePath {
         if self.is_root() {
             return f.write_str(".");
         }
-        Shown::bytes(&self.0).fmt(f)
+        ShownName::bytes(&self.0).fmt(f)
     }
 }
 

@@ -3,7 +3,7 @@
 
 /// A rule of capturing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rule {
+pub enum CaptureRule {
     /// Set-user and set-group bits are kept only for the original's owner and group.
     SetIdForItsOwner,
     /// What was stored into mapped files is written out before it is copied.
@@ -24,19 +24,19 @@ pub enum Rule {
     RemovedByContent,
 }
 
-impl Rule {
+impl CaptureRule {
     /// All rules.
-    pub const ALL: [Rule; 9] = [
-        Rule::SetIdForItsOwner,
-        Rule::WrittenOutFirst,
-        Rule::HandedInFirst,
-        Rule::ArrivedFirst,
-        Rule::HandedInBetween,
-        Rule::NobodyElse,
-        Rule::WithinTheBoot,
-        Rule::NeverInMemory,
-        Rule::RemovedByContent,
+    pub const ALL: [CaptureRule; 9] = [
+        CaptureRule::SetIdForItsOwner,
+        CaptureRule::WrittenOutFirst,
+        CaptureRule::HandedInFirst,
+        CaptureRule::ArrivedFirst,
+        CaptureRule::HandedInBetween,
+        CaptureRule::NobodyElse,
+        CaptureRule::WithinTheBoot,
+        CaptureRule::NeverInMemory,
+        CaptureRule::RemovedByContent,
     ];
 }
 
-jvs_repo::switchable!(Rule);
+jvs_repo::switchable!(CaptureRule);

@@ -4,7 +4,7 @@
 use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store};
 
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::compare::{self, Aspect, Difference};
 use crate::error::SnapshotError;
 use crate::manifest::{ManifestError, ManifestReader};
@@ -16,7 +16,7 @@ use crate::stored::{StoredReader, not_believed, proven_manifest};
 pub(super) fn check_copy(
     store: &dyn Store,
     source: &Ready,
-    chosen: Option<&Chosen>,
+    chosen: Option<&ChosenPaths>,
     dir: &RepoPath,
     exact: bool,
 ) -> Result<(), SnapshotError> {

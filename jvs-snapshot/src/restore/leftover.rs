@@ -9,7 +9,7 @@
 use std::io;
 
 use jvs_lock::Locks;
-use jvs_repo::audit::{Details, Kind, Phase};
+use jvs_repo::audit::{Details, EventKind, EventPhase};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::quarantine;
@@ -17,7 +17,7 @@ use jvs_repo::record::audit::{SetAside, SettingAside};
 use jvs_repo::store::RepoPath;
 
 use crate::aside::move_dir;
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
 use crate::publish::Snapshots;
@@ -44,7 +44,7 @@ fn tree_of(dir: &RepoPath) -> RepoPath {
 pub(super) fn worth(
     at: &Snapshots<'_>,
     tree: &RepoPath,
-    chosen: Option<&Chosen>,
+    chosen: Option<&ChosenPaths>,
     known: impl IntoIterator<Item = SnapshotId>,
 ) -> Worth {
     match at.seams.store.stat(tree) {
@@ -68,7 +68,7 @@ pub(super) fn discard(
     at: &Snapshots<'_>,
     dir: &RepoPath,
     tree: &RepoPath,
-    chosen: Option<&Chosen>,
+    chosen: Option<&ChosenPaths>,
     known: impl IntoIterator<Item = SnapshotId>,
 ) -> io::Result<Worth> {
     // Before it is compared: what is then as it is listed was so all the while.
@@ -120,10 +120,11 @@ pub(crate) fn settle(
     let StagingName::Swap { worktree, source, kept, .. } = name else { return Ok(None) };
     let op = OpNonce::random(at.seams.entropy);
     let note = |phase, details: Details| {
-        locks.note(Kind::Gc, phase, op, Some(worktree), None, Some(details))
+        locks.note(EventKind::Gc, phase, op, Some(worktree), None, Some(details))
     };
     let written = || SnapshotError::io("write the audit log");
-    note(Phase::Intent, SettingAside { sets_aside: name.to_string() }.into()).map_err(written())?;
+    note(EventPhase::Intent, SettingAside { sets_aside: name.to_string() }.into())
+        .map_err(written())?;
     let dir = match quarantine::set_aside(at.seams.store, op, &name.path()) {
         Ok(dir) => dir,
         // Another collection was faster.
@@ -151,6 +152,6 @@ pub(crate) fn settle(
         }
     };
     let where_to = set_aside.as_ref().map(RepoPath::to_string);
-    note(Phase::Done, SetAside { set_aside: where_to }.into()).map_err(written())?;
+    note(EventPhase::Done, SetAside { set_aside: where_to }.into()).map_err(written())?;
     Ok(set_aside)
 }

@@ -3,7 +3,7 @@
 //! says what may be in it.
 
 use jvs_lock::{Lease, Locks};
-use jvs_repo::audit::{Kind, Phase};
+use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::quarantine;
@@ -12,9 +12,9 @@ use jvs_repo::store::RepoPath;
 
 use super::leftover::{Worth, discard};
 use super::swap::{Stopped, Swap, Swapped};
-use super::{Copied, Half, InPlace, Left, RestoreError, Wish};
+use super::{Copied, Half, InPlace, Left, RestoreError, RestoreRequest};
 use crate::aside::{delete_dir, move_dir};
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
 use crate::publish::Snapshots;
@@ -32,9 +32,9 @@ pub fn replace(
     locks: &Locks<'_>,
     lease: &mut Lease<'_>,
     copied: Copied,
-    wish: &Wish<'_>,
+    wish: &RestoreRequest<'_>,
 ) -> Result<InPlace, RestoreError> {
-    let Wish { source, kept, chosen, reason } = *wish;
+    let RestoreRequest { source, kept, chosen, reason } = *wish;
     let worktree = lease.worktree().clone();
     let op = OpNonce::random(at.seams.entropy);
     let told = Restored {
@@ -46,15 +46,15 @@ pub fn replace(
     };
     let note = |phase, told: Restored| {
         let details = Some(Box::new(told).into());
-        locks.note(Kind::Restore, phase, op, Some(&worktree), Some(reason), details)
+        locks.note(EventKind::Restore, phase, op, Some(&worktree), Some(reason), details)
     };
-    let offered = note(Phase::Intent, told.clone())
+    let offered = note(EventPhase::Intent, told.clone())
         .map_err(SnapshotError::io("write the audit log"))
         .and_then(|()| offer(at, &copied, kept));
     let dir = match offered {
         Ok(dir) => dir,
         Err(error) => {
-            let _ = note(Phase::NotApplied, told);
+            let _ = note(EventPhase::NotApplied, told);
             let _ = delete_dir(at.seams, at.trees, &copied.dir());
             return Err(error.into());
         }
@@ -64,22 +64,22 @@ pub fn replace(
     let swapped = match swap.run(lease, chosen) {
         Ok(swapped) => swapped,
         Err(stopped) if stopped.certain && stopped.swapped.is_empty() => {
-            let _ = note(Phase::NotApplied, told);
+            let _ = note(EventPhase::NotApplied, told);
             let _ = delete_dir(at.seams, at.trees, &dir);
             return Err(stopped.error);
         }
         Err(stopped) => {
-            let phase = if stopped.certain { Phase::Done } else { Phase::Unknown };
+            let phase = if stopped.certain { EventPhase::Done } else { EventPhase::Unknown };
             let half = half(at, op, &dir, *stopped);
             // What was done although it was not to be is told like what was.
             let _ = note(phase, Restored { half: Some(half.told()), ..told });
             return Err(RestoreError::Half(Box::new(half)));
         }
     };
-    let _ = note(Phase::Done, told.clone());
+    let _ = note(EventPhase::Done, told.clone());
     let left = left(at, op, &dir, &swapped, wish);
     if let Some(left) = &left {
-        let _ = note(Phase::Done, Restored { left: Some(left.path.to_string()), ..told });
+        let _ = note(EventPhase::Done, Restored { left: Some(left.path.to_string()), ..told });
     }
     Ok(InPlace { degraded: copied.degraded, left })
 }
@@ -115,10 +115,10 @@ fn left(
     op: OpNonce,
     dir: &RepoPath,
     swapped: &Swapped,
-    wish: &Wish<'_>,
+    wish: &RestoreRequest<'_>,
 ) -> Option<Left> {
     let tree = layout::snapshot_payload(dir);
-    let replaced = Chosen::new(swapped.exchanged.iter().cloned());
+    let replaced = ChosenPaths::new(swapped.exchanged.iter().cloned());
     let known = wish.kept.map(Ready::id).into_iter().chain([wish.source.id()]);
     let worth = match (wish.chosen, &replaced) {
         // Nobody's file was ever in it.

@@ -19,7 +19,7 @@ use jvs_repo::store::RepoPath;
 use jvs_repo::term::Term;
 
 use super::RestoreError;
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
 use crate::trees::{Spot, SpotStat, Spots};
@@ -75,7 +75,7 @@ impl Swap<'_> {
     pub fn run(
         &self,
         lease: &mut Lease<'_>,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
     ) -> Result<Swapped, Box<Stopped>> {
         let payload = layout::payload(lease.worktree());
         let mut swapped = Swapped::default();
@@ -197,7 +197,7 @@ impl Swap<'_> {
 fn steps(
     spots: &dyn Spots,
     payload: &RepoPath,
-    chosen: &Chosen,
+    chosen: &ChosenPaths,
 ) -> Result<Vec<Step>, SnapshotError> {
     let root = seen(spots, Spot { tree: payload, path: &TreePath::root() })?;
     let mount = root.map(|root| root.mount);
@@ -243,18 +243,18 @@ fn seen(spots: &dyn Spots, at: Spot<'_>) -> Result<Option<SpotStat>, SnapshotErr
 pub fn check_worktree(
     spots: &dyn Spots,
     worktree: &WorktreeName,
-    chosen: &Chosen,
-) -> Result<Option<Chosen>, SnapshotError> {
+    chosen: &ChosenPaths,
+) -> Result<Option<ChosenPaths>, SnapshotError> {
     let payload = layout::payload(worktree);
     let steps = steps(spots, &payload, chosen)?;
-    Ok(Chosen::new(steps.into_iter().filter(|step| step.replaces).map(|step| step.path)))
+    Ok(ChosenPaths::new(steps.into_iter().filter(|step| step.replaces).map(|step| step.path)))
 }
 
 /// Are all chosen paths in the tree of the snapshot `source` that is at `tree`?
 pub fn check_paths(
     spots: &dyn Spots,
     tree: &RepoPath,
-    chosen: &Chosen,
+    chosen: &ChosenPaths,
     source: SnapshotId,
 ) -> Result<(), SnapshotError> {
     for path in chosen.paths() {

@@ -8,21 +8,21 @@ use crate::engine::EngineName;
 use crate::manifest::Summary;
 use crate::quiesce::{self, Changes};
 use crate::walk::Tree;
-use crate::written_out::Doubt;
+use crate::written_out::WriteDoubt;
 
 /// What is known of those who may have written meanwhile.
-pub(super) struct Proof<'p> {
+pub(super) struct WriterEvidence<'p> {
     /// The first look.
     pub(super) before: &'p Tree,
     /// What the second one saw.
     pub(super) changes: Changes,
     /// Why something that was written before may not be in it.
-    pub(super) doubt: Option<Doubt>,
+    pub(super) doubt: Option<WriteDoubt>,
     /// Which attempt it is, counted from 1.
     pub(super) attempt: u32,
 }
 
-impl Proof<'_> {
+impl WriterEvidence<'_> {
     fn quiescence(&self) -> Quiescence {
         Quiescence {
             proven: self.changes.is_quiet() && self.doubt.is_none(),
@@ -59,7 +59,7 @@ impl Capture<'_> {
         summary: &Summary,
         engine: EngineName,
         degraded: Vec<Loss>,
-        proof: &Proof<'_>,
+        proof: &WriterEvidence<'_>,
     ) -> Content {
         let consistency = self.options.consistency;
         Content {

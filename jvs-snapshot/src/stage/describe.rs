@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 
 use crate::capture_error::CaptureError;
 use crate::manifest::{Entry, EntryKind, Hints, ManifestWriter, Summary, TreePath};
-use crate::plan::{Facts, Groups, Moment};
+use crate::plan::{LinkGroups, Moment, TreeFacts};
 use crate::quiesce::settled;
-use crate::tree::{Kind, Stat, Stream};
+use crate::tree::{FileStream, NodeKind, NodeStat};
 use crate::walk::Tree;
 
 /// Writes the manifest of a copy. `moment` is there if the original's looks may
@@ -15,13 +15,13 @@ use crate::walk::Tree;
 pub(super) fn write(
     file: OwnedFd,
     tree: &Tree,
-    facts: &Facts,
-    groups: &Groups,
+    facts: &TreeFacts,
+    groups: &LinkGroups,
     moment: Option<Moment>,
 ) -> Result<(OwnedFd, Summary), CaptureError> {
-    let mut writer = ManifestWriter::new(Stream::new(file));
+    let mut writer = ManifestWriter::new(FileStream::new(file));
     let mut numbering = Numbering { groups, facts, given: Default::default() };
-    let hints = |stat: &Stat, number: usize| {
+    let hints = |stat: &NodeStat, number: usize| {
         // A copy that lost something says nothing about a file that is as it was:
         // the next snapshot would lose it without a word.
         let moment = moment.filter(|_| !facts.truth.contains_key(&number))?;
@@ -42,8 +42,8 @@ pub(super) fn write(
 /// Numbers of link groups in order of appearance, of those that still are groups
 /// in the copy.
 struct Numbering<'f> {
-    groups: &'f Groups,
-    facts: &'f Facts,
+    groups: &'f LinkGroups,
+    facts: &'f TreeFacts,
     given: std::collections::HashMap<usize, u64>,
 }
 
@@ -65,27 +65,27 @@ impl Numbering<'_> {
 fn entry(
     path: TreePath,
     number: usize,
-    original: &Stat,
-    facts: &Facts,
+    original: &NodeStat,
+    facts: &TreeFacts,
     link_group: Option<u64>,
 ) -> Result<Entry, CaptureError> {
     let stat = facts.truth.get(&number).unwrap_or(original);
     let kind = match stat.kind {
-        Kind::Directory => EntryKind::Directory,
-        Kind::File => match facts.hashes[number] {
+        NodeKind::Directory => EntryKind::Directory,
+        NodeKind::File => match facts.hashes[number] {
             Some(hash) => EntryKind::File { size: stat.size, hash },
             None => {
                 let unread = std::io::Error::other("its content was not read");
                 return Err(CaptureError::io(path, "describe", unread));
             }
         },
-        Kind::Symlink => {
+        NodeKind::Symlink => {
             EntryKind::Symlink { target: facts.targets.get(&number).cloned().unwrap_or_default() }
         }
-        Kind::Fifo => EntryKind::Fifo,
-        Kind::Socket => EntryKind::Socket,
-        Kind::CharDevice => EntryKind::CharDevice(stat.device),
-        Kind::BlockDevice => EntryKind::BlockDevice(stat.device),
+        NodeKind::Fifo => EntryKind::Fifo,
+        NodeKind::Socket => EntryKind::Socket,
+        NodeKind::CharDevice => EntryKind::CharDevice(stat.device),
+        NodeKind::BlockDevice => EntryKind::BlockDevice(stat.device),
     };
     Ok(Entry {
         path,

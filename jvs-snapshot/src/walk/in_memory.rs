@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::{Visitor, WalkError, vanished, walk};
-use crate::chosen::Chosen;
+use crate::chosen::ChosenPaths;
 use crate::manifest::TreePath;
-use crate::tree::{self, Kind, Names, Stat};
+use crate::tree::{self, Names, NodeKind, NodeStat};
 
 /// How long to wait for the kernel to forget a name, and how often in one walk.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
@@ -21,7 +21,7 @@ pub(crate) struct Node {
     name: u32,
     /// Which of the tree's directories this is, if it is one.
     pub(crate) directory: Option<u32>,
-    pub(crate) stat: Stat,
+    pub(crate) stat: NodeStat,
 }
 
 /// A node with its directory and its number.
@@ -41,7 +41,7 @@ impl<'t> Item<'t> {
         self.branch.child(self.node)
     }
 
-    pub(crate) fn stat(&self) -> &'t Stat {
+    pub(crate) fn stat(&self) -> &'t NodeStat {
         &self.node.stat
     }
 }
@@ -58,7 +58,7 @@ pub(crate) struct Branch {
     /// The number of the directory itself.
     pub(crate) number: usize,
     /// What it is itself.
-    pub(crate) stat: Stat,
+    pub(crate) stat: NodeStat,
 }
 
 impl Branch {
@@ -86,7 +86,7 @@ impl Branch {
 /// A whole tree as a walk found it: about a hundred bytes a name.
 #[derive(Debug)]
 pub(crate) struct Tree {
-    pub(crate) root: Stat,
+    pub(crate) root: NodeStat,
     /// The root first, the others in no order.
     pub(crate) branches: Vec<Branch>,
     /// Names in all, the root included.
@@ -94,11 +94,11 @@ pub(crate) struct Tree {
     /// See [`Tree::in_order`].
     order: Vec<(u32, u32)>,
     /// Nothing else was looked at, if not all of it was.
-    pub(crate) chosen: Option<Chosen>,
+    pub(crate) chosen: Option<ChosenPaths>,
 }
 
 struct Collector<'c> {
-    chosen: Option<&'c Chosen>,
+    chosen: Option<&'c ChosenPaths>,
     branches: Mutex<Vec<Collected>>,
     freshness: Freshness,
     /// How often, in all, to look again for what is listed and not there.
@@ -116,7 +116,7 @@ pub(crate) enum Freshness {
 }
 
 impl Freshness {
-    pub(crate) fn stat(self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
+    pub(crate) fn stat(self, dir: &OwnedFd, name: &[u8]) -> io::Result<NodeStat> {
         match self {
             Self::Cached => tree::stat(dir, name),
             Self::Fresh => tree::stat_afresh(dir, name),
@@ -141,7 +141,7 @@ impl Visitor for Collector<'_> {
     /// The kernel also remembers which file a name stands for, and there is no way
     /// to ask it not to. Where another host has put a new file in its place, the
     /// old one is not there any more: it is forgotten after a second.
-    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<Stat> {
+    fn look(&self, dir: &OwnedFd, name: &[u8]) -> io::Result<NodeStat> {
         loop {
             let answer = self.freshness.stat(dir, name);
             let stale = self.freshness == Freshness::Fresh
@@ -169,7 +169,7 @@ impl Visitor for Collector<'_> {
         place: &u32,
         _path: &TreePath,
         _names: &Arc<Names>,
-        found: Vec<(usize, Stat)>,
+        found: Vec<(usize, NodeStat)>,
     ) -> Vec<(usize, u32)> {
         let mut enter = Vec::new();
         let mut nodes: Vec<_> = found
@@ -178,7 +178,7 @@ impl Visitor for Collector<'_> {
             .collect();
         let mut branches = self.branches.lock().unwrap_or_else(PoisonError::into_inner);
         for (node, (name, stat)) in nodes.iter_mut().zip(&found) {
-            if stat.kind == Kind::Directory {
+            if stat.kind == NodeKind::Directory {
                 let number = branches.len() as u32;
                 node.directory = Some(number);
                 enter.push((*name, number));
@@ -217,7 +217,7 @@ impl Tree {
     pub(crate) fn read_some(
         threads: usize,
         root: impl AsFd,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
     ) -> Result<Self, WalkError> {
         Self::read_with(threads, root, chosen, Freshness::Cached)
     }
@@ -225,7 +225,7 @@ impl Tree {
     pub(crate) fn read_with(
         threads: usize,
         root: impl AsFd,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
         freshness: Freshness,
     ) -> Result<Self, WalkError> {
         let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
@@ -259,7 +259,7 @@ impl Tree {
 }
 
 /// Puts together what was found of each directory, and numbers all names.
-fn numbered(collected: Vec<Collected>, root: Stat) -> (Vec<Branch>, usize) {
+fn numbered(collected: Vec<Collected>, root: NodeStat) -> (Vec<Branch>, usize) {
     let mut nodes = 1;
     let mut branches: Vec<Branch> = collected
         .into_iter()

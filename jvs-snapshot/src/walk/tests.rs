@@ -1,7 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "makes the trees that are walked")]
 
 use super::*;
-use crate::tree::Kind;
+use crate::tree::NodeKind;
 use std::os::unix::ffi::OsStrExt as _;
 
 fn paths(tree: &Tree) -> Vec<Vec<u8>> {
@@ -59,5 +59,5 @@ fn symlinks_are_seen_and_not_followed() {
     }
     let tree = read(dir.path()).expect("readable");
     assert_eq!(tree.nodes, 5);
-    assert!(tree.branches[0].nodes.iter().all(|node| node.stat.kind == Kind::Symlink));
+    assert!(tree.branches[0].nodes.iter().all(|node| node.stat.kind == NodeKind::Symlink));
 }

@@ -12,28 +12,28 @@ use fs_err::os::unix::fs::symlink;
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::config::Engine;
-use jvs_snapshot::progress::{Phase, Progress, Silent};
+use jvs_snapshot::progress::{CapturePhase, Progress, Silent};
 
 use super::support::{World, look, zoo};
 
 /// Acts when the `n`-th phase of its kind begins, and remembers all that began.
-struct Watcher<F: Fn(Phase, usize) + Sync> {
-    begun: Mutex<Vec<Phase>>,
+struct Watcher<F: Fn(CapturePhase, usize) + Sync> {
+    begun: Mutex<Vec<CapturePhase>>,
     act: F,
 }
 
-impl<F: Fn(Phase, usize) + Sync> Watcher<F> {
+impl<F: Fn(CapturePhase, usize) + Sync> Watcher<F> {
     fn new(act: F) -> Self {
         Watcher { begun: Mutex::default(), act }
     }
 
-    fn count(&self, phase: Phase) -> usize {
+    fn count(&self, phase: CapturePhase) -> usize {
         self.begun.lock().expect("not poisoned").iter().filter(|&&begun| begun == phase).count()
     }
 }
 
-impl<F: Fn(Phase, usize) + Sync> Progress for Watcher<F> {
-    fn phase(&self, phase: Phase) {
+impl<F: Fn(CapturePhase, usize) + Sync> Progress for Watcher<F> {
+    fn phase(&self, phase: CapturePhase) {
         let before = self.count(phase);
         self.begun.lock().expect("not poisoned").push(phase);
         (self.act)(phase, before);
@@ -69,7 +69,7 @@ fn a_quiet_tree_needs_no_second_look(metadata: Metadata) {
         // looked at again.
         let silent = Watcher::new(|_, _| {});
         world.try_capture("with-specials", None, &silent).expect("captured");
-        assert_eq!(silent.count(Phase::Prove), 1);
+        assert_eq!(silent.count(CapturePhase::Prove), 1);
         for special in ["fifo", "a/socket", "null"] {
             fs_err::remove_file(world.path(special)).expect("removed");
         }
@@ -81,7 +81,7 @@ fn a_quiet_tree_needs_no_second_look(metadata: Metadata) {
     let second = world.try_capture("2", Some(("1", &first)), &watcher).expect("captured");
     world.check_manifest("2", &second);
     assert_eq!(look(&world.source), look(&world.payload("2")), "hard links are links again");
-    assert_eq!((watcher.count(Phase::Walk), watcher.count(Phase::Prove)), (2, 0));
+    assert_eq!((watcher.count(CapturePhase::Walk), watcher.count(CapturePhase::Prove)), (2, 0));
     assert_eq!((first.content.quiescence.attempts, second.content.quiescence.attempts), (1, 1));
 }
 
@@ -143,7 +143,7 @@ fn what_another_host_does_before_the_clone_is_seen(metadata: Metadata) {
     let parent = Some(("first", &first));
     for (at, (what, said, meddle)) in MEDDLING.iter().enumerate() {
         let once = Watcher::new(|phase, n| {
-            if (phase, n) == (Phase::Clone, 0) {
+            if (phase, n) == (CapturePhase::Clone, 0) {
                 meddle(&there, 0);
             }
         });
@@ -151,14 +151,14 @@ fn what_another_host_does_before_the_clone_is_seen(metadata: Metadata) {
         assert_eq!(captured.content.quiescence.attempts, 2, "{what}");
         world.check_manifest(&format!("{at}-once"), &captured);
         let always = Watcher::new(|phase, n| {
-            if phase == Phase::Clone {
+            if phase == CapturePhase::Clone {
                 meddle(&there, n + 1);
             }
         });
         let error = world.try_capture(&format!("{at}-always"), parent, &always).expect_err(what);
         assert_eq!(error.code(), Code::ConsistencyUnavailable, "{what}: {error}");
         assert!(error.to_string().contains(said), "{what}: {error}");
-        assert_eq!(always.count(Phase::Clone), 2, "one retry");
+        assert_eq!(always.count(CapturePhase::Clone), 2, "one retry");
     }
 }
 
@@ -185,7 +185,7 @@ fn a_writer_during_the_clone_is_found_and_named(metadata: Metadata) {
     let begun = AtomicBool::new(false);
     let watcher = Watcher::new(|phase, _| {
         // At least one write between the look and the clone, the others during it.
-        if phase == Phase::Clone {
+        if phase == CapturePhase::Clone {
             write(0);
             begun.store(true, Ordering::Relaxed);
         }
@@ -227,8 +227,12 @@ fn a_retry_begins_without_memories() {
     let there = volume.host(1).join("source");
     let first = world.capture("first", None);
     let watcher = Watcher::new(|phase, n| match (phase, n) {
-        (Phase::Clone, 0) => fs_err::write(there.join(name(238)), "54321").expect("elsewhere"),
-        (Phase::Walk, 1) => fs_err::write(there.join(name(239)), "54321").expect("elsewhere"),
+        (CapturePhase::Clone, 0) => {
+            fs_err::write(there.join(name(238)), "54321").expect("elsewhere")
+        }
+        (CapturePhase::Walk, 1) => {
+            fs_err::write(there.join(name(239)), "54321").expect("elsewhere")
+        }
         _ => {}
     });
     let captured = world.try_capture("1", Some(("first", &first)), &watcher).expect("quiet now");
@@ -245,8 +249,8 @@ fn what_only_the_clone_has_is_a_change_and_named() {
     let Some((world, volume)) = two_hosts(Metadata::Redis) else { return };
     let there = volume.host(1).join("source");
     let watcher = Watcher::new(|phase, _| match phase {
-        Phase::Clone => fs_err::write(there.join("dir/passing"), "x").expect("made"),
-        Phase::Fidelity => fs_err::remove_file(there.join("dir/passing")).expect("removed"),
+        CapturePhase::Clone => fs_err::write(there.join("dir/passing"), "x").expect("made"),
+        CapturePhase::Fidelity => fs_err::remove_file(there.join("dir/passing")).expect("removed"),
         _ => {}
     });
     let error = world.try_capture("1", None, &watcher).expect_err("twice");
@@ -265,17 +269,17 @@ fn a_mount_with_unflushed_writes_is_looked_at_again() {
         world.write("other", "12345");
         let file = fs_err::File::options().write(true).open(world.path("open")).expect("open");
         let watcher = Watcher::new(|phase, n| {
-            if (phase, n) == (Phase::Walk, 0) {
+            if (phase, n) == (CapturePhase::Walk, 0) {
                 file.file().write_all_at(b"54321", 0).expect("written, not flushed");
             }
         });
         let captured = world.try_capture("1", None, &watcher).expect("captured");
-        assert!(watcher.count(Phase::Prove) > 0, "{metadata:?}");
+        assert!(watcher.count(CapturePhase::Prove) > 0, "{metadata:?}");
         world.check_manifest("1", &captured);
         file.sync_all().expect("flushed");
         let quiet = Watcher::new(|_, _| {});
         world.try_capture("2", Some(("1", &captured)), &quiet).expect("captured");
-        assert_eq!(quiet.count(Phase::Prove), 0, "nothing is in the way any more");
+        assert_eq!(quiet.count(CapturePhase::Prove), 0, "nothing is in the way any more");
     }
 }
 
@@ -329,7 +333,7 @@ fn a_writer_on_another_host_is_seen_when_files_are_copied() {
     for n in [0, 150, 239] {
         let there = volume.host(1).join("source").join(name(n));
         let watcher = Watcher::new(|phase, before| {
-            if (phase, before) == (Phase::Prove, 0) {
+            if (phase, before) == (CapturePhase::Prove, 0) {
                 fs_err::write(&there, "54321").expect("as long as before, elsewhere");
             }
         });

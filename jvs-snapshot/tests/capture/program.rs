@@ -10,7 +10,7 @@ use jvs_kit::live::mount::Covered;
 use jvs_kit::live::process::{DEADLINE, eventually};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::next::Next;
-use jvs_snapshot::progress::{Phase, Progress, Silent};
+use jvs_snapshot::progress::{CapturePhase, Progress, Silent};
 use jvs_snapshot::stage::CaptureError;
 
 use super::support::{World, look, zoo};
@@ -71,7 +71,7 @@ fn a_clone_without_change_times_is_no_second_look() {
     deaf.program("exec cp -a --no-preserve=links \"$3\" \"$4\"");
     zoo(&deaf.world);
     let captured = deaf.world.try_capture("1", None, &Silent).expect("captured");
-    assert!(captured.phases.iter().any(|(phase, _)| *phase == Phase::Prove));
+    assert!(captured.phases.iter().any(|(phase, _)| *phase == CapturePhase::Prove));
     assert_eq!(look(&deaf.world.source), look(&deaf.world.payload("1")));
     deaf.world.check_manifest("1", &captured);
 }

@@ -6,26 +6,26 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::support::{World, zoo};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::config::Consistency;
-use jvs_snapshot::progress::{Phase, Progress};
+use jvs_snapshot::progress::{CapturePhase, Progress};
 use jvs_snapshot::stage::CaptureError;
 
 /// Does something each time a phase begins.
 pub(crate) struct Meddler<F: Fn(u32) + Sync> {
-    at: Phase,
+    at: CapturePhase,
     times: u32,
     done: AtomicU32,
     meddle: F,
 }
 
 impl<F: Fn(u32) + Sync> Progress for Meddler<F> {
-    fn phase(&self, phase: Phase) {
+    fn phase(&self, phase: CapturePhase) {
         if phase == self.at && self.done.load(Ordering::Relaxed) < self.times {
             (self.meddle)(self.done.fetch_add(1, Ordering::Relaxed));
         }
     }
 }
 
-pub(crate) fn meddler<F: Fn(u32) + Sync>(at: Phase, times: u32, meddle: F) -> Meddler<F> {
+pub(crate) fn meddler<F: Fn(u32) + Sync>(at: CapturePhase, times: u32, meddle: F) -> Meddler<F> {
     Meddler { at, times, done: AtomicU32::new(0), meddle }
 }
 
@@ -58,7 +58,7 @@ const MEDDLING: [(&str, &str, Meddle); 6] = [
 
 #[test]
 fn a_writer_that_does_not_stop_is_named_and_nothing_is_left() {
-    for phase in [Phase::Clone, Phase::Prove] {
+    for phase in [CapturePhase::Clone, CapturePhase::Prove] {
         // What appears or vanishes once is seen by the second attempt as it is.
         for (what, said, meddle) in MEDDLING
             .iter()
@@ -78,7 +78,7 @@ fn a_writer_that_does_not_stop_is_named_and_nothing_is_left() {
 
 #[test]
 fn a_writer_that_stops_costs_one_retry() {
-    for phase in [Phase::Clone, Phase::Prove] {
+    for phase in [CapturePhase::Clone, CapturePhase::Prove] {
         for (what, _, meddle) in MEDDLING {
             let world = World::new();
             zoo(&world);
@@ -93,7 +93,7 @@ fn a_writer_that_stops_costs_one_retry() {
 
 #[test]
 fn best_effort_says_what_changed_and_its_manifest_fits_its_payload() {
-    for phase in [Phase::Plan, Phase::Clone, Phase::Prove] {
+    for phase in [CapturePhase::Plan, CapturePhase::Clone, CapturePhase::Prove] {
         for (what, said, meddle) in MEDDLING {
             let mut world = World::new();
             world.options.consistency = Consistency::BestEffort;

@@ -11,7 +11,7 @@ use jvs_kit::live::loopfs::{Kind, SmallFs};
 use jvs_kit::live::writer::{Way, Writer};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::config::Consistency;
-use jvs_snapshot::progress::{Phase, Silent};
+use jvs_snapshot::progress::{CapturePhase, Silent};
 
 use super::quiet::meddler;
 use super::support::World;
@@ -22,7 +22,13 @@ const ROUNDS: usize = 4;
 /// Longer than a capture that waits for nothing takes until it clones; one that is slower
 /// does not fail for it.
 const HELD_BACK: Duration = Duration::from_secs(1);
-const PHASES: [Phase; 5] = [Phase::Plan, Phase::Clone, Phase::Prove, Phase::Manifest, Phase::Sync];
+const PHASES: [CapturePhase; 5] = [
+    CapturePhase::Plan,
+    CapturePhase::Clone,
+    CapturePhase::Prove,
+    CapturePhase::Manifest,
+    CapturePhase::Sync,
+];
 
 /// The one byte that a file is full of.
 #[track_caller]
@@ -66,7 +72,7 @@ fn a_program_that_stores_all_the_time_is_named(world: &mut World, way: Way) {
     let first = world.capture("quiet", None);
     writer.overwrite(b'1');
     let writes = Mutex::new((2_u8, &mut writer));
-    let always = meddler(Phase::Clone, 9, |_| {
+    let always = meddler(CapturePhase::Clone, 9, |_| {
         let mut writes = writes.lock().expect("not poisoned");
         let byte = b'0' + writes.0 % 10;
         writes.0 += 1;

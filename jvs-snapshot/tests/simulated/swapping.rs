@@ -10,10 +10,10 @@ use jvs_lock::{Lease, Locks, Seams, Want};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
-use jvs_repo::store::{Kind, RepoPath, Store};
-use jvs_snapshot::chosen::Chosen;
+use jvs_repo::store::{DirEntryKind, RepoPath, Store};
+use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::manifest::TreePath;
-use jvs_snapshot::restore::{Copied, InPlace, RestoreError, Wish, replace};
+use jvs_snapshot::restore::{Copied, InPlace, RestoreError, RestoreRequest, replace};
 use jvs_snapshot::{Catalog, SnapshotError, Snapshots, gc};
 use jvs_world::repository::main;
 use jvs_world::session::locks_of;
@@ -48,7 +48,7 @@ fn texts(store: &SimStore, dir: &RepoPath) -> Vec<String> {
     for entry in store.list(dir).unwrap_or_default() {
         let path = dir.child(entry.name.to_str().expect("plain")).expect("plain");
         match store.stat(&path).map(|stat| stat.kind) {
-            Ok(Kind::Directory) => found.extend(texts(store, &path)),
+            Ok(DirEntryKind::Directory) => found.extend(texts(store, &path)),
             Ok(_) => {
                 let bytes = store.read(&path, 1_000).unwrap_or_default();
                 found.extend(String::from_utf8(bytes));
@@ -83,7 +83,7 @@ fn restore(
     locks: &Locks<'_>,
     lease: &mut Lease<'_>,
     two: Two,
-    chosen: Option<&Chosen>,
+    chosen: Option<&ChosenPaths>,
 ) -> Result<InPlace, RestoreError> {
     let state = lease.fence()?.read()?;
     let op = OpNonce::random(seams.entropy);
@@ -95,7 +95,7 @@ fn restore(
     let trees = SimTrees(store);
     let at = Snapshots::new(seams, &trees);
     let (source, kept) = (Catalog::new(store).open(two.new)?, Catalog::new(store).open(two.old)?);
-    let wish = Wish { source: &source, kept: Some(&kept), chosen, reason: "a test" };
+    let wish = RestoreRequest { source: &source, kept: Some(&kept), chosen, reason: "a test" };
     replace(&at, &trees, locks, lease, copied, &wish)
 }
 
@@ -257,7 +257,7 @@ fn a_swap_whose_answers_are_lost_tells_the_truth() {
 
 #[test]
 fn a_lock_that_was_lost_swaps_nothing() {
-    for paths in [None, Chosen::new([TreePath::new(b"file".to_vec()).expect("plain")])] {
+    for paths in [None, ChosenPaths::new([TreePath::new(b"file".to_vec()).expect("plain")])] {
         let world = World::new();
         let two = furnished(&world.solo, "old");
         let mut lease = world.lease("s");

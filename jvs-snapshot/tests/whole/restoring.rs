@@ -13,13 +13,13 @@ use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::{Listing, PosixStore, RepoPath, Store};
-use jvs_snapshot::chosen::Chosen;
+use jvs_repo::store::{PosixStore, RepoPath, Store, TreeListing};
+use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::compare::Trust;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::progress::{Progress, Silent};
 use jvs_snapshot::restore::leftover::{self, Worth};
-use jvs_snapshot::restore::{Restore, Wish};
+use jvs_snapshot::restore::{Restore, RestoreRequest};
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::trees::Trees;
 use jvs_snapshot::{Ready, SnapshotError, Snapshots, diff};
@@ -30,8 +30,8 @@ fn path(text: &str) -> TreePath {
     TreePath::new(text.as_bytes().to_vec()).expect("plain")
 }
 
-fn chosen(paths: &[&str]) -> Chosen {
-    Chosen::new(paths.iter().map(|text| path(text))).expect("some")
+fn chosen(paths: &[&str]) -> ChosenPaths {
+    ChosenPaths::new(paths.iter().map(|text| path(text))).expect("some")
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn in_place_all_files_are_swapped_at_once_and_the_head_stays() {
     world.write("a.txt", "new");
     fs_err::remove_file(world.file("only-old")).expect("removed");
     let new = world.snapshot(&mut lease);
-    let wish = Wish { source: &old, kept: Some(&new), chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source: &old, kept: Some(&new), chosen: None, reason: "a test" };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none());
@@ -110,7 +110,7 @@ fn in_place_all_files_are_swapped_at_once_and_the_head_stays() {
     assert_eq!(world.names(&layout::staging()), [""; 0]);
     let logs = jvs_lock::history::read_logs(&world.store).expect("read");
     let told = logs.events.iter().filter(|logged| {
-        logged.event.kind == jvs_repo::audit::Kind::Restore
+        logged.event.kind == jvs_repo::audit::EventKind::Restore
             && logged.event.reason.as_deref() == Some("a test")
     });
     assert_eq!(told.count(), 2, "what was about to be done, and that it was done");
@@ -123,7 +123,7 @@ fn old_files_that_somebody_wrote_to_after_they_were_captured_are_not_thrown_away
     let mut lease = world.lease();
     let old = world.snapshot(&mut lease);
     world.write("a.txt", "unsaved");
-    let wish = Wish { source: &old, kept: Some(&old), chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: "a test" };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -149,18 +149,18 @@ impl Trees for Meanwhile<'_> {
         Trees::remove(self.store, tree)
     }
 
-    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
+    fn listing(&self, tree: &RepoPath) -> io::Result<TreeListing> {
         self.store.listing(tree)
     }
 
-    fn remove_listed(&self, tree: &RepoPath, listing: &Listing) -> io::Result<()> {
+    fn remove_listed(&self, tree: &RepoPath, listing: &TreeListing) -> io::Result<()> {
         self.store.remove_listed(tree, listing)
     }
 
     fn strays(
         &self,
         tree: &RepoPath,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
         snapshots: &[Ready],
     ) -> Result<Vec<TreePath>, SnapshotError> {
         let strays = self.store.strays(tree, chosen, snapshots);
@@ -192,7 +192,12 @@ fn what_is_written_into_old_files_after_they_were_compared_is_not_thrown_away() 
         let old = world.snapshot(&mut lease);
         let trees = Meanwhile { store: &world.store, does };
         let at = Snapshots::new(world.seams(), &trees);
-        let wish = Wish { source: &old, kept: Some(&old), chosen: some.as_ref(), reason: "a test" };
+        let wish = RestoreRequest {
+            source: &old,
+            kept: Some(&old),
+            chosen: some.as_ref(),
+            reason: "a test",
+        };
         let locks = world.locks("s");
         let restore = Restore { at, ..world.restore() };
         let done = restore.in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
@@ -216,7 +221,7 @@ fn old_files_that_were_changed_without_a_trace_are_not_thrown_away() {
     writer.overwrite(b'A');
     let saved = world.snapshot(&mut lease);
     writer.overwrite(b'B');
-    let wish = Wish { source: &old, kept: Some(&saved), chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source: &old, kept: Some(&saved), chosen: None, reason: "a test" };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -241,7 +246,8 @@ fn single_paths_are_restored_and_the_others_stay() {
     let new = world.snapshot(&mut lease);
     let locks = world.locks("s");
     let paths = chosen(&["a", "d", "e/f/g"]);
-    let wish = Wish { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
+    let wish =
+        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none(), "{:?}", done.left);
     assert_eq!((read(&world.file("a")), read(&world.file("b"))), ("old".into(), "new".into()));
@@ -253,7 +259,8 @@ fn single_paths_are_restored_and_the_others_stay() {
     assert_eq!(made & 0o7777, 0o710, "a directory that had to be made is as it was");
 
     let paths = chosen(&["b", "nowhere"]);
-    let wish = Wish { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
+    let wish =
+        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
     let error = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect_err("no such");
     assert_eq!(error.code(), Code::NotFound);
     assert_eq!(read(&world.file("b")), "new", "all of them or none");
@@ -326,7 +333,12 @@ fn chosen_paths_keep_links_among_each_other_attributes_and_what_they_are() {
     fs_err::create_dir(world.file("other/x")).expect("a directory where a file was");
     let kept = world.snapshot(&mut lease);
     let paths = chosen(&["d", "other/x"]);
-    let wish = Wish { source: &source, kept: Some(&kept), chosen: Some(&paths), reason: "a test" };
+    let wish = RestoreRequest {
+        source: &source,
+        kept: Some(&kept),
+        chosen: Some(&paths),
+        reason: "a test",
+    };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none(), "{:?}", done.left);
@@ -355,8 +367,12 @@ fn a_chosen_path_that_was_tampered_with_is_not_restored_and_the_others_are_none_
     let locks = world.locks("s");
     let mut restore = |paths: &[&str]| {
         let paths = chosen(paths);
-        let wish =
-            Wish { source: &source, kept: Some(&kept), chosen: Some(&paths), reason: "a test" };
+        let wish = RestoreRequest {
+            source: &source,
+            kept: Some(&kept),
+            chosen: Some(&paths),
+            reason: "a test",
+        };
         world.restore().in_place(&locks, &mut lease, &wish, &Silent)
     };
     let error = restore(&["good", "bad"]).expect_err("tampered");
@@ -378,7 +394,8 @@ fn single_paths_that_somebody_wrote_to_are_not_thrown_away() {
     let old = world.snapshot(&mut lease);
     world.write("d/b", "unsaved");
     let paths = chosen(&["d", "e"]);
-    let wish = Wish { source: &old, kept: Some(&old), chosen: Some(&paths), reason: "a test" };
+    let wish =
+        RestoreRequest { source: &old, kept: Some(&old), chosen: Some(&paths), reason: "a test" };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -406,8 +423,12 @@ fn what_is_in_the_way_of_a_path_is_named_and_nothing_is_restored_through_it() {
     let locks = world.locks("s");
     let mut restore = |name: &str| {
         let paths = chosen(&[name]);
-        let wish =
-            Wish { source: &source, kept: Some(&kept), chosen: Some(&paths), reason: "a test" };
+        let wish = RestoreRequest {
+            source: &source,
+            kept: Some(&kept),
+            chosen: Some(&paths),
+            reason: "a test",
+        };
         world.restore().in_place(&locks, &mut lease, &wish, &Silent)
     };
     for (name, code) in [("link/x", Code::PathEscape), ("file/x", Code::Usage)] {

@@ -10,10 +10,10 @@ use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::lineage::Lineage;
-use jvs_snapshot::progress::{Phase, Progress, Silent};
-use jvs_snapshot::restore::Wish;
+use jvs_snapshot::progress::{CapturePhase, Progress, Silent};
+use jvs_snapshot::restore::RestoreRequest;
 use jvs_snapshot::stage::Options;
-use jvs_snapshot::take::{Hold, Request, TakeError, take};
+use jvs_snapshot::take::{Request, SnapshotHold, TakeError, take};
 use jvs_world::live::{World, read};
 use jvs_world::repository::main;
 
@@ -66,8 +66,8 @@ struct Thief<'w> {
 }
 
 impl Progress for Thief<'_> {
-    fn phase(&self, phase: Phase) {
-        if phase == Phase::Clone && !self.came.swap(true, Ordering::SeqCst) {
+    fn phase(&self, phase: CapturePhase) {
+        if phase == CapturePhase::Clone && !self.came.swap(true, Ordering::SeqCst) {
             let thief = self.world.locks("thief");
             thief.freeze(&main(), 1_000, "a test", true).expect("forced");
             thief.unfreeze(&main(), "a test").expect("lifted");
@@ -120,7 +120,8 @@ fn a_capture_that_its_lease_did_not_outlive_says_so() {
     let mut request = world.request(&source);
     request.options.threads = Some(1);
     let at = Snapshots::new(seams, &world.store);
-    let error = take(&at, &mut Hold::Lease(&mut lease), request, &lapse).expect_err("stopped");
+    let error =
+        take(&at, &mut SnapshotHold::Lease(&mut lease), request, &lapse).expect_err("stopped");
     assert_eq!(error.code(), Code::LockExpired, "{error}");
     assert!(error.next().is_some());
     assert_eq!(world.names(&layout::staging()), [""; 0]);
@@ -135,13 +136,13 @@ fn files_that_the_next_holder_removed_are_a_lost_lock() {
     let source = world.file("");
     let thief = || Thief { world: &world, came: AtomicBool::new(false), cleans: true };
     let request = world.request(&source);
-    let error =
-        take(&world.at(), &mut Hold::Lease(&mut lease), request, &thief()).expect_err("fenced");
+    let error = take(&world.at(), &mut SnapshotHold::Lease(&mut lease), request, &thief())
+        .expect_err("fenced");
     assert_eq!(error.code(), Code::FencingMismatch, "{error}");
 
     let locks = world.locks("thief");
     let mut lease = locks.acquire(&main(), Want::lease(30_000)).expect("its own");
-    let wish = Wish { source: &old, kept: Some(&old), chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: "a test" };
     let error = world.restore().in_place(&locks, &mut lease, &wish, &thief()).expect_err("fenced");
     assert_eq!(error.code(), Code::FencingMismatch, "{error}");
     assert_eq!(read(&world.file("a.txt")), "one");
@@ -155,8 +156,8 @@ fn a_lock_lost_during_the_capture_fences_the_snapshot_and_leaves_nothing_behind(
     let source = world.file("");
     let thief = Thief { world: &world, came: AtomicBool::new(false), cleans: false };
     let request = world.request(&source);
-    let error =
-        take(&world.at(), &mut Hold::Lease(&mut lease), request, &thief).expect_err("fenced");
+    let error = take(&world.at(), &mut SnapshotHold::Lease(&mut lease), request, &thief)
+        .expect_err("fenced");
     assert_eq!(error.code(), Code::FencingMismatch, "{error}");
     assert!(error.next().is_some());
     assert_eq!(world.names(&layout::snapshots()), [""; 0]);
@@ -172,11 +173,12 @@ fn a_shared_worktree_is_never_quiesced_and_takes_what_is_there_with_a_label() {
     let source = world.file("");
     let mut shared = locks.share(&main()).expect("free");
     let request = world.request(&source);
-    let refused =
-        take(&world.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect_err("refused");
+    let refused = take(&world.at(), &mut SnapshotHold::Shared(&mut shared), request, &Silent)
+        .expect_err("refused");
     assert_eq!(refused.code(), Code::ConsistencyUnavailable);
     let request = best_effort(world.request(&source));
-    let taken = take(&world.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect("taken");
+    let taken =
+        take(&world.at(), &mut SnapshotHold::Shared(&mut shared), request, &Silent).expect("taken");
     assert!(taken.ready.descriptor().content.risk.is_some(), "it says what to beware of");
 }
 
@@ -184,13 +186,14 @@ fn a_shared_worktree_is_never_quiesced_and_takes_what_is_there_with_a_label() {
 struct Rival<'w>(&'w World);
 
 impl Progress for Rival<'_> {
-    fn phase(&self, phase: Phase) {
-        if phase == Phase::Sync {
+    fn phase(&self, phase: CapturePhase) {
+        if phase == CapturePhase::Sync {
             let locks = self.0.locks("rival");
             let mut shared = locks.share(&main()).expect("free");
             let source = self.0.file("");
             let request = best_effort(self.0.request(&source));
-            take(&self.0.at(), &mut Hold::Shared(&mut shared), request, &Silent).expect("first");
+            take(&self.0.at(), &mut SnapshotHold::Shared(&mut shared), request, &Silent)
+                .expect("first");
         }
     }
 }
@@ -208,7 +211,7 @@ fn a_snapshot_that_others_always_overtake_is_told_so_and_is_no_wrong_usage() {
     let mut shared = locks.share(&main()).expect("free");
     let source = world.file("");
     let request = best_effort(world.request(&source));
-    let error = take(&world.at(), &mut Hold::Shared(&mut shared), request, &Rival(&world))
+    let error = take(&world.at(), &mut SnapshotHold::Shared(&mut shared), request, &Rival(&world))
         .expect_err("never first");
     assert!(matches!(error, TakeError::Overtaken), "{error}");
     assert_eq!(error.code(), Code::LockConflict, "{error}");

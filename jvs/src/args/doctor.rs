@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 /// The format of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum ReportFormat {
     /// For people
     #[default]
     Human,
@@ -47,5 +47,5 @@ pub(crate) struct DoctorArgs {
 
     /// The format of the report
     #[arg(long, value_name = "FORMAT", default_value = "human", hide_possible_values = false)]
-    pub(crate) format: Format,
+    pub(crate) format: ReportFormat,
 }

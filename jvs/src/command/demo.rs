@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::DemoArgs;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, Stream, shown};
+use crate::render::{AnswerStream, Done, shown};
 
 /// Long enough for every step on a slow machine, short enough to wait for.
 const PATIENCE_MS: u64 = 30_000;
@@ -79,7 +79,7 @@ impl Who {
 struct Play<'p> {
     context: &'p Context<'p>,
     stage: &'p Stage,
-    stream: Stream,
+    stream: AnswerStream,
     steps: Vec<Value>,
 }
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use jvs_doctor::examine::finding;
 use jvs_doctor::{
-    Care, Check, Chosen, Depth, Examination, Finding, Patient, Rehearsal, Surroundings, examine,
-    treat, treat_as,
+    Care, Check, ChosenHead, Depth, Examination, Finding, Patient, Rehearsal, Surroundings,
+    examine, treat, treat_as,
 };
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
@@ -23,7 +23,7 @@ use jvs_repo::store::PosixStore;
 use serde_json::json;
 
 use super::snapshots::counted;
-use crate::args::{DoctorArgs, Format};
+use crate::args::{DoctorArgs, ReportFormat};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::keeper::notes_waiting;
@@ -35,9 +35,9 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
         // To begin anew is too much to be done to whichever worktree it fits.
         Some("none") => {
             let worktree = context.given_worktree()?.unwrap_or_else(WorktreeName::main);
-            Some(Chosen { head: None, worktree: Some(worktree) })
+            Some(ChosenHead { head: None, worktree: Some(worktree) })
         }
-        Some(id) => Some(Chosen { head: Some(head(id)?), worktree: context.given_worktree()? }),
+        Some(id) => Some(ChosenHead { head: Some(head(id)?), worktree: context.given_worktree()? }),
     };
     let root = context.root()?;
     let store = PosixStore::open(&root).map_err(|e| Stuck::new("open the repository", e))?;
@@ -88,11 +88,13 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
         full,
     };
     let done = match args.format {
-        Format::Prometheus => {
+        ReportFormat::Prometheus => {
             let text = prometheus::text(&examination, context.clock().now().wall);
             Done::new(json!({ "text": text })).with_text(text)
         }
-        Format::Human | Format::Json => Done::new(say.data()).with_text(say.text(context.paint())),
+        ReportFormat::Human | ReportFormat::Json => {
+            Done::new(say.data()).with_text(say.text(context.paint()))
+        }
     };
     if examination.is_healthy() {
         return Ok(done);

@@ -7,7 +7,7 @@ use jvs_repo::config::Retention;
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::id::OpNonce;
 use jvs_snapshot::Snapshots;
-use jvs_snapshot::gc::{self, Plan, Terms};
+use jvs_snapshot::gc::{self, GcPlan, Terms};
 use jvs_snapshot::progress::Progress as _;
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn leftovers(number: usize) -> String {
     counted(number as u64, "leftover")
 }
 
-fn planned(plan: &Plan) -> Value {
+fn planned(plan: &GcPlan) -> Value {
     let kept = plan
         .keep
         .iter()

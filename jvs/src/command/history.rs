@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jvs_repo::id::SnapshotId;
 use jvs_snapshot::gc::Registers;
-use jvs_snapshot::lineage::{Lineage, Step};
+use jvs_snapshot::lineage::{Lineage, LineageStep};
 use jvs_snapshot::tags::Tags;
 use jvs_snapshot::{Catalog, Descriptor, SnapshotError};
 use serde_json::{Value, json};
@@ -98,8 +98,8 @@ fn lineage(
             break;
         }
         match step? {
-            Step::Ready(ready) => shown.push(ready.descriptor().clone()),
-            Step::Collected(_) => {}
+            LineageStep::Ready(ready) => shown.push(ready.descriptor().clone()),
+            LineageStep::Collected(_) => {}
         }
     }
     Ok(shown)

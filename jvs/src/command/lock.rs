@@ -24,7 +24,7 @@ use jvs_repo::code::Coded;
 use jvs_repo::config::Config;
 use jvs_repo::id::{Epoch, FencingToken};
 use jvs_repo::name::WorktreeName;
-use jvs_repo::probe::{Filesystem, JuiceFs};
+use jvs_repo::probe::{Filesystem, JuiceFsMount};
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::repo::Repo;
 use jvs_repo::term::Term;
@@ -91,7 +91,7 @@ pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
 fn warned_of_writeback(here: &Here, done: Done) -> Done {
     let mount = Filesystem::at(here.repo.store().root_path());
     match mount.map(|mount| mount.juicefs) {
-        Ok(Some(JuiceFs::Mounted { writeback: true, .. })) => done.with_warning(
+        Ok(Some(JuiceFsMount::Mounted { writeback: true, .. })) => done.with_warning(
             "this JuiceFS mount uses --writeback: if this host dies, others may not be able to read \
              who held the lock or what was done under it"
                 .to_owned(),

@@ -11,18 +11,18 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
-use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::compare::Trust;
 use jvs_snapshot::manifest::TreePath;
-use jvs_snapshot::restore::{Restore, Wish, check_paths, check_worktree};
+use jvs_snapshot::restore::{Restore, RestoreRequest, check_paths, check_worktree};
 use jvs_snapshot::stage::Options;
-use jvs_snapshot::take::Hold;
+use jvs_snapshot::take::SnapshotHold;
 use jvs_snapshot::{Catalog, Ready, Snapshots, diff};
 use serde_json::json;
 
 use super::lock::reasoned;
 use super::snapshot::{self, taken};
-use super::snapshots::{Held, counted, find, hold, lost};
+use super::snapshots::{WorkHold, counted, find, hold, lost};
 use crate::args::RestoreArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
@@ -99,7 +99,7 @@ fn in_place(
     let repo = &here.repo;
     let config = repo.config()?;
     let root = repo.payload(&here.worktree)?;
-    let place = Place::find(context, &root)?;
+    let place = UserPlace::find(context, &root)?;
     let chosen = place.chosen(paths)?;
     if let Some(chosen) = &chosen {
         // Before anything else is done for it.
@@ -110,13 +110,13 @@ fn in_place(
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let mut held = hold(context, &locks, here, &config, &acting)?;
     let outcome = match &mut held {
-        Held::Shared(_) => {
+        WorkHold::Shared(_) => {
             let message =
                 format!("worktree '{}' is shared: its files have no single owner", here.worktree);
             let hint = "restore to a new worktree: jvs restore SNAPSHOT --into NAME";
             Err(WrongUsage::new(message, hint).into())
         }
-        Held::Entered(held) => {
+        WorkHold::Entered(held) => {
             let work = Work { context, here, config: &config, locks: &locks, acting: &acting };
             work.swap(&mut held.lease, source, reason, chosen.as_ref())
         }
@@ -144,7 +144,7 @@ impl Work<'_> {
         lease: &mut Lease<'_>,
         source: &Ready,
         reason: &str,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
     ) -> Result<Done, Failure> {
         let Work { context, here, config, locks, .. } = self;
         let store = here.repo.store();
@@ -154,7 +154,7 @@ impl Work<'_> {
             store,
             engine: config.snapshot.engine,
         };
-        let wish = Wish { source, kept: kept.as_ref(), chosen, reason };
+        let wish = RestoreRequest { source, kept: kept.as_ref(), chosen, reason };
         let bar = Bar::new(context, "copying");
         let done = restore.in_place(locks, lease, &wish, &bar)?;
         drop(bar);
@@ -203,7 +203,7 @@ impl Work<'_> {
         &self,
         lease: &mut Lease<'_>,
         source: &Ready,
-        chosen: Option<&Chosen>,
+        chosen: Option<&ChosenPaths>,
     ) -> Result<(Option<Ready>, bool), Failure> {
         let Work { context, here, config, locks, acting } = self;
         let store = here.repo.store();
@@ -244,8 +244,9 @@ impl Work<'_> {
             ..Options::default()
         };
         let note = format!("before restoring {}", source.id());
-        let wish = snapshot::Wish { note: Some(&note), tags: &[], options };
-        let (kept, _) = taken(context, here, locks, acting, &mut Hold::Lease(lease), &wish)?;
+        let wish = snapshot::CaptureRequest { note: Some(&note), tags: &[], options };
+        let (kept, _) =
+            taken(context, here, locks, acting, &mut SnapshotHold::Lease(lease), &wish)?;
         Ok((Some(kept.ready), true))
     }
 }
@@ -259,7 +260,7 @@ fn first_of(paths: &[TreePath]) -> String {
 }
 
 /// Where the user stands, and what paths mean from there.
-struct Place {
+struct UserPlace {
     /// The worktree's directory.
     root: PathBuf,
     /// The current directory, if it is in the worktree; else the worktree's.
@@ -267,23 +268,23 @@ struct Place {
     stands_in_it: bool,
 }
 
-impl Place {
+impl UserPlace {
     fn find(context: &Context<'_>, root: &Path) -> Result<Self, Failure> {
         let root = root.canonicalize().map_err(|error| Stuck::new("find the worktree", error))?;
         let here = context.absolute(Path::new("."));
         let here = here.canonicalize().map_err(|error| Stuck::new("find this directory", error))?;
         let stands_in_it = here.starts_with(&root);
         let base = if stands_in_it { here } else { root.clone() };
-        Ok(Place { root, base, stands_in_it })
+        Ok(UserPlace { root, base, stands_in_it })
     }
 
     /// What the user named; nothing if they named nothing.
-    fn chosen(&self, paths: &[PathBuf]) -> Result<Option<Chosen>, Failure> {
+    fn chosen(&self, paths: &[PathBuf]) -> Result<Option<ChosenPaths>, Failure> {
         let mut inside = Vec::new();
         for path in paths {
             inside.push(self.inside(path)?);
         }
-        Ok(Chosen::new(inside))
+        Ok(ChosenPaths::new(inside))
     }
 
     /// A path as it was typed, relative to the worktree. `..` is taken off by its
@@ -329,7 +330,7 @@ impl Place {
     }
 
     /// Is the current directory swapped away?
-    fn moves_with(&self, chosen: Option<&Chosen>) -> bool {
+    fn moves_with(&self, chosen: Option<&ChosenPaths>) -> bool {
         let Ok(here) = self.base.strip_prefix(&self.root) else { return false };
         self.stands_in_it
             && chosen
@@ -364,7 +365,7 @@ mod tests {
     #[test]
     fn paths_mean_what_they_mean_from_where_the_user_stands() {
         let (root, base) = (PathBuf::from("/r/main"), PathBuf::from("/r/main/a"));
-        let place = Place { root, base, stands_in_it: true };
+        let place = UserPlace { root, base, stands_in_it: true };
         let path = |text: &str| place.inside(Path::new(text));
         for (typed, meant) in [
             ("b/../c", "a/c"),
@@ -386,10 +387,10 @@ mod tests {
     #[test]
     fn a_shell_is_told_only_if_the_directory_it_stands_in_was_swapped() {
         let place =
-            Place { root: "/r/main".into(), base: "/r/main/a/b".into(), stands_in_it: true };
+            UserPlace { root: "/r/main".into(), base: "/r/main/a/b".into(), stands_in_it: true };
         let moves = |paths: &[&str]| {
             let paths = paths.iter().map(|text| TreePath::new(text.as_bytes().to_vec()));
-            place.moves_with(Chosen::new(paths.map(|path| path.expect("plain"))).as_ref())
+            place.moves_with(ChosenPaths::new(paths.map(|path| path.expect("plain"))).as_ref())
         };
         assert!(moves(&[]), "all of it");
         assert!(moves(&["a"]) && moves(&["x", "a/b"]));

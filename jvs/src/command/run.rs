@@ -20,7 +20,7 @@ use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 
 use jvs_kernel::signals::Signals;
-use jvs_lock::hold::{Ask, Kind};
+use jvs_lock::hold::{Ask, StakeKind};
 use jvs_lock::kept::Kept;
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::{Locks, Want};
@@ -30,9 +30,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use self::child::{Ended, Pipe, RunControl};
-use self::held::Held;
+use self::held::RunLock;
 use self::trouble::{CannotRun, LostLease};
-use self::watch::{Guarded, Outcome, Watch};
+use self::watch::{Guarded, RunOutcome, RunWatch};
 use super::lock::several::enter_all;
 use super::lock::turn::turns;
 use super::lock::{keepable, lockable};
@@ -44,7 +44,7 @@ use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::keeper::{EndingPace, KeeperMessage, LeaseEnds, Started, StarterMessage};
 use crate::render::Done;
 use crate::session::Acting;
-use crate::tree::{Mark, listed};
+use crate::tree::{TreeMark, listed};
 
 /// Passed on to the child's process group.
 const FORWARDED: [Signal; 7] = [
@@ -60,18 +60,18 @@ const FORWARDED: [Signal; 7] = [
 const RELEASE_MS: u64 = 15_000;
 
 pub(crate) fn command(context: &Context<'_>, args: &RunArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &args.command, Kind::Run)
+    run(context, &args.guard, &args.command, StakeKind::Run)
 }
 
 pub(crate) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Done, Failure> {
-    run(context, &args.guard, &[context.shell()], Kind::Shell)
+    run(context, &args.guard, &[context.shell()], StakeKind::Shell)
 }
 
 fn run(
     context: &Context<'_>,
     guard: &GuardArgs,
     words: &[OsString],
-    kind: Kind,
+    kind: StakeKind,
 ) -> Result<Done, Failure> {
     contain::check(guard.contain, guard.leave_background)?;
     let all = context.all_here()?;
@@ -102,15 +102,15 @@ fn run(
             None => turn.at_once(&ask, want),
         }
     })?;
-    let mut held = Held::all(&turns, entered);
+    let mut held = RunLock::all(&turns, entered);
     let life = orders.write.as_fd();
     let leases = held::keep(context, &acting, &config.lock, &held, guard.on_loss, life, &ends)?;
     held.iter_mut().try_for_each(|one| one.answer(&Ask::plain(kind)))?;
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command.env("JVS_SESSION_ID", acting.session.id().as_str());
-    let mark = Mark::new(context);
-    command.env(Mark::VARIABLE, mark.beside_outer(context));
+    let mark = TreeMark::new(context);
+    command.env(TreeMark::VARIABLE, mark.beside_outer(context));
     held::hand_down(context, &mut command, &held)?;
     let pace = EndingPace::of(lease_ms);
     let control = RunControl {
@@ -145,10 +145,10 @@ fn check(guard: &GuardArgs, all: &[Here]) -> Result<(), Failure> {
 struct Under<'u, 'r> {
     context: &'u Context<'u>,
     guard: &'u GuardArgs,
-    kind: Kind,
+    kind: StakeKind,
     acting: &'u Acting,
     locks: &'u Locks<'r>,
-    held: &'u [Held<'u, 'r>],
+    held: &'u [RunLock<'u, 'r>],
 }
 
 impl Under<'_, '_> {
@@ -162,7 +162,7 @@ impl Under<'_, '_> {
         signals: &Signals,
     ) -> Result<Done, Failure> {
         let Under { context, guard, held, .. } = *self;
-        let shell = self.kind == Kind::Shell;
+        let shell = self.kind == StakeKind::Shell;
         if shell {
             greeting::mark_prompt(context, command, &self.names(","));
         }
@@ -193,7 +193,7 @@ impl Under<'_, '_> {
         let let_go = child.let_go();
         let (on_loss, leave) = (guard.on_loss, guard.leave_background);
         let (tells, ending, orders) = (shell, None, control.orders);
-        let mut watch = Watch { context, on_loss, pace, leases, leave, tells, orders, ending };
+        let mut watch = RunWatch { context, on_loss, pace, leases, leave, tells, orders, ending };
         let_go.map_err(|error| Stuck::new("let the command go", error))?;
         let outcome = watch.until_all_have_ended(&mut child, signals)?;
         let not_run = child.not_run();
@@ -209,8 +209,8 @@ impl Under<'_, '_> {
     /// Everybody is gone, or is left alone as was wished.
     fn end(
         &self,
-        watch: Watch<'_>,
-        Outcome { ended, swept, left }: Outcome,
+        watch: RunWatch<'_>,
+        RunOutcome { ended, swept, left }: RunOutcome,
         contained: &'static str,
     ) -> Result<Done, Failure> {
         let Under { context, guard, held, .. } = *self;
@@ -237,7 +237,7 @@ impl Under<'_, '_> {
             return Err(LostLease { worktree, why, exit, stopped, left }.into());
         }
         greeting::tell_background(context, guard.leave_background, &swept, &left);
-        if self.kind == Kind::Shell {
+        if self.kind == StakeKind::Shell {
             for (one, outcome) in held.iter().zip(&outcomes) {
                 greeting::end(context, one, outcome);
             }

@@ -5,7 +5,7 @@ use jvs_repo::config::Config;
 use jvs_repo::name::TagName;
 use jvs_snapshot::descriptor::{About, check_note};
 use jvs_snapshot::stage::Options;
-use jvs_snapshot::take::{Hold, Request, Taken, take};
+use jvs_snapshot::take::{Request, SnapshotHold, Taken, take};
 use jvs_snapshot::{SnapshotError, Snapshots, tags};
 use serde_json::{Value, json};
 
@@ -26,7 +26,11 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
     let acting = context.session(None)?;
     let locks = context.locks(here.repo.store(), config.lock, &acting)?;
     let mut held = hold(context, &locks, &here, &config, &acting)?;
-    let wish = Wish { note: args.note.as_deref(), tags: &names, options: options(args, &config) };
+    let wish = CaptureRequest {
+        note: args.note.as_deref(),
+        tags: &names,
+        options: options(args, &config),
+    };
     let taken = taken(context, &here, &locks, &acting, &mut held.as_hold(), &wish);
     let drift = held.give_back();
     let (taken, untagged) = taken?;
@@ -48,13 +52,13 @@ pub(super) fn under_lease(
 ) -> Result<Done, Failure> {
     let config = here.repo.config()?;
     let args = SnapshotArgs { note: Some(note.to_owned()), ..SnapshotArgs::default() };
-    let wish = Wish { note: Some(note), tags: &[], options: options(&args, &config) };
-    let (taken, _) = taken(context, here, locks, acting, &mut Hold::Lease(lease), &wish)?;
+    let wish = CaptureRequest { note: Some(note), tags: &[], options: options(&args, &config) };
+    let (taken, _) = taken(context, here, locks, acting, &mut SnapshotHold::Lease(lease), &wish)?;
     Ok(told(context, here, &taken, &[]))
 }
 
 /// What is to be captured, and under which words.
-pub(super) struct Wish<'w> {
+pub(super) struct CaptureRequest<'w> {
     pub(super) note: Option<&'w str>,
     pub(super) tags: &'w [TagName],
     pub(super) options: Options,
@@ -91,8 +95,8 @@ pub(super) fn taken(
     here: &Here,
     locks: &Locks<'_>,
     acting: &Acting,
-    hold: &mut Hold<'_, '_>,
-    wish: &Wish<'_>,
+    hold: &mut SnapshotHold<'_, '_>,
+    wish: &CaptureRequest<'_>,
 ) -> Result<(Taken, Vec<String>), Failure> {
     if let Some(problem) = wish.note.and_then(|note| check_note(note).err()) {
         return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());

@@ -1,6 +1,6 @@
 //! What the verbs of snapshots share: finding one, and telling about it.
 
-use jvs_lock::hold::{Ask, Holds, Kind, Stake};
+use jvs_lock::hold::{Ask, Holds, Stake, StakeKind};
 use jvs_lock::kept::Kept;
 use jvs_lock::register::{ReadError, Register};
 use jvs_lock::{Lease, LockError, Locks, Shared, Want};
@@ -12,11 +12,11 @@ use jvs_snapshot::descriptor::Loss;
 use jvs_snapshot::renewed_every_ms;
 use jvs_snapshot::select::select;
 use jvs_snapshot::tags::{self, Tags};
-use jvs_snapshot::take::Hold;
+use jvs_snapshot::take::SnapshotHold;
 use jvs_snapshot::{Descriptor, Ready};
 use serde_json::{Value, json};
 
-use super::lock::turn::Turn;
+use super::lock::turn::LockTurn;
 use super::worktree::existing;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -24,33 +24,33 @@ use crate::keeper;
 use crate::session::Acting;
 
 /// What a command does its work under.
-pub(super) enum Held<'r> {
+pub(super) enum WorkHold<'r> {
     /// A stake in the session's hold, taken for just this if there was none.
-    Entered(Box<Work<'r>>),
+    Entered(Box<StakedWork<'r>>),
     /// Nobody's: the worktree is shared.
     Shared(Box<Shared<'r>>),
 }
 
 /// A stake, and what is needed to take it back.
-pub(super) struct Work<'r> {
+pub(super) struct StakedWork<'r> {
     pub(super) lease: Lease<'r>,
     stake: Stake,
     locks: Locks<'r>,
     holds: Holds<'r>,
 }
 
-impl<'r> Held<'r> {
-    pub(super) fn as_hold(&mut self) -> Hold<'_, 'r> {
+impl<'r> WorkHold<'r> {
+    pub(super) fn as_hold(&mut self) -> SnapshotHold<'_, 'r> {
         match self {
-            Held::Entered(work) => Hold::Lease(&mut work.lease),
-            Held::Shared(shared) => Hold::Shared(shared),
+            WorkHold::Entered(work) => SnapshotHold::Lease(&mut work.lease),
+            WorkHold::Shared(shared) => SnapshotHold::Shared(shared),
         }
     }
 
     /// Takes the stake back, and gives the lock back if nobody else needs it; what
     /// went wrong with that is told, and does not undo what was done.
     pub(super) fn give_back(self) -> Option<String> {
-        let Held::Entered(work) = self else { return None };
+        let WorkHold::Entered(work) = self else { return None };
         let error = work.locks.leave(&work.holds, &work.stake).err()?;
         Some(format!("the lock could not be released, and will expire: {error}"))
     }
@@ -63,15 +63,15 @@ pub(super) fn hold<'r>(
     here: &Here,
     config: &Config,
     acting: &'r Acting,
-) -> Result<Held<'r>, Failure> {
+) -> Result<WorkHold<'r>, Failure> {
     let Here { repo, worktree } = here;
     if existing(repo, worktree)?.isolation == Isolation::Shared {
-        return Ok(Held::Shared(Box::new(locks.share(worktree)?)));
+        return Ok(WorkHold::Shared(Box::new(locks.share(worktree)?)));
     }
     let holds = context.holds(repo, worktree, acting)?;
-    let turn = Turn { context, here, locks, holds: &holds };
+    let turn = LockTurn { context, here, locks, holds: &holds };
     let handed = context.handed_token(worktree)?.map(|(token, _)| token);
-    let ask = Ask { handed, ..Ask::plain(Kind::Work) };
+    let ask = Ask { handed, ..Ask::plain(StakeKind::Work) };
     // Not past those who wait in line for the lock.
     let lease_ms = config.lock.lease_duration_ms;
     let renewed_every_ms = Some(renewed_every_ms(lease_ms));
@@ -81,7 +81,7 @@ pub(super) fn hold<'r>(
         keeper::ensure(context, here, &acting.session, &holds, &entered.lease);
     }
     let (lease, stake) = (entered.lease, entered.stake);
-    Ok(Held::Entered(Box::new(Work { lease, stake, locks: locks.clone(), holds })))
+    Ok(WorkHold::Entered(Box::new(StakedWork { lease, stake, locks: locks.clone(), holds })))
 }
 
 /// What restored files have not, one sentence each.

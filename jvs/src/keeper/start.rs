@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use jvs_lock::hold::{Holds, Kind, Stake};
+use jvs_lock::hold::{Holds, Stake, StakeKind};
 use jvs_lock::{Lease, Session, Ticket};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -304,7 +304,9 @@ pub(crate) fn ensure(
     // A lease that was to last as it is needs nobody.
     let until = lease.belief().until().unwrap_or(BootMs(0)).plus(SAME_END_MS);
     let promised = |stake: &&Stake| {
-        stake.kind == Kind::Acquire && stake.answered && stake.over.at.is_none_or(|at| at > until)
+        stake.kind == StakeKind::Acquire
+            && stake.answered
+            && stake.over.at.is_none_or(|at| at > until)
     };
     let of_this = |stake: &&Stake| stake.term == Some(term);
     if !holds.alive(&scan).into_iter().filter(of_this).any(|stake| promised(&stake)) {

@@ -29,8 +29,8 @@ use crate::args::{KeeperArgs, OnLoss};
 use crate::context::{Context, Env, Here};
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
-use crate::session::life::Life;
-use crate::tree::{Member, Tree, handle, listed};
+use crate::session::life::SignsOfLife;
+use crate::tree::{Member, ProcessTree, handle, listed};
 
 /// How long `jvs run` may take to warn its user before the command is ended.
 const TELL_MS: u64 = 200;
@@ -72,7 +72,7 @@ struct Supervisor {
     attached: bool,
     notifier: Notifier<io::Stdout>,
     on_loss: OnLoss,
-    tree: Option<Tree>,
+    tree: Option<ProcessTree>,
     /// Where the guardian of a command reads how long the lease lasts.
     ends_of: Option<(LeaseEnds, usize)>,
     interval_ms: u64,
@@ -149,7 +149,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     // If `jvs run` is killed, its command may still run: this stake says so until this
     // process removes it.
     let guard = if args.attached { holds.guard(term)? } else { None };
-    let life = Life::of(acting.session.id(), Env::of_process());
+    let life = SignsOfLife::of(acting.session.id(), Env::of_process());
     life.watch();
     let silence = Silence::begin(life.last(), SystemClock.now().boot);
     let idle_ms = Some(policy.idle_release_ms).filter(|ms| *ms > 0);

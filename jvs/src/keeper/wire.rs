@@ -11,7 +11,7 @@ use jvs_repo::id::strict_decimal;
 use rustix::io::Errno;
 
 use crate::fail::on_one_line;
-use crate::tree::Tree;
+use crate::tree::ProcessTree;
 
 /// From a keeper to its starter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl FromStr for KeeperMessage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StarterMessage {
     /// What the lease protects.
-    Tree(Tree),
+    Tree(ProcessTree),
     /// The user has been told that the lease is lost.
     Told,
     /// Release the lock and end.
@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(said.to_string().parse(), Ok(said));
         }
         assert_eq!(KeeperMessage::Lost("a\nready 9".into()).to_string().lines().count(), 1);
-        let tree: Tree = "7:9 8:9 00ff00ff00ff00ff reap -".parse().expect("a tree");
+        let tree: ProcessTree = "7:9 8:9 00ff00ff00ff00ff reap -".parse().expect("a tree");
         for tell in [
             StarterMessage::Tree(tree),
             StarterMessage::Told,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use jvs_lock::hold::idle::{self, Silence};
-use jvs_lock::hold::{Cause, Given, HoldState, Holds, Kind, Scan, Stake, Who};
+use jvs_lock::hold::{Cause, HoldState, Holds, LeaveOutcome, Scan, Stake, StakeKind, Who};
 use jvs_lock::{Lease, LockError, Locks, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Coded;
@@ -14,7 +14,7 @@ use jvs_repo::record::keeper::Keeper;
 use jvs_repo::term::Term;
 
 use super::kept::kept;
-use crate::session::life::{Life, Sign};
+use crate::session::life::{Sign, SignsOfLife};
 
 /// What the worker is asked to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ pub(super) struct Worker {
     /// The stakes that kept the hold when last looked at.
     pub(super) seen: Vec<Stake>,
     /// Where the session gives signs of life, and how long it has given none.
-    pub(super) life: Life,
+    pub(super) life: SignsOfLife,
     pub(super) silence: Silence<Sign>,
     /// How long it may be silent, if that is bounded.
     pub(super) idle_ms: Option<u64>,
@@ -157,11 +157,11 @@ impl Worker {
     fn keep(&mut self) -> TaskOutcome {
         let idle = self.end_idle();
         match (self.locks.give_back_unneeded(&self.holds, self.term), idle) {
-            (Ok(Given::Back(_)), Some(ms)) => return TaskOutcome::Idle(ms),
-            (Ok(Given::Back(_)), None) if self.asked => return TaskOutcome::Asked,
-            (Ok(Given::Back(Cause::RanOut)), None) => return TaskOutcome::RanOut,
-            (Ok(Given::Back(Cause::Unneeded)), None) => return TaskOutcome::Released,
-            (Ok(Given::Over), _) => return self.over(),
+            (Ok(LeaveOutcome::Back(_)), Some(ms)) => return TaskOutcome::Idle(ms),
+            (Ok(LeaveOutcome::Back(_)), None) if self.asked => return TaskOutcome::Asked,
+            (Ok(LeaveOutcome::Back(Cause::RanOut)), None) => return TaskOutcome::RanOut,
+            (Ok(LeaveOutcome::Back(Cause::Unneeded)), None) => return TaskOutcome::Released,
+            (Ok(LeaveOutcome::Over), _) => return self.over(),
             // The hold is ending and only the register has not answered yet: retry, and do
             // not extend the lease.
             (Err(error), _) if self.is_ending() => return TaskOutcome::Stumbled(error.to_string()),
@@ -171,7 +171,7 @@ impl Worker {
             (Err(error), _) if !self.is_needed_as_seen() => {
                 return TaskOutcome::Stumbled(error.to_string());
             }
-            (Ok(Given::Kept(_)) | Err(_), _) => {}
+            (Ok(LeaveOutcome::Kept(_)) | Err(_), _) => {}
         }
         self.tell_until();
         match self.lease.renew() {
@@ -234,7 +234,7 @@ impl Worker {
         self.asked = true;
         let now = SystemClock.now().boot;
         let promised = |stake: &&&Stake| {
-            stake.term == Some(self.term) && stake.kind == Kind::Acquire && stake.answered
+            stake.term == Some(self.term) && stake.kind == StakeKind::Acquire && stake.answered
         };
         self.holds.alive(&scan).iter().filter(promised).for_each(|it| self.holds.run_out(it, now));
         self.keep()

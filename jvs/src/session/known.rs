@@ -31,7 +31,7 @@ pub(crate) struct Files {
 }
 
 /// A session with files in the private directory.
-pub(crate) struct Known {
+pub(crate) struct KnownSession {
     /// What the names of its files begin with.
     pub(crate) file: String,
     /// Its id, if that was written down.
@@ -54,10 +54,10 @@ fn names(private: &PosixStore, dir: &RepoPath) -> io::Result<Vec<String>> {
 }
 
 /// All of them.
-pub(crate) fn all(private: &PosixStore) -> io::Result<Vec<Known>> {
+pub(crate) fn all(private: &PosixStore) -> io::Result<Vec<KnownSession>> {
     let is_secret = |name: &&String| name.parse::<HolderNonce>().is_ok();
     let names = names(private, &RepoPath::root())?;
-    let read = |file: &String| Known { file: file.clone(), id: id_of(private, file) };
+    let read = |file: &String| KnownSession { file: file.clone(), id: id_of(private, file) };
     Ok(names.iter().filter(is_secret).map(read).collect())
 }
 

@@ -18,21 +18,21 @@ pub(crate) type Sign = (i64, i64);
 
 /// Where one session gives its signs.
 #[derive(Debug, Clone)]
-pub(crate) struct Life {
+pub(crate) struct SignsOfLife {
     file: Option<PathBuf>,
 }
 
-impl Life {
+impl SignsOfLife {
     /// Of the session that is asking, if it was given a name: one that is known by its
     /// terminal ends with that.
     pub(crate) fn of_asker(given: Option<&str>, env: Env<'_>) -> Self {
         let id = named::said(given, env).ok().flatten().map(|named| named.id);
-        Life { file: id.and_then(|id| file(&id, env)) }
+        SignsOfLife { file: id.and_then(|id| file(&id, env)) }
     }
 
     /// Of that session.
     pub(crate) fn of(id: &SessionId, env: Env<'_>) -> Self {
-        Life { file: file(id, env) }
+        SignsOfLife { file: file(id, env) }
     }
 
     /// Gives a sign, if anybody watches for it. Best effort: a private directory in

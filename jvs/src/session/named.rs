@@ -35,7 +35,7 @@ impl Whence {
 }
 
 /// A session's id, and how it was found.
-pub(crate) struct Named {
+pub(crate) struct NamedSession {
     pub(crate) id: SessionId,
     pub(crate) whence: Whence,
 }
@@ -68,23 +68,23 @@ const HARNESSES: &[Harness] = &[
 ];
 
 /// Finds out. Makes nothing.
-pub(super) fn find(given: Option<&str>, env: Env<'_>) -> Result<Named, Failure> {
+pub(super) fn find(given: Option<&str>, env: Env<'_>) -> Result<NamedSession, Failure> {
     if let Some(named) = said(given, env)? {
         return Ok(named);
     }
     let whence = if has_terminal() { Whence::Terminal } else { Whence::Leader };
-    Ok(Named { id: terminal::session_id()?.parse()?, whence })
+    Ok(NamedSession { id: terminal::session_id()?.parse()?, whence })
 }
 
 /// The same, if somebody said so: the user, or what started this command.
-pub(super) fn said(given: Option<&str>, env: Env<'_>) -> Result<Option<Named>, Failure> {
+pub(super) fn said(given: Option<&str>, env: Env<'_>) -> Result<Option<NamedSession>, Failure> {
     if let Some(id) = given {
-        return Ok(Some(Named { id: id.parse()?, whence: Whence::Option }));
+        return Ok(Some(NamedSession { id: id.parse()?, whence: Whence::Option }));
     }
     if let Some(id) = env.text("JVS_SESSION_ID")? {
-        return Ok(Some(Named { id: id.parse()?, whence: Whence::Variable }));
+        return Ok(Some(NamedSession { id: id.parse()?, whence: Whence::Variable }));
     }
-    Ok(harness(env)?.map(|(name, id)| Named { id, whence: Whence::Harness(name) }))
+    Ok(harness(env)?.map(|(name, id)| NamedSession { id, whence: Whence::Harness(name) }))
 }
 
 /// The variables that the agent or CI system of that name tells whom by.

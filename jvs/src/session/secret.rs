@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use jvs_lock::session::{Secret, SessionId};
-use jvs_repo::audit::{Turn, WriterId};
+use jvs_repo::audit::{AppendTurn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{OpNonce, hex};
@@ -326,7 +326,7 @@ fn try_lock(fd: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-impl Turn for Turns {
+impl AppendTurn for Turns {
     fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>> {
         let fd = self.open(writer)?;
         let start = SystemClock.now().boot;

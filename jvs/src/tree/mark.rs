@@ -12,13 +12,13 @@ use super::below;
 use crate::context::Context;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mark(String);
+pub(crate) struct TreeMark(String);
 
-impl Mark {
+impl TreeMark {
     pub(crate) const VARIABLE: &str = "JVS_RUN_ID";
 
     pub(crate) fn new(context: &Context<'_>) -> Self {
-        Mark(OpNonce::random(context.entropy()).to_string())
+        TreeMark(OpNonce::random(context.entropy()).to_string())
     }
 
     /// What the command is given: a run in a run is in both.
@@ -53,17 +53,17 @@ impl Mark {
     }
 }
 
-impl fmt::Display for Mark {
+impl fmt::Display for TreeMark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl FromStr for Mark {
+impl FromStr for TreeMark {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        text.parse::<OpNonce>().map(|nonce| Mark(nonce.to_string())).map_err(|_| ())
+        text.parse::<OpNonce>().map(|nonce| TreeMark(nonce.to_string())).map_err(|_| ())
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_run_in_a_run_carries_both_marks() {
-        let mark: Mark = "00ff00ff00ff00ff".parse().expect("a mark");
+        let mark: TreeMark = "00ff00ff00ff00ff".parse().expect("a mark");
         for (environment, carries) in [
             ("A=b\0JVS_RUN_ID=00ff00ff00ff00ff\0C=d\0", true),
             ("JVS_RUN_ID=1111111111111111:00ff00ff00ff00ff", true),
@@ -85,6 +85,6 @@ mod tests {
         ] {
             assert_eq!(mark.is_in(environment.as_bytes()), carries, "{environment:?}");
         }
-        assert_eq!("reap".parse::<Mark>(), Err(()));
+        assert_eq!("reap".parse::<TreeMark>(), Err(()));
     }
 }

@@ -11,8 +11,8 @@ use jvs_lock::queue::SleepOnly;
 use jvs_lock::session::Purpose;
 use jvs_lock::watching::Silently;
 use jvs_lock::{
-    Hold, How, Identity, Lease, LockError, Locks, RegisterError, Seams, Secret, Session, State,
-    Want,
+    Hold, Identity, Lease, LeaseOrigin, LockError, Locks, RegisterError, Seams, Secret, Session,
+    State, Want,
 };
 use jvs_repo::clock::{BootId, BootMs, Clock};
 use jvs_repo::code::{Code, Coded};
@@ -319,9 +319,9 @@ fn granted<'r>(
     got: Lease<'r>,
     lease: &mut Option<Lease<'r>>,
 ) -> bool {
-    let refreshed = u64::from(got.how() == How::Refreshed);
+    let refreshed = u64::from(got.how() == LeaseOrigin::Refreshed);
     ctx.append("granted", Value::from([got.token().0, refreshed]));
-    if got.how() == How::Stolen {
+    if got.how() == LeaseOrigin::Stolen {
         ctx.append("stolen", got.token().0);
     }
     store.told.believe(&got);
@@ -504,7 +504,7 @@ fn reclaim<'r>(
     ctx.retract("overrules");
     match taken {
         Ok(got) => {
-            if got.how() == How::Reclaimed {
+            if got.how() == LeaseOrigin::Reclaimed {
                 ctx.append("overruled", got.token().0);
             }
             granted(ctx, store, got, lease)

@@ -3,9 +3,10 @@
 //! filesystem that the rival never looks at.
 
 use jvs_kit::sim::{Ctx, Errno, Process, Solo, Start, Value, Way};
-use jvs_lock::hold::rule::Rule;
+use jvs_lock::hold::rule::HoldRule;
 use jvs_lock::hold::{
-    Ask, Entered, Given, HoldName, HoldRefusal, HoldState, Holds, Kind, NoTies, ProcessLookup, Who,
+    Ask, Entered, HoldName, HoldRefusal, HoldState, Holds, LeaveOutcome, NoTies, ProcessLookup,
+    StakeKind, Who,
 };
 use jvs_lock::queue::{Lookup, Sleeper, Woken};
 use jvs_lock::{Hold, LockError, Locks, State, Ticket, Want};
@@ -80,7 +81,7 @@ impl Holder {
     }
 
     /// The process, in a world where `off` does not hold.
-    pub fn process(self, off: Option<Rule>) -> Process {
+    pub fn process(self, off: Option<HoldRule>) -> Process {
         let body = move |ctx: &Ctx| where_off(off, || perform(ctx, self));
         Process::new(self.session, body).starts(self.start).on_host(0)
     }
@@ -106,7 +107,7 @@ pub fn left_open(solo: &Solo, session: &str) {
     let (identity, nonce) = (me.session().identity().clone(), me.session().nonce());
     let holds = Holds::new(seams, processes, identity, nonce, REPO, main.clone());
     let mut take = |want: Want<'_>| me.acquire(&main, want);
-    let ask = Ask::plain(Kind::Acquire);
+    let ask = Ask::plain(StakeKind::Acquire);
     let entered = me.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take).expect("a free lock");
     holds.remove(&entered.stake);
 }
@@ -136,7 +137,7 @@ fn enters(solo: &Solo, pid: u32) -> Result<(FencingToken, RepoPath), LockError> 
     let locks = locks_with_log(seams, session, u64::from(pid));
     let holds = Holds::new(seams, processes, identity, nonce, REPO, main.clone());
     let mut take = |want: Want<'_>| locks.acquire(&main, want);
-    let ask = Ask::plain(Kind::Work);
+    let ask = Ask::plain(StakeKind::Work);
     let entered = locks.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take)?;
     Ok((entered.lease.token(), holds.name_dir()))
 }
@@ -200,7 +201,7 @@ pub fn writes_after_a_reboot(solo: &Solo, session: &str) -> Result<(), LockError
     let holds =
         Holds::new(seams, processes, identity, nonce, REPO, main.clone()).remembering(session);
     let mut take = |want: Want<'_>| locks.acquire(&main, want);
-    let ask = Ask::plain(Kind::Work);
+    let ask = Ask::plain(StakeKind::Work);
     let entered = locks.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take)?;
     locks.leave(&holds, &entered.stake).map(drop)
 }
@@ -305,7 +306,7 @@ impl<'w> Worker<'w> {
 
     /// Believes for as long as the process lives.
     fn acquire(&self, with: Option<Who>, lasts_ms: Option<u64>) -> bool {
-        let ask = Ask { with, lasts_ms, acknowledges_loss: true, ..Ask::plain(Kind::Acquire) };
+        let ask = Ask { with, lasts_ms, acknowledges_loss: true, ..Ask::plain(StakeKind::Acquire) };
         let Some(mut entered) = self.enter(&ask) else { return false };
         if lasts_ms.is_some() {
             self.ctx.append("asked_for_a_time", entered.lease.token().0);
@@ -330,7 +331,7 @@ impl<'w> Worker<'w> {
     }
 
     fn run(&self, joins: bool) -> bool {
-        let ask = Ask { joins, ..Ask::plain(Kind::Run) };
+        let ask = Ask { joins, ..Ask::plain(StakeKind::Run) };
         let Some(entered) = self.enter(&ask) else { return false };
         // One that took the lock itself was there before anybody else said anything.
         let alone = !entered.joined || entered.stake.exclusive;
@@ -343,7 +344,7 @@ impl<'w> Worker<'w> {
     }
 
     fn snapshot(&self, number: usize) -> bool {
-        let Some(mut entered) = self.enter(&Ask::plain(Kind::Work)) else { return false };
+        let Some(mut entered) = self.enter(&Ask::plain(StakeKind::Work)) else { return false };
         let id = (self.ctx.index() as u64 + 1) * 100 + number as u64;
         let head = SnapshotId { created_ms: id, random: 0 };
         let token = entered.lease.token().0;
@@ -364,7 +365,7 @@ impl<'w> Worker<'w> {
     fn leave(&self, entered: &Entered<'_>) -> bool {
         match self.locks.leave(self.holds, &entered.stake) {
             Ok(given) => {
-                if let Given::Back(_) = given {
+                if let LeaveOutcome::Back(_) = given {
                     self.ctx.append("gave_back", entered.lease.token().0);
                 }
                 true
@@ -393,12 +394,12 @@ impl<'w> Worker<'w> {
         let ticket = Ticket { worktree: WorktreeName::main(), term: bound };
         for _ in 0..3 {
             match self.locks.give_back_unneeded(self.holds, bound) {
-                Ok(Given::Back(_)) => {
+                Ok(LeaveOutcome::Back(_)) => {
                     self.ctx.append("gave_back", bound.token.0);
                     return true;
                 }
-                Ok(Given::Over) => return true,
-                Ok(Given::Kept(_)) => {
+                Ok(LeaveOutcome::Over) => return true,
+                Ok(LeaveOutcome::Kept(_)) => {
                     let renewed = self
                         .locks
                         .resume(&WorktreeName::main(), Some(&ticket))
@@ -471,11 +472,12 @@ impl<'w> Worker<'w> {
         let main = WorktreeName::main();
         let mut sleeper = Impatient(self.ctx);
         let want = Want::lease(LEASE_MS);
-        let entered = self.locks.enter(self.holds, &Ask::plain(Kind::Work), want, &mut |want| {
-            let waited =
-                self.locks.wait(&main, want, 60_000, self.lookup, &mut sleeper, &NoTies)?;
-            waited.ok_or_else(|| LockError::Invalid { problem: "interrupted".into() })
-        });
+        let entered =
+            self.locks.enter(self.holds, &Ask::plain(StakeKind::Work), want, &mut |want| {
+                let waited =
+                    self.locks.wait(&main, want, 60_000, self.lookup, &mut sleeper, &NoTies)?;
+                waited.ok_or_else(|| LockError::Invalid { problem: "interrupted".into() })
+            });
         match entered {
             Ok(entered) => self.leave(&entered),
             Err(error) => {

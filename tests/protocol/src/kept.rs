@@ -2,7 +2,7 @@
 
 use jvs_kit::sim::Solo;
 use jvs_lock::hold::whom::{self, Sources};
-use jvs_lock::hold::{Ask, Holds, Kind, ProcessLookup};
+use jvs_lock::hold::{Ask, Holds, ProcessLookup, StakeKind};
 use jvs_lock::liveness::Observer;
 use jvs_lock::record::Keeper;
 use jvs_lock::{LockError, Locks, Seams, State, Want};
@@ -81,7 +81,7 @@ pub fn reclaims_from_one_whose_keeper_has_died(runs: bool) -> Result<FencingToke
     let locks = alone(&solo, "a", RUN);
     let holds = holds(&solo, &locks, &lookup);
     let mut take = |want: Want<'_>| locks.acquire(&main, want);
-    let ask = Ask::plain(Kind::Run);
+    let ask = Ask::plain(StakeKind::Run);
     let mut entered = locks.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take)?;
     let keeper = alone(&solo, "a", KEEPER).session().keeper(solo.clock());
     entered.lease.set_keeper(Some(keeper)).expect("written");

@@ -49,7 +49,7 @@ impl Stage {
     fn of_one_session(
         holders: &[Holder],
         rivals: &[Actor],
-        off: Option<hold::rule::Rule>,
+        off: Option<hold::rule::HoldRule>,
     ) -> Explorer<'static> {
         let processes = holders.iter().map(|holder| holder.process(off));
         Explorer::new()
@@ -68,7 +68,7 @@ impl Stage {
     pub fn holding(
         holders: &[Holder],
         rivals: &[Actor],
-        off: Option<hold::rule::Rule>,
+        off: Option<hold::rule::HoldRule>,
     ) -> Explorer<'static> {
         Self::of_one_session(holders, rivals, off)
             .each_step(invariant::told_is_true_when_it_is_told)
@@ -82,7 +82,7 @@ impl Stage {
     pub fn overruled(
         holders: &[Holder],
         rivals: &[Actor],
-        off: Option<hold::rule::Rule>,
+        off: Option<hold::rule::HoldRule>,
     ) -> Explorer<'static> {
         Self::of_one_session(holders, rivals, off)
             .each_step(invariant::told_is_true_unless_overruled)
@@ -94,7 +94,7 @@ impl Stage {
 
     /// Runs of session `a`, which has an open hold, asked about nothing but whether they
     /// run at once.
-    pub fn runs(holders: &[Holder], off: Option<hold::rule::Rule>) -> Explorer<'static> {
+    pub fn runs(holders: &[Holder], off: Option<hold::rule::HoldRule>) -> Explorer<'static> {
         Explorer::new()
             .setup(|solo| {
                 repository(solo);
@@ -110,7 +110,7 @@ impl Stage {
     /// Processes of session `a`, which was taken over and does not know yet.
     pub fn after_a_takeover(
         holders: &[Holder],
-        off: Option<hold::rule::Rule>,
+        off: Option<hold::rule::HoldRule>,
     ) -> Explorer<'static> {
         Explorer::new()
             .setup(|solo| {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use jvs_kit::sim::{Ctx, SimStore};
 use jvs_lock::{Belief, Lease};
-use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::store::{DirEntry, EntryStat, RepoPath, Store, StoredFile};
 
 /// Publishes what the process believes, before each of its calls: that is how
 /// a belief that outlives its lock comes to light.
@@ -100,7 +100,7 @@ macro_rules! telling {
 
 telling! {
     list(dir: &RepoPath) -> io::Result<Vec<DirEntry>>;
-    stat(path: &RepoPath) -> io::Result<Stat>;
+    stat(path: &RepoPath) -> io::Result<EntryStat>;
     open(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
     open_writable(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
     create_new(path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;

@@ -14,10 +14,10 @@ use jvs_kit::live::loopfs::{Kind, SmallFs};
 use jvs_kit::live::writer::{Way, Writer};
 use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
 use jvs_repo::code::{Code, Coded as _};
-use jvs_snapshot::chosen::Chosen;
+use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::manifest::TreePath;
-use jvs_snapshot::mutation::capturing::{Rule, without};
-use jvs_snapshot::progress::{Phase, Progress, Silent};
+use jvs_snapshot::mutation::capturing::{CaptureRule, without};
+use jvs_snapshot::progress::{CapturePhase, Progress, Silent};
 use jvs_snapshot::stage::{CaptureError, Captured, Options, Parent, Source, capture};
 use jvs_snapshot::trees::Trees as _;
 use jvs_world::live;
@@ -49,16 +49,16 @@ impl Clock for Boot {
 }
 
 /// Does something when a phase begins, once.
-struct Once<F: FnOnce()>(Phase, Mutex<Option<F>>);
+struct Once<F: FnOnce()>(CapturePhase, Mutex<Option<F>>);
 
 impl<F: FnOnce() + Send> Once<F> {
-    fn at(phase: Phase, meddle: F) -> Self {
+    fn at(phase: CapturePhase, meddle: F) -> Self {
         Once(phase, Mutex::new(Some(meddle)))
     }
 }
 
 impl<F: FnOnce() + Send> Progress for Once<F> {
-    fn phase(&self, phase: Phase) {
+    fn phase(&self, phase: CapturePhase) {
         let meddle = self.1.lock().expect("not poisoned").take_if(|_| phase == self.0);
         if let Some(meddle) = meddle {
             meddle();
@@ -126,7 +126,7 @@ impl World {
 /// With the rule the second capture has what the file has, without it what the file
 /// had. `captures` answers with both.
 #[track_caller]
-fn needed(rule: Rule, captures: impl Fn() -> Option<(char, char)>) {
+fn needed(rule: CaptureRule, captures: impl Fn() -> Option<(char, char)>) {
     let Some((now, kept)) = captures() else { return };
     assert_eq!(now, kept, "with {rule:?}");
     let Some((now, kept)) = without(rule, captures) else { return };
@@ -136,12 +136,12 @@ fn needed(rule: Rule, captures: impl Fn() -> Option<(char, char)>) {
 /// A store after the file was copied, into a page that was stored into before.
 #[test]
 fn stores_into_mapped_files_are_written_out_first() {
-    needed(Rule::WrittenOutFirst, || {
+    needed(CaptureRule::WrittenOutFirst, || {
         let small = SmallFs::on_loop(Kind::Ext4)?;
         let world = World::at(small.path());
         let mut writer = Writer::open(&world.write(b'0'), Way::Mapped)?;
         writer.overwrite(b'A');
-        let late = Once::at(Phase::Prove, move || writer.overwrite(b'B'));
+        let late = Once::at(CapturePhase::Prove, move || writer.overwrite(b'B'));
         let first = world.try_capture("1", None, &World::options(), &late).expect("captured");
         world.capture("2", Some(("1", &first)));
         Some(('B', world.kept("2")))
@@ -162,19 +162,19 @@ fn written_and_not_handed_in() -> Option<(char, char)> {
 
 #[test]
 fn what_a_mount_holds_is_handed_in_first() {
-    needed(Rule::HandedInFirst, written_and_not_handed_in);
+    needed(CaptureRule::HandedInFirst, written_and_not_handed_in);
 }
 
 #[test]
 fn a_mount_is_spared_only_if_nobody_else_has_a_file_open() {
-    needed(Rule::NobodyElse, written_and_not_handed_in);
+    needed(CaptureRule::NobodyElse, written_and_not_handed_in);
 }
 
 /// A page is on its way to the mount until the capture has had time to do without it.
 /// It is not the page that is read to make the mount hand in what it has.
 #[test]
 fn pages_that_were_sent_have_arrived_before_a_mount_is_asked_for_them() {
-    needed(Rule::ArrivedFirst, || {
+    needed(CaptureRule::ArrivedFirst, || {
         let volume = Volume::mounted(Metadata::Redis, 1)?;
         let world = World::at(volume.host(0));
         let path = world.write(b'O');
@@ -204,26 +204,26 @@ fn what_is_written_once_does_not_fail_two_attempts() {
         let replaced = world.source().join("a");
         fs_err::write(&replaced, "old").expect("a file");
         let mut writer = Writer::open(&world.write(b'O'), Way::Written)?;
-        let once = Once::at(Phase::Clone, || {
+        let once = Once::at(CapturePhase::Clone, || {
             fs_err::remove_file(&replaced).expect("removed");
             fs_err::write(&replaced, "new").expect("another file");
             writer.overwrite(b'N');
         });
         let chosen = ["a", FILE].map(|name| TreePath::new(name.into()).expect("a path"));
-        let options = Options { only: Chosen::new(chosen), ..World::options() };
+        let options = Options { only: ChosenPaths::new(chosen), ..World::options() };
         let captured = world.try_capture("1", None, &options, &once);
         Some(captured.map(|captured| (captured.content.quiescence.attempts, world.kept("1"))))
     };
     let Some(captured) = answer() else { return };
     assert_eq!(captured.expect("a second attempt is quiet"), (2, 'N'));
-    let rule = Rule::HandedInBetween;
+    let rule = CaptureRule::HandedInBetween;
     let refused = without(rule, answer).expect("as before").expect_err("rule is not needed");
     assert_eq!(refused.code(), Code::ConsistencyUnavailable, "{refused}");
 }
 
 #[test]
 fn change_times_are_believed_within_their_boot() {
-    needed(Rule::WithinTheBoot, || {
+    needed(CaptureRule::WithinTheBoot, || {
         let small = SmallFs::on_loop(Kind::Ext4)?;
         let world = World::at(small.path());
         let path = world.write(b'O');
@@ -246,7 +246,7 @@ fn change_times_are_believed_within_their_boot() {
 
 #[test]
 fn change_times_of_files_in_memory_are_never_believed() {
-    needed(Rule::NeverInMemory, || {
+    needed(CaptureRule::NeverInMemory, || {
         let small = SmallFs::tmpfs(16 << 20)?;
         let world = World::at(small.path());
         let mut writer = Writer::open(&world.write(b'0'), Way::Mapped)?;
@@ -275,7 +275,7 @@ fn what_is_removed_is_compared_by_its_content() {
     };
     let Some(strays) = lost() else { return };
     assert_eq!(strays, ["file"], "only there");
-    let rule = Rule::RemovedByContent;
+    let rule = CaptureRule::RemovedByContent;
     assert_eq!(without(rule, lost), Some(Vec::new()), "{rule:?} is not needed");
 }
 
@@ -307,14 +307,14 @@ fn set_user_bits_are_kept_for_their_owner_only() {
         let copy = world.root.join("1/payload/program").metadata().expect("a copy");
         (copy.mode() & 0o6000 != 0).then_some(copy.uid())
     };
-    let on_a_thread = |off: Option<Rule>| {
+    let on_a_thread = |off: Option<CaptureRule>| {
         std::thread::scope(|scope| {
             let work = || off.map_or_else(acts_as, |rule| without(rule, acts_as));
             scope.spawn(work).join().expect("the thread")
         })
     };
     assert_eq!(on_a_thread(None), None);
-    let rule = Rule::SetIdForItsOwner;
+    let rule = CaptureRule::SetIdForItsOwner;
     assert_eq!(on_a_thread(Some(rule)), Some(SOMEBODY), "{rule:?} is not needed");
 }
 
@@ -322,7 +322,7 @@ fn set_user_bits_are_kept_for_their_owner_only() {
 #[test]
 fn no_rule_of_capturing_is_left_out() {
     let tests = include_str!("capturing.rs");
-    for rule in Rule::ALL {
+    for rule in CaptureRule::ALL {
         assert!(tests.contains(&format!("Rule::{rule:?}")), "{rule:?} is never switched off");
     }
 }

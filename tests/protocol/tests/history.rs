@@ -6,12 +6,12 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvs_kit::sim::{SimClock, Solo};
-use jvs_lock::history::{LogLine, Logged, Logs, Report, Witnessed, check};
+use jvs_lock::history::{HistoryReport, LogLine, Logged, Logs, Witnessed, check};
 use jvs_lock::mutation::{self, Rule};
 use jvs_lock::register::Register;
 use jvs_lock::{Locks, State, Want};
 use jvs_protocol_tests::{actor, stage};
-use jvs_repo::audit::{Event, Kind, Log, Phase, Turn, WriterId};
+use jvs_repo::audit::{AppendTurn, Event, EventKind, EventPhase, Log, WriterId};
 use jvs_repo::clock::{Clock, WallMs};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::LockPolicy;
@@ -45,8 +45,8 @@ struct Book {
 }
 
 impl Book {
-    fn write(&mut self, kind: Kind, from: Option<&State>, to: &State) {
-        for phase in [Phase::Intent, Phase::Done] {
+    fn write(&mut self, kind: EventKind, from: Option<&State>, to: &State) {
+        for phase in [EventPhase::Intent, EventPhase::Done] {
             let line = self.logs.events.len() as u64 + 1;
             let event = Event {
                 kind,
@@ -66,7 +66,7 @@ impl Book {
         }
     }
 
-    fn read(&self, register: &State) -> Report {
+    fn read(&self, register: &State) -> HistoryReport {
         let worktree = WorktreeName::main();
         check(&[Witnessed { worktree, state: *register, still: true }], &self.logs)
     }
@@ -77,9 +77,9 @@ fn kept() -> (Book, State, State) {
     let mut book = Book::default();
     let granted = born().granted(ME, LEASE_MS, WallMs(1_000), op(1));
     let renewed = granted.extended(LEASE_MS, WallMs(11_000), op(2));
-    book.write(Kind::Create, None, &born());
-    book.write(Kind::Acquire, Some(&born()), &granted);
-    book.write(Kind::Renew, Some(&granted), &renewed);
+    book.write(EventKind::Create, None, &born());
+    book.write(EventKind::Acquire, Some(&born()), &granted);
+    book.write(EventKind::Renew, Some(&granted), &renewed);
     (book, granted, renewed)
 }
 
@@ -114,7 +114,7 @@ fn no_token_of_a_history_falls() {
         let (mut book, _, _) = kept();
         let epoch = Epoch { counter: 2, salt: 1 };
         let again = State::rebuilt(epoch, FencingToken(0), Generation(0), None, op(5));
-        book.write(Kind::Rebuild, None, &again);
+        book.write(EventKind::Rebuild, None, &again);
         book.read(&again).first_bad_link().is_some()
     });
 }
@@ -129,13 +129,13 @@ fn a_renewal_that_a_power_cut_took_is_no_forgery() {
     assert_eq!(report.problems.len(), 1, "told all the same");
     // Another takes over from there, and so does a state that stands in its place.
     let stolen = granted.granted(HolderNonce([2; 16]), LEASE_MS, WallMs(99_000), op(6));
-    book.write(Kind::Steal, Some(&granted), &stolen);
+    book.write(EventKind::Steal, Some(&granted), &stolen);
     let report = book.read(&stolen);
     assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
     assert!(report.problems[0].to_string().contains(&renewed.to_string()));
 }
 
-fn locks<'w>(solo: &'w Solo, turn: &'w dyn Turn) -> Locks<'w> {
+fn locks<'w>(solo: &'w Solo, turn: &'w dyn AppendTurn) -> Locks<'w> {
     let log = Log::new(solo.store(), turn, WriterId::derive(b"a", 0));
     Locks::new(seams_of(solo), actor::session("a", 7, solo.clock()), LockPolicy::default(), log)
 }
@@ -146,7 +146,7 @@ struct Busy<'w> {
     stuck: AtomicBool,
 }
 
-impl Turn for Busy<'_> {
+impl AppendTurn for Busy<'_> {
     fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>> {
         self.take_now(writer)?.ok_or_else(|| {
             self.clock.sleep_ms(10_000);

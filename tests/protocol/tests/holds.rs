@@ -5,7 +5,7 @@
 
 use jvs_kit::sim::{Explorer, Report, Solo};
 use jvs_lock::Hold;
-use jvs_lock::hold::rule::{Rule, without};
+use jvs_lock::hold::rule::{HoldRule, without};
 use jvs_lock::hold::{HoldState, Stake, Viewpoint};
 use jvs_protocol_tests::actor::{HEIR, LEASE_AND_MARGIN_MS};
 use jvs_protocol_tests::necessity::{broken, needed};
@@ -47,7 +47,7 @@ fn two_runs_of_one_session_and_a_rival() {
 }
 
 /// One who hands its hold over to one who stops waiting at that moment.
-fn handing_to_a_leaver(off: Option<Rule>) -> Explorer<'static> {
+fn handing_to_a_leaver(off: Option<HoldRule>) -> Explorer<'static> {
     let giver = holder(&[Does::AcquireForGood, Does::HandOver]);
     let heir = Holder::new(HEIR, &[Does::WaitInVain]);
     Stage::holding(&[giver, heir], &[], off).at_end(invariant::the_lock_is_free)
@@ -60,14 +60,14 @@ fn what_is_handed_to_one_who_leaves_the_line_is_free() {
 
 #[test]
 fn who_stops_waiting_gives_back_what_it_was_handed() {
-    needed(Rule::LeaverGivesBack, "nobody gave it back", |off| {
+    needed(HoldRule::LeaverGivesBack, "nobody gave it back", |off| {
         handing_to_a_leaver(off).preemptions(2)
     });
 }
 
 #[test]
 fn who_hands_over_looks_whether_anybody_is_there() {
-    needed(Rule::GiverLooksForTheHeir, "nobody gave it back", |off| {
+    needed(HoldRule::GiverLooksForTheHeir, "nobody gave it back", |off| {
         handing_to_a_leaver(off).preemptions(2)
     });
 }
@@ -193,8 +193,8 @@ fn what_is_told_and_believed_is_asked_beside_one_who_may_overrule_too() {
         let world = Stage::overruled(&[holder(JOIN), holder(JOIN)], &[rival(RECLAIM)], Some(off));
         world.preemptions(2).early_wakes(1)
     };
-    broken(Rule::StakesKeepAHold, "believes", world(Rule::StakesKeepAHold));
-    broken(Rule::LookAfterRead, "told that it holds", world(Rule::LookAfterRead));
+    broken(HoldRule::StakesKeepAHold, "believes", world(HoldRule::StakesKeepAHold));
+    broken(HoldRule::LookAfterRead, "told that it holds", world(HoldRule::LookAfterRead));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn snapshots_of_a_session_that_was_taken_over() {
 }
 
 /// Two commands of one session that share.
-fn two(off: Option<Rule>) -> Explorer<'static> {
+fn two(off: Option<HoldRule>) -> Explorer<'static> {
     Stage::holding(&[holder(JOIN), holder(JOIN)], &[], off).preemptions(2).early_wakes(1)
 }
 
@@ -214,17 +214,17 @@ const FOR_A_WHILE: &[Does] = &[Does::AcquireForAWhile];
 
 #[test]
 fn a_stake_comes_first() {
-    needed(Rule::StakeComesFirst, "told that it holds", two);
+    needed(HoldRule::StakeComesFirst, "told that it holds", two);
 }
 
 #[test]
 fn who_joins_moves_the_name() {
-    needed(Rule::JoinMovesTheName, "believes", two);
+    needed(HoldRule::JoinMovesTheName, "believes", two);
 }
 
 #[test]
 fn a_read_does_not_confirm() {
-    needed(Rule::ConfirmedByOwnCas, "a lease that is over", |off| {
+    needed(HoldRule::ConfirmedByOwnCas, "a lease that is over", |off| {
         let world = Stage::holding(&[holder(FOR_GOOD), holder(JOIN)], &[], off);
         world.time_jumps(1, [LEASE_AND_MARGIN_MS]).preemptions(1).early_wakes(0)
     });
@@ -232,13 +232,13 @@ fn a_read_does_not_confirm() {
 
 #[test]
 fn a_grant_does_not_confirm_beside_others() {
-    needed(Rule::OthersAreAskedFor, "holds token", two);
+    needed(HoldRule::OthersAreAskedFor, "holds token", two);
 }
 
 /// Trace S3: each of two runs that share nothing looked before the other was there.
 #[test]
 fn two_runs_that_share_nothing_claim_their_place_first() {
-    needed(Rule::JoinMovesTheName, "two runs", |off| {
+    needed(HoldRule::JoinMovesTheName, "two runs", |off| {
         Stage::runs(&[holder(RUN), holder(RUN)], off).preemptions(2).early_wakes(1)
     });
 }
@@ -246,7 +246,7 @@ fn two_runs_that_share_nothing_claim_their_place_first() {
 /// Trace S5: whoever marked it ending was killed.
 #[test]
 fn a_hold_that_ends_keeps_nobody_waiting() {
-    needed(Rule::EndingIsBurnt, "for ever", |off| {
+    needed(HoldRule::EndingIsBurnt, "for ever", |off| {
         let holders = [holder(&[Does::AcquireForGood, Does::Release]), holder(FOR_GOOD)];
         Stage::holding(&holders, &[], off).crashes(1).preemptions(1).early_wakes(0)
     });
@@ -255,7 +255,7 @@ fn a_hold_that_ends_keeps_nobody_waiting() {
 /// Trace S6: whoever has the mutex is stopped.
 #[test]
 fn nobody_waits_for_one_who_may_be_stopped() {
-    needed(Rule::NobodyWaits, "for ever", |off| {
+    needed(HoldRule::NobodyWaits, "for ever", |off| {
         let holders = [holder(JOIN), holder(FOR_GOOD)];
         Stage::holding(&holders, &[], off).preemptions(1).early_wakes(0)
     });
@@ -264,7 +264,7 @@ fn nobody_waits_for_one_who_may_be_stopped() {
 /// Trace S7.
 #[test]
 fn nobody_releases_under_an_acquire_that_has_not_answered() {
-    needed(Rule::ReleaseAsksTheOthers, "told that it holds", |off| {
+    needed(HoldRule::ReleaseAsksTheOthers, "told that it holds", |off| {
         let holders = [holder(FOR_GOOD), holder(RELEASE)];
         Stage::holding(&holders, &[], off).preemptions(1).early_wakes(0)
     });
@@ -272,22 +272,22 @@ fn nobody_releases_under_an_acquire_that_has_not_answered() {
 
 #[test]
 fn a_hold_that_ends_is_never_resumed() {
-    needed(Rule::EndingIsNotResumed, "believes", two);
+    needed(HoldRule::EndingIsNotResumed, "believes", two);
 }
 
 #[test]
 fn the_hold_is_looked_at_after_the_read() {
-    needed(Rule::LookAfterRead, "told that it holds", two);
+    needed(HoldRule::LookAfterRead, "told that it holds", two);
 }
 
 #[test]
 fn a_hold_with_a_live_stake_is_not_given_back() {
-    needed(Rule::StakesKeepAHold, "believes", two);
+    needed(HoldRule::StakesKeepAHold, "believes", two);
 }
 
 #[test]
 fn who_finds_a_hold_gone_marks_it_lost() {
-    needed(Rule::FinderMarksTheLoss, "sent away", |off| {
+    needed(HoldRule::FinderMarksTheLoss, "sent away", |off| {
         let comes_back = holder(FOR_GOOD).last();
         let world = Stage::holding(&[holder(FOR_GOOD), comes_back], &[rival(TAKE)], off);
         world.time_jumps(1, [LEASE_AND_MARGIN_MS]).preemptions(1).early_wakes(0)
@@ -296,7 +296,7 @@ fn who_finds_a_hold_gone_marks_it_lost() {
 
 #[test]
 fn only_a_confirmed_release_is_remembered_as_one() {
-    needed(Rule::OnlyConfirmedIsReleased, "without a word", |off| {
+    needed(HoldRule::OnlyConfirmedIsReleased, "without a word", |off| {
         let world = Stage::holding(&[holder(JOIN), holder(SNAPSHOT).last()], &[rival(WORK)], off);
         with_expiry(world).crashes(1).preemptions(1)
     });
@@ -304,7 +304,7 @@ fn only_a_confirmed_release_is_remembered_as_one() {
 
 #[test]
 fn nobody_releases_under_a_command_of_its_own_session() {
-    needed(Rule::ReleaseAsksTheOthers, "believes", |off| {
+    needed(HoldRule::ReleaseAsksTheOthers, "believes", |off| {
         let world = Stage::holding(&[holder(JOIN), holder(RELEASE)], &[], off);
         world.preemptions(1).early_wakes(1)
     });
@@ -312,7 +312,7 @@ fn nobody_releases_under_a_command_of_its_own_session() {
 
 #[test]
 fn nobody_gives_back_a_later_hold_than_it_meant() {
-    needed(Rule::BoundToItsHold, "meant token 1", |off| {
+    needed(HoldRule::BoundToItsHold, "meant token 1", |off| {
         let holders = [holder(JOIN), holder(&[Does::ReleaseWhatWasSeen]), holder(FOR_GOOD)];
         let world = Stage::holding(&holders, &[], off).preemptions(2).early_wakes(0);
         world.at_end(invariant::what_was_given_back_was_meant)
@@ -321,7 +321,7 @@ fn nobody_gives_back_a_later_hold_than_it_meant() {
 
 #[test]
 fn that_a_run_has_it_to_itself_is_in_its_stake() {
-    needed(Rule::ExclusiveIsInTheStake, "two runs", |off| {
+    needed(HoldRule::ExclusiveIsInTheStake, "two runs", |off| {
         let world = Stage::holding(&[holder(RUN), holder(FOR_GOOD), holder(RUN)], &[], off);
         world.preemptions(1).early_wakes(1)
     });
@@ -329,7 +329,7 @@ fn that_a_run_has_it_to_itself_is_in_its_stake() {
 
 #[test]
 fn a_session_remembers_what_was_taken_from_it() {
-    needed(Rule::SessionsRemember, "without a word", |off| {
+    needed(HoldRule::SessionsRemember, "without a word", |off| {
         let world =
             Stage::holding(&[holder(FOR_GOOD), holder(SNAPSHOT).last()], &[rival(WORK)], off);
         with_expiry(world).preemptions(1)
@@ -338,7 +338,7 @@ fn a_session_remembers_what_was_taken_from_it() {
 
 #[test]
 fn a_loss_is_kept_until_who_knows_is_answered() {
-    needed(Rule::LossIsKeptUntilAnswered, "without a word", |off| {
+    needed(HoldRule::LossIsKeptUntilAnswered, "without a word", |off| {
         let holders = [holder(FOR_GOOD), holder(FOR_GOOD), holder(SNAPSHOT).last()];
         let world = Stage::holding(&holders, &[rival(WORK)], off);
         world.time_jumps(1, [LEASE_AND_MARGIN_MS]).early_wakes(0).crashes(1).preemptions(0)
@@ -347,7 +347,7 @@ fn a_loss_is_kept_until_who_knows_is_answered() {
 
 #[test]
 fn the_end_of_a_time_is_no_word_of_the_session() {
-    needed(Rule::TimeIsNoWord, "without a word", |off| {
+    needed(HoldRule::TimeIsNoWord, "without a word", |off| {
         let timed = holder(&[Does::AcquireForAWhile, Does::Keep]);
         // Comes when the time is over.
         let later = &[Step::Sleep, Step::Sleep, Step::Acquire, Step::Commit, Step::Release];
@@ -360,7 +360,7 @@ fn the_end_of_a_time_is_no_word_of_the_session() {
 /// files early and at the name late must not see it fall between them.
 #[test]
 fn memory_is_asked_after_the_read() {
-    needed(Rule::MemoryAfterRead, "without a word", |off| {
+    needed(HoldRule::MemoryAfterRead, "without a word", |off| {
         let holders = [holder(SNAPSHOT), holder(FOR_GOOD), holder(KEEP)];
         Stage::after_a_takeover(&holders, off).crashes(1).preemptions(1).early_wakes(1)
     });
@@ -373,7 +373,7 @@ fn what_a_joiner_is_told_survives_a_power_cut() {
         each.filter(|known| !known).count()
     };
     assert_eq!(forgotten(), 0);
-    assert_ne!(without(Rule::JoinersMakeItDurable, forgotten), 0, "the rule is needed");
+    assert_ne!(without(HoldRule::JoinersMakeItDurable, forgotten), 0, "the rule is needed");
 }
 
 #[test]
@@ -398,13 +398,17 @@ fn a_session_remembers_after_a_reboot() {
         session::writes_after_a_reboot(&solo, "a").map_err(|error| error.code())
     };
     assert_eq!(told(), Err(Code::FencingMismatch));
-    assert_eq!(without(Rule::MemoryOutlivesTheBoot, told), Ok(()), "without the rule it forgets");
+    assert_eq!(
+        without(HoldRule::MemoryOutlivesTheBoot, told),
+        Ok(()),
+        "without the rule it forgets"
+    );
 }
 
 /// Whoever is about to be told for how long it holds is stopped for longer than that.
 #[test]
 fn a_time_counts_from_when_somebody_was_told() {
-    needed(Rule::TimeCountsWhenTold, "told that it holds", |off| {
+    needed(HoldRule::TimeCountsWhenTold, "told that it holds", |off| {
         let world = Stage::holding(&[holder(FOR_A_WHILE), holder(KEEP)], &[], off);
         with_expiry(world).preemptions(2)
     });
@@ -415,7 +419,7 @@ fn a_time_counts_from_when_somebody_was_told() {
 fn the_record_does_not_choose_who_is_signalled() {
     let signalled = || kept::whom_a_forged_record_has_signalled().map(|keeper| keeper.pid);
     assert_eq!(signalled(), Some(kept::KEEPER), "the one that wrote itself down");
-    let forged = without(Rule::PrivateWordAlone, signalled);
+    let forged = without(HoldRule::PrivateWordAlone, signalled);
     assert_eq!(forged, Some(kept::VICTIM), "the rule is needed");
 }
 
@@ -425,7 +429,7 @@ fn a_holder_whose_keeper_has_died_is_not_dead_while_a_command_runs() {
     let refused = reclaimed(true).map_err(|error| error.code());
     assert_eq!(refused, Err(Code::LockConflict));
     assert_eq!(reclaimed(false).expect("nobody needs it").0, 2);
-    let robbed = without(Rule::DeadIfNothingRests, || reclaimed(true));
+    let robbed = without(HoldRule::DeadIfNothingRests, || reclaimed(true));
     assert_eq!(robbed.expect("the rule is needed").0, 2);
 }
 
@@ -440,14 +444,17 @@ fn a_reused_pid_keeps_nothing() {
         stake.is_alive(Viewpoint { pid_namespace, time_namespace, now, lookup: &lookup })
     };
     assert!(!alive());
-    assert!(without(Rule::StakesTellPidsApart, alive), "without the rule it is renewed for ever");
+    assert!(
+        without(HoldRule::StakesTellPidsApart, alive),
+        "without the rule it is renewed for ever"
+    );
 }
 
 /// Every rule that can be switched off is switched off by a test above.
 #[test]
 fn no_rule_is_left_out() {
     let tests = include_str!("holds.rs");
-    for rule in Rule::ALL {
+    for rule in HoldRule::ALL {
         let off = ["needed", "without"].map(|how| format!("{how}(Rule::{rule:?}"));
         assert!(off.iter().any(|off| tests.contains(off)), "{rule:?} is never switched off");
     }

@@ -13,7 +13,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::Store;
 use jvs_snapshot::mutation::Rule;
-use jvs_snapshot::restore::{Copied, Wish, replace};
+use jvs_snapshot::restore::{Copied, RestoreRequest, replace};
 use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::{Catalog, PublishError, Snapshots, Staged, tags};
 use jvs_world::repository::main;
@@ -296,7 +296,8 @@ fn restorer(ctx: &Ctx) -> Option<()> {
     ctx.append("stands_on", source.id().to_string());
     let trees = SimTrees(store);
     let at = Snapshots::new(seams(ctx), &trees);
-    let wish = Wish { source: &source, kept: Some(&kept), chosen: None, reason: "a test" };
+    let wish =
+        RestoreRequest { source: &source, kept: Some(&kept), chosen: None, reason: "a test" };
     let locks = locks(ctx, "r");
     let told = replace(&at, &trees, &locks, &mut lease, copied, &wish);
     ctx.retract("stands_on");

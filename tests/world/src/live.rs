@@ -13,7 +13,7 @@ use jvs_snapshot::descriptor::About;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::restore::Restore;
 use jvs_snapshot::stage::Options;
-use jvs_snapshot::take::{Hold, Request, TakeError, Taken, take};
+use jvs_snapshot::take::{Request, SnapshotHold, TakeError, Taken, take};
 use jvs_snapshot::{Ready, Snapshots};
 use tempfile::TempDir;
 
@@ -113,7 +113,7 @@ impl World {
     pub fn try_snapshot(&self, lease: &mut Lease<'_>) -> Result<Taken, TakeError> {
         let source = self.file("");
         let request = self.request(&source);
-        take(&self.at(), &mut Hold::Lease(lease), request, &Silent)
+        take(&self.at(), &mut SnapshotHold::Lease(lease), request, &Silent)
     }
 
     /// A snapshot of `main`.

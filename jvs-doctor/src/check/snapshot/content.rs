@@ -10,7 +10,7 @@ use jvs_snapshot::hash::Digest;
 use jvs_snapshot::ready;
 
 use crate::check::Check;
-use crate::finding::Report;
+use crate::finding::FindingCollector;
 use crate::remedy::Remedy;
 use crate::survey::{Snap, Survey, is_absent};
 
@@ -26,7 +26,7 @@ pub(super) fn look(
     id: SnapshotId,
     snap: &Snap,
     committed: bool,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     let dir = layout::snapshot(id);
     let path = layout::descriptor(&dir);
@@ -60,7 +60,7 @@ fn ready(
     id: SnapshotId,
     checksum: Digest,
     committed: bool,
-    report: &mut Report,
+    report: &mut FindingCollector,
 ) {
     let dir = layout::snapshot(id);
     let path = layout::ready(&dir);
@@ -79,7 +79,12 @@ fn ready(
     }
 }
 
-fn manifest(survey: &Survey<'_, '_>, id: SnapshotId, written: Digest, report: &mut Report) {
+fn manifest(
+    survey: &Survey<'_, '_>,
+    id: SnapshotId,
+    written: Digest,
+    report: &mut FindingCollector,
+) {
     let dir = layout::snapshot(id);
     let path = layout::manifest(&dir);
     let message = match hash(survey, &path) {

@@ -13,7 +13,7 @@ use crate::name::WorktreeName;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names say it")]
-pub enum Kind {
+pub enum EventKind {
     Create,
     Acquire,
     Renew,
@@ -36,7 +36,7 @@ pub enum Kind {
     Untag,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Kind {
 /// Where in an operation the event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum EventPhase {
     /// About to be tried: on disk before the CAS is issued.
     Intent,
     /// The change was applied.
@@ -60,9 +60,9 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// What happened.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Where in the operation.
-    pub phase: Phase,
+    pub phase: EventPhase,
     /// When, on the writer's wall clock (RFC 3339).
     pub at: String,
     /// The operation: the same over all its attempts.

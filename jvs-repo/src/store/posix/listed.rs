@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::tree::{Descent, Identity, Removing, for_each_entry, unlink_inside, walk};
+use super::tree::{Descent, FileIdentity, Removing, for_each_entry, unlink_inside, walk};
 
 /// What a name stood for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fact {
     kind: FileType,
-    identity: Identity,
+    identity: FileIdentity,
     size: u64,
     links: u32,
     modified: (i64, u32),
@@ -44,7 +44,7 @@ impl Fact {
         let device = fs::makedev(raw.stx_dev_major, raw.stx_dev_minor) as u64;
         Ok(Fact {
             kind: FileType::from_raw_mode(raw.stx_mode.into()),
-            identity: Identity { device, inode: raw.stx_ino },
+            identity: FileIdentity { device, inode: raw.stx_ino },
             size: raw.stx_size,
             links: raw.stx_nlink,
             modified: (raw.stx_mtime.tv_sec, raw.stx_mtime.tv_nsec),
@@ -64,12 +64,12 @@ impl Fact {
 
 /// What was in a tree.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub struct TreeListing {
     top: Option<Fact>,
-    directories: HashMap<Identity, Vec<(OsString, Fact)>>,
+    directories: HashMap<FileIdentity, Vec<(OsString, Fact)>>,
 }
 
-impl Listing {
+impl TreeListing {
     /// Lists the directory that the walk is in and returns its subdirectories.
     fn add(&mut self, descent: &Descent) -> rustix::io::Result<Vec<OsString>> {
         let (dir, mut entries, mut inside) = (descent.here.as_fd(), Vec::new(), Vec::new());
@@ -98,9 +98,9 @@ fn is_not_as_listed(path: &Path) -> io::Error {
 
 /// What is at `name` in `parent`, and all below it; no symlink is followed and no
 /// mount point crossed.
-pub(super) fn list(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Listing> {
+pub(super) fn list(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<TreeListing> {
     let top = Fact::of(parent, name)?;
-    let mut listing = Listing { top: Some(top), directories: HashMap::new() };
+    let mut listing = TreeListing { top: Some(top), directories: HashMap::new() };
     if top.kind != FileType::Directory {
         return Ok(listing);
     }
@@ -125,7 +125,11 @@ pub(super) fn list(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<Listing> 
 /// Removes what is listed of `name` in `parent`. Ends at the first name that is not
 /// as it was, and at a directory with a name that is not listed
 /// (`DirectoryNotEmpty`): what is left then is as its writer left it.
-pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr, listing: &Listing) -> io::Result<()> {
+pub(super) fn remove(
+    parent: BorrowedFd<'_>,
+    name: &OsStr,
+    listing: &TreeListing,
+) -> io::Result<()> {
     let now = Fact::of(parent, name)?;
     let Some(top) = listing.top else { return Err(is_not_as_listed(name.as_ref())) };
     if top.kind != FileType::Directory {
@@ -139,11 +143,11 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr, listing: &Listing) ->
 
 /// Removes what is as it is listed, and nothing else.
 struct AsListed<'l> {
-    listing: &'l Listing,
+    listing: &'l TreeListing,
     top: &'l OsStr,
     /// Files of which this removal has taken a name, as they were right after that:
     /// whoever writes to one between two of its names is seen by the time of it.
-    shortened: RefCell<HashMap<Identity, Fact>>,
+    shortened: RefCell<HashMap<FileIdentity, Fact>>,
 }
 
 impl AsListed<'_> {
@@ -266,7 +270,7 @@ mod tests {
         real::hard_link(&one, &two).expect("linked");
         let open = real::File::open(dir.path()).expect("a directory");
         let fact = Fact::of(open.as_fd(), OsStr::new("one")).expect("listed");
-        let listing = Listing::default();
+        let listing = TreeListing::default();
         let top = OsStr::new("tree");
         let removal = AsListed { listing: &listing, top, shortened: RefCell::default() };
         assert_eq!(removal.remove(open.as_fd(), OsStr::new("one"), &fact), Ok(true));

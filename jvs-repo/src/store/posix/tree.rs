@@ -20,20 +20,20 @@ use rustix::process::geteuid;
 const SWEEPS_MAX: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
+pub(super) struct FileIdentity {
     pub(super) device: u64,
     pub(super) inode: u64,
 }
 
-fn identity(fd: BorrowedFd<'_>) -> rustix::io::Result<Identity> {
+fn identity(fd: BorrowedFd<'_>) -> rustix::io::Result<FileIdentity> {
     let stat = fs::fstat(fd)?;
     #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
-    Ok(Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 })
+    Ok(FileIdentity { device: stat.st_dev as u64, inode: stat.st_ino as u64 })
 }
 
 /// A directory that was entered from another one.
 struct Above {
-    identity: Identity,
+    identity: FileIdentity,
     /// Its subdirectories that are still to be entered.
     pending: Vec<OsString>,
     /// The one we are in.
@@ -43,7 +43,7 @@ struct Above {
 /// A walk through a tree, seen from the directory it has come to.
 pub(super) struct Descent {
     pub(super) here: OwnedFd,
-    pub(super) identity: Identity,
+    pub(super) identity: FileIdentity,
     pub(super) pending: Vec<OsString>,
     above: Vec<Above>,
 }

@@ -4,15 +4,15 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use super::{Content, Maker};
+use super::{FileCopier, TreeBuilder};
 use crate::capture_error::CaptureError;
 use crate::fidelity::{
-    Copied, LossKind, Named, Open, differences, dress, is_full, note, same_substance,
+    ByName, CopyTarget, LossKind, Open, differences, dress, is_full, note, same_substance,
 };
 use crate::hash;
 use crate::manifest::{TreePath, Xattr};
 use crate::plan::Doubted;
-use crate::tree::{self, Kind};
+use crate::tree::{self, NodeKind};
 use crate::walk::{Item, vanished};
 
 /// A directory's original, its copy and its copy in the parent snapshot.
@@ -27,22 +27,22 @@ fn failed<'i>(item: Item<'i>, doing: &'static str) -> impl FnOnce(io::Error) -> 
     move |error| CaptureError::io(item.path(), doing, error)
 }
 
-impl<'w, C: Content> Maker<'w, C> {
+impl<'w, C: FileCopier> TreeBuilder<'w, C> {
     pub(in crate::engine) fn make(
         &self,
         sides: Sides<'_>,
         item: Item<'_>,
     ) -> Result<(), CaptureError> {
         match item.stat().kind {
-            Kind::Directory => Ok(()),
-            Kind::File => match self.share(sides, item)? {
+            NodeKind::Directory => Ok(()),
+            NodeKind::File => match self.share(sides, item)? {
                 true => {
                     self.work.progress.advance(1, item.stat().size);
                     Ok(())
                 }
                 false => self.make_file(sides, item),
             },
-            Kind::Symlink => self.make_symlink(sides, item),
+            NodeKind::Symlink => self.make_symlink(sides, item),
             kind => match tree::make_special(sides.target, item.name(), kind, item.stat().device) {
                 Ok(()) => self.dress_named(sides, item),
                 Err(error) if is_full(&error) => Err(failed(item, "make")(error)),
@@ -81,7 +81,7 @@ impl<'w, C: Content> Maker<'w, C> {
                 Vec::new()
             }),
         };
-        let dressed = dress(&Named(sides.target, item.name()), item.stat(), xattrs)
+        let dressed = dress(&ByName(sides.target, item.name()), item.stat(), xattrs)
             .map_err(failed(item, "set the attributes of"))?;
         self.learned().note(item.number, &item.path(), dressed);
         self.work.progress.advance(1, 0);
@@ -193,7 +193,7 @@ impl<'w, C: Content> Maker<'w, C> {
     /// Gives a finished copy what its original has, as far as it takes it.
     pub(in crate::engine) fn redress(
         &self,
-        copy: &impl Copied,
+        copy: &impl CopyTarget,
         source: &OwnedFd,
         item: Item<'_>,
     ) -> Result<(), CaptureError> {

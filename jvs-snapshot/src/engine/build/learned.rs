@@ -3,21 +3,21 @@
 use crate::descriptor::Loss;
 use crate::fidelity::{self, Dressed};
 use crate::manifest::TreePath;
-use crate::plan::{Facts, Plan};
+use crate::plan::{ReusePlan, TreeFacts};
 
 pub(in crate::engine) struct Learned {
-    pub(in crate::engine) facts: Facts,
+    pub(in crate::engine) facts: TreeFacts,
     pub(super) degraded: Vec<Loss>,
 }
 
 impl Learned {
     /// What the parent's manifest already says.
-    pub(super) fn from(plan: &Plan) -> Self {
-        let facts = Facts {
+    pub(super) fn from(plan: &ReusePlan) -> Self {
+        let facts = TreeFacts {
             hashes: plan.facts.hashes.clone(),
             xattrs: plan.facts.xattrs.clone(),
             targets: plan.facts.targets.clone(),
-            ..Facts::default()
+            ..TreeFacts::default()
         };
         Learned { facts, degraded: Vec::new() }
     }

@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 
 use jvs_repo::layout::PAYLOAD;
 
-use super::{Content, Maker};
+use super::{FileCopier, TreeBuilder};
 use crate::capture_error::CaptureError;
-use crate::fidelity::{LossKind, Named, Open, dress, is_full, note};
-use crate::tree::{self, Kind};
+use crate::fidelity::{ByName, LossKind, Open, dress, is_full, note};
+use crate::tree::{self, NodeKind};
 use crate::walk::{Branch, Item};
 
-impl<C: Content> Maker<'_, C> {
+impl<C: FileCopier> TreeBuilder<'_, C> {
     /// Gives the first name's copy its other names.
     pub(in crate::engine) fn link_groups(&self) -> Result<(), CaptureError> {
         let groups = &self.work.groups.members;
@@ -32,7 +32,7 @@ impl<C: Content> Maker<'_, C> {
             let mut learned = self.learned();
             for member in others {
                 learned.facts.missing.insert(member.number);
-                if first.stat().kind != Kind::File {
+                if first.stat().kind != NodeKind::File {
                     note(&mut learned.degraded, &member.path(), LossKind::Special);
                 }
             }
@@ -83,20 +83,20 @@ impl<C: Content> Maker<'_, C> {
         let xattrs = self.learned().facts.xattrs.get(&first.number).cloned().unwrap_or_default();
         let mut digest = None;
         let dressed = match stat.kind {
-            Kind::File => {
+            NodeKind::File => {
                 let from = tree::open_file(from, first.name())?;
                 let to = tree::create_file(to, name)?;
                 let (size, threads) = (tree::stat_open(&from)?.size, self.work.threads);
                 digest = Some(self.content.fill(&from, &to, size, None, threads, &|_| Ok(()))?);
                 dress(&Open(&to), stat, xattrs)?
             }
-            Kind::Symlink => {
+            NodeKind::Symlink => {
                 tree::make_symlink(&tree::read_link(from, first.name())?, to, name)?;
-                dress(&Named(to, name), stat, xattrs)?
+                dress(&ByName(to, name), stat, xattrs)?
             }
             kind => {
                 tree::make_special(to, name, kind, stat.device)?;
-                dress(&Named(to, name), stat, xattrs)?
+                dress(&ByName(to, name), stat, xattrs)?
             }
         };
         let (number, path) = (member.number, member.path());

@@ -51,7 +51,7 @@ impl Clone<'_> {
 
 /// Why there is no clone.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum CloneRefusal {
     /// Whoever answers does not understand: another way may work.
     NotSpoken(String),
     /// It tried and failed.
@@ -65,12 +65,12 @@ pub(super) fn ask(
     file: impl AsFd,
     request: &Clone<'_>,
     progress: &dyn Progress,
-) -> Result<(), Refusal> {
-    let not_spoken = |error: Errno| Refusal::NotSpoken(error.to_string());
+) -> Result<(), CloneRefusal> {
+    let not_spoken = |error: Errno| CloneRefusal::NotSpoken(error.to_string());
     let bytes = request.bytes();
     let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, &bytes));
     if written.map_err(not_spoken)? != bytes.len() {
-        return Err(Refusal::NotSpoken("the request was cut short".to_owned()));
+        return Err(CloneRefusal::NotSpoken("the request was cut short".to_owned()));
     }
     let mut answer = Reply::default();
     let mut idle = Duration::ZERO;
@@ -87,7 +87,7 @@ pub(super) fn ask(
             }
         }
         if !progress.keep_going() {
-            return Err(Refusal::Stopped);
+            return Err(CloneRefusal::Stopped);
         }
         if got == 0 {
             std::thread::sleep(PAUSE);
@@ -96,16 +96,16 @@ pub(super) fn ask(
             idle = Duration::ZERO;
         }
     }
-    Err(Refusal::Failed(Errno::TIMEDOUT))
+    Err(CloneRefusal::Failed(Errno::TIMEDOUT))
 }
 
 /// A version that does not know the message says so with one of these.
-fn told(errno: u8) -> Refusal {
+fn told(errno: u8) -> CloneRefusal {
     match Errno::from_raw_os_error(i32::from(errno)) {
         errno @ (Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            Refusal::NotSpoken(errno.to_string())
+            CloneRefusal::NotSpoken(errno.to_string())
         }
-        errno => Refusal::Failed(errno),
+        errno => CloneRefusal::Failed(errno),
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_mount_that_does_not_know_the_message_is_told_from_one_that_failed() {
-        assert!(matches!(told(22), Refusal::NotSpoken(_)));
-        assert!(matches!(told(28), Refusal::Failed(Errno::NOSPC)));
+        assert!(matches!(told(22), CloneRefusal::NotSpoken(_)));
+        assert!(matches!(told(28), CloneRefusal::Failed(Errno::NOSPC)));
     }
 }

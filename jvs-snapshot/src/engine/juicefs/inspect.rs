@@ -27,15 +27,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jvs_repo::layout::PAYLOAD;
 
-use super::super::build::{Maker, Sides};
+use super::super::build::{Sides, TreeBuilder};
 use super::super::copy::Copy;
 use super::super::{Built, Work};
 use crate::capture_error::CaptureError;
-use crate::fidelity::{Named, differences, same_substance};
+use crate::fidelity::{ByName, differences, same_substance};
 use crate::hash;
 use crate::manifest::TreePath;
-use crate::progress::Phase;
-use crate::tree::{self, Kind, Names, Stat};
+use crate::progress::CapturePhase;
+use crate::tree::{self, Names, NodeKind, NodeStat};
 use crate::walk::{Branch, Item, Visitor, walk};
 use crate::workers;
 
@@ -46,9 +46,9 @@ pub(super) fn inspect(work: &Work<'_>) -> Result<Built, CaptureError> {
     let opened = CaptureError::whole("open the clone of");
     let payload = tree::open_directory(work.staging, PAYLOAD.as_bytes()).map_err(&opened)?;
     let findings = compare(work, &payload)?;
-    let maker = Maker::new(work, &Copy);
+    let maker = TreeBuilder::new(work, &Copy);
     let touched = mend(work, &payload, &maker, &findings)?;
-    work.phases.begin(Phase::Hash);
+    work.phases.begin(CapturePhase::Hash);
     let mended = read_what_is_new(work, &payload, &maker)?;
     // Deepest first: a directory may be about to lock us out.
     for &branch in touched.iter().rev() {
@@ -122,7 +122,7 @@ impl Visitor for Look<'_> {
         place: &u32,
         _path: &TreePath,
         names: &Arc<Names>,
-        found: Vec<(usize, Stat)>,
+        found: Vec<(usize, NodeStat)>,
     ) -> Vec<(usize, u32)> {
         let branch = &self.work.tree.branches[*place as usize];
         let mut enter = Vec::new();
@@ -174,7 +174,7 @@ fn compare(work: &Work<'_>, payload: &OwnedFd) -> Result<Findings, CaptureError>
 fn mend(
     work: &Work<'_>,
     payload: &OwnedFd,
-    maker: &Maker<'_, Copy>,
+    maker: &TreeBuilder<'_, Copy>,
     findings: &Findings,
 ) -> Result<BTreeSet<u32>, CaptureError> {
     if let Some(path) = &findings.surplus {
@@ -183,7 +183,7 @@ fn mend(
     let mut touched = findings.undressed_directories.clone();
     for &(number, at) in &findings.lost {
         let item = work.tree.branches[number as usize].item(at);
-        if item.stat().kind == Kind::Directory {
+        if item.stat().kind == NodeKind::Directory {
             // A directory that was cloned not at all was removed meanwhile.
             maker.learned().facts.missing.insert(item.number);
             continue;
@@ -199,7 +199,7 @@ fn mend(
     for &(number, at) in &findings.undressed {
         let item = work.tree.branches[number as usize].item(at);
         let Some((source, target)) = open_both(work, payload, item.branch)? else { continue };
-        maker.redress(&Named(&target, item.name()), &source, item)?;
+        maker.redress(&ByName(&target, item.name()), &source, item)?;
     }
     for &member in work.groups.members.iter().flat_map(|members| &members[1..]) {
         let item = work.tree.item(member);
@@ -241,11 +241,11 @@ fn open_both(
 fn read_what_is_new(
     work: &Work<'_>,
     payload: &OwnedFd,
-    maker: &Maker<'_, Copy>,
+    maker: &TreeBuilder<'_, Copy>,
 ) -> Result<bool, CaptureError> {
     let tasks = work.tree.in_parts(CHUNK, |branch, at| {
         let number = branch.first + at;
-        let readable = matches!(branch.nodes[at].stat.kind, Kind::File | Kind::Symlink);
+        let readable = matches!(branch.nodes[at].stat.kind, NodeKind::File | NodeKind::Symlink);
         (work.timeless_xattrs || (readable && !work.plan.unchanged(number)))
             && work.groups.leader(number).is_none()
     });
@@ -253,7 +253,7 @@ fn read_what_is_new(
     for (branch, at) in tasks.iter().flat_map(|(branch, part)| part.iter().map(|&at| (*branch, at)))
     {
         let stat = &branch.nodes[at].stat;
-        if stat.kind == Kind::File && !work.plan.unchanged(branch.first + at) {
+        if stat.kind == NodeKind::File && !work.plan.unchanged(branch.first + at) {
             files += 1;
             bytes += stat.size;
         }
@@ -285,7 +285,7 @@ fn read_what_is_new(
 fn read_part(
     work: &Work<'_>,
     payload: &OwnedFd,
-    maker: &Maker<'_, Copy>,
+    maker: &TreeBuilder<'_, Copy>,
     branch: &Branch,
     part: &[usize],
 ) -> Result<bool, CaptureError> {
@@ -327,7 +327,7 @@ fn read_part(
                 maker.learned().facts.set_xattrs(number, there);
             }
             Ok(Some(_)) => {
-                maker.redress(&Named(&target, name), &source, item)?;
+                maker.redress(&ByName(&target, name), &source, item)?;
                 mended = true;
             }
             Err(error) if gone(&error) => {}
@@ -340,18 +340,18 @@ fn read_part(
 fn read_one(
     work: &Work<'_>,
     target: &OwnedFd,
-    maker: &Maker<'_, Copy>,
+    maker: &TreeBuilder<'_, Copy>,
     item: Item<'_>,
 ) -> io::Result<()> {
     let (number, size) = (item.number, item.stat().size);
     match item.stat().kind {
-        Kind::File => {
+        NodeKind::File => {
             let file = tree::open_file(target, item.name())?;
             let digest = hash::of_file(&file, size, work.threads)?;
             maker.learned().facts.hashes[number] = Some(digest);
             work.progress.advance(1, size);
         }
-        Kind::Symlink => {
+        NodeKind::Symlink => {
             let text = tree::read_link(target, item.name())?;
             maker.learned().facts.targets.insert(number, text);
         }

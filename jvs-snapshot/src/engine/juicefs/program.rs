@@ -25,7 +25,7 @@ const TAIL: usize = 1024;
 /// Reads in a row, so that one who never stops talking can be stopped.
 const READS: usize = 32;
 
-pub(super) enum Failure {
+pub(super) enum ProgramFailure {
     /// Progress asked to stop.
     Stopped,
     /// In its words, or in those of the system.
@@ -34,14 +34,14 @@ pub(super) enum Failure {
 
 /// Runs the program to its end, or ends it. Whatever it started ends with it; the
 /// mount gives up a clone that nobody waits for.
-pub(super) fn run(program: &Path, job: &Job<'_>, work: &Work<'_>) -> Result<(), Failure> {
-    let told = |error: io::Error| Failure::Told(error.to_string());
+pub(super) fn run(program: &Path, job: &Job<'_>, work: &Work<'_>) -> Result<(), ProgramFailure> {
+    let told = |error: io::Error| ProgramFailure::Told(error.to_string());
     let target = tree::path_of_open(job.target).map_err(told)?.join(OsStr::from_bytes(job.name));
     let mut command = Command::new(program);
     command.args(["clone", "--preserve"]).arg(&job.from).arg(target);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.process_group(0).spawn().map_err(|error| {
-        Failure::Told(match error.kind() {
+        ProgramFailure::Told(match error.kind() {
             ErrorKind::NotFound => format!("there is no {}", program.display()),
             _ => format!("{}: {error}", program.display()),
         })
@@ -56,10 +56,10 @@ pub(super) fn run(program: &Path, job: &Job<'_>, work: &Work<'_>) -> Result<(), 
             return if status.success() { Ok(()) } else { Err(running.failed(status)) };
         }
         if !work.progress.keep_going() {
-            return Err(Failure::Stopped);
+            return Err(ProgramFailure::Stopped);
         }
         if waited >= patience {
-            return Err(Failure::Told(format!("no answer in {} s", patience.as_secs())));
+            return Err(ProgramFailure::Told(format!("no answer in {} s", patience.as_secs())));
         }
         std::thread::sleep(PAUSE);
         waited += PAUSE;
@@ -85,10 +85,10 @@ impl Running {
         Ok(())
     }
 
-    fn failed(&self, status: ExitStatus) -> Failure {
+    fn failed(&self, status: ExitStatus) -> ProgramFailure {
         let said = String::from_utf8_lossy(&self.said);
         let said = said.trim();
-        Failure::Told(if said.is_empty() {
+        ProgramFailure::Told(if said.is_empty() {
             status.to_string()
         } else {
             format!("{status}: {said}")

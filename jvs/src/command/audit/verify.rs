@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jvs_lock::history::{self, Logs, Problem, Report};
+use jvs_lock::history::{self, HistoryReport, Logs, Problem};
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::layout;
 use jvs_repo::next::Next;
@@ -50,7 +50,7 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
     Ok(done)
 }
 
-fn warnings(report: &Report, logs: &Logs) -> Vec<String> {
+fn warnings(report: &HistoryReport, logs: &Logs) -> Vec<String> {
     let explained = report.problems.iter().map(|problem| match problem.explained_by() {
         Some(cause) => format!("{problem}; {cause} explains it"),
         None => problem.to_string(),
@@ -69,7 +69,7 @@ fn warnings(report: &Report, logs: &Logs) -> Vec<String> {
     warnings
 }
 
-fn data(report: &Report) -> Value {
+fn data(report: &HistoryReport) -> Value {
     let problems = report.problems.iter().take(TOLD_TO_PROGRAMS).map(|problem| {
         let mut data = json!(problem);
         data["message"] = json!(problem.to_string());

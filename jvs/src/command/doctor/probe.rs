@@ -7,9 +7,9 @@ use jvs_repo::clock::shown_as_written;
 use jvs_repo::id::OpNonce;
 use jvs_repo::json;
 use jvs_repo::layout;
-use jvs_repo::probe::{self, Filesystem, Promise, Severity, Staleness, Subject};
+use jvs_repo::probe::{self, Filesystem, ProbeSeverity, Promise, Staleness, Subject};
 use jvs_repo::proc;
-use jvs_repo::record::format::Format;
+use jvs_repo::record::format::FormatRecord;
 use jvs_repo::record::probe::{Broken, LIMITS, SecondMount, Verdict};
 use jvs_repo::store::{PosixStore, Store};
 
@@ -59,7 +59,7 @@ pub(super) fn run(
 ) -> Result<Verdict, Failure> {
     let dir = layout::control_dir();
     let report = probe::probe(store, &dir, filesystem.clone(), context.entropy())?;
-    let unsafe_ones = report.findings.iter().filter(|f| f.severity == Severity::Unsafe);
+    let unsafe_ones = report.findings.iter().filter(|f| f.severity == ProbeSeverity::Unsafe);
     let mut broken: Vec<Broken> = unsafe_ones
         // What the options alone say is found at every look.
         .filter(|f| matches!(f.subject, Subject::Promise(_)))
@@ -108,7 +108,7 @@ fn broken_promise(subject: Subject, message: String, remedy: String) -> Broken {
 
 fn measure(context: &Context<'_>, here: &PosixStore, path: &Path) -> Result<Staleness, Failure> {
     let there = PosixStore::open(path).map_err(|e| Stuck::new("open the second mount", e))?;
-    let id = |store: &PosixStore| Format::read(store).ok().flatten().map(|f| f.repo_id());
+    let id = |store: &PosixStore| FormatRecord::read(store).ok().flatten().map(|f| f.repo_id());
     if id(here).is_none() || id(here) != id(&there) {
         return Err(WrongUsage::new(
             format!("{} does not show this repository", path.display()),

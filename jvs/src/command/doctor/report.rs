@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use jvs_doctor::finding::crowds;
-use jvs_doctor::{Check, Examination, Finding, Outcome, RepairError, Severity, Tense};
-use jvs_repo::probe::{Filesystem, JuiceFs};
+use jvs_doctor::{Check, Examination, Finding, RemedyOutcome, RepairError, Severity, Tense};
+use jvs_repo::probe::{Filesystem, JuiceFsMount};
 use jvs_repo::record::probe::Verdict;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ impl<'s> Foreseen<'s> {
             foreseen.done.entry(key(finding)).or_insert(finding);
         }
         for finding in examination.into_iter().flat_map(|it| &it.findings) {
-            if let Some(Outcome::Refused(why)) = &finding.outcome {
+            if let Some(RemedyOutcome::Refused(why)) = &finding.outcome {
                 foreseen.refused.entry(key(finding)).or_insert(why);
             }
         }
@@ -104,7 +104,7 @@ impl Saying<'_> {
             "mount_point": crate::render::shown(&self.filesystem.mount_point),
             "probe": self.verdict,
         });
-        if let Some(JuiceFs::Mounted { version, writeback, readdir_cache, caches }) =
+        if let Some(JuiceFsMount::Mounted { version, writeback, readdir_cache, caches }) =
             &self.filesystem.juicefs
         {
             let caches = caches.iter().map(|(name, span)| (name.to_string(), json!(span.as_ms())));
@@ -190,10 +190,10 @@ fn told(finding: &Finding, many: usize, foreseen: &Foreseen<'_>, paint: Paint, t
     let message = on_one_line(&message(finding, many));
     let _ = writeln!(text, "{word}[{}] {path}: {message}", finding.check);
     match &finding.outcome {
-        Some(Outcome::Repaired) => {
+        Some(RemedyOutcome::Repaired) => {
             let _ = writeln!(text, "  done: {}", on_one_line(&said(finding, Tense::Did)));
         }
-        Some(Outcome::Refused(why)) => {
+        Some(RemedyOutcome::Refused(why)) => {
             let _ = writeln!(text, "  not repaired: {}", on_one_line(&why.to_string()));
         }
         None => {
@@ -218,7 +218,7 @@ fn finding((finding, many): (&Finding, usize)) -> Value {
         "remedy": spell_remedy(finding),
         "repaired": finding.is_repaired(),
     });
-    if let Some(Outcome::Refused(why)) = &finding.outcome {
+    if let Some(RemedyOutcome::Refused(why)) = &finding.outcome {
         data["refused"] = json!(why.to_string());
     }
     data

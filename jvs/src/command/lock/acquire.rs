@@ -1,7 +1,7 @@
 //! `jvs lock acquire`.
 
 use super::several::enter_all;
-use super::turn::{Turn, turns};
+use super::turn::{LockTurn, turns};
 use super::{keep, lockable, want, warned_of_writeback};
 use crate::args::AcquireArgs;
 use crate::context::Context;
@@ -17,7 +17,7 @@ pub(super) fn run(context: &Context<'_>, args: &AcquireArgs) -> Result<Done, Fai
     let locks = args.watch.apply(context.locks(repo.store(), config.lock, &acting)?);
     let wanted = want(&args.lease, &args.keep, &config, &acting)?;
     let holds = context.holds_of_all(&all, &acting)?;
-    let turns: Vec<Turn<'_, '_>> = turns(context, &all, &locks, &holds);
+    let turns: Vec<LockTurn<'_, '_>> = turns(context, &all, &locks, &holds);
     let kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
     let entered = enter_all(&turns, args.wait.wait, |turn, wait| {
         turn.enter(&kept.ask, kept.telling(wanted), wait)

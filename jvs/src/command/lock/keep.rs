@@ -1,14 +1,14 @@
 //! What happens to a lock that a command has just taken: a stake is left in the
 //! hold, and a keeper renews it for as long as there is one; or it simply lasts.
 
-use jvs_lock::hold::{Ask, Entered, Kind, Stake, Who};
+use jvs_lock::hold::{Ask, Entered, Stake, StakeKind, Who};
 use jvs_lock::kept::With;
 use jvs_lock::{Lease, Want};
 use jvs_repo::config::Config;
 use jvs_repo::proc;
 use serde_json::json;
 
-use super::turn::Turn;
+use super::turn::LockTurn;
 use super::{look, report};
 use crate::args::KeepArgs;
 use crate::context::Context;
@@ -16,10 +16,10 @@ use crate::fail::Failure;
 use crate::keeper::{self, FoundKeeper, Order, Started};
 use crate::render::Done;
 use crate::session::Acting;
-use crate::tree::Mark as RunMark;
+use crate::tree::TreeMark as RunMark;
 
 /// For whom a lock is asked for, and until when.
-pub(super) struct Kept {
+pub(super) struct KeepRequest {
     pub(super) ask: Ask,
     /// For how long it is kept renewed, if it is.
     for_ms: Option<u64>,
@@ -31,7 +31,7 @@ pub(super) struct Kept {
     bounded: bool,
 }
 
-impl Kept {
+impl KeepRequest {
     /// The same wish, telling for how long.
     pub(super) fn telling<'w>(&'w self, wanted: Want<'w>) -> Want<'w> {
         Want { kept: self.told.as_ref(), ..wanted }
@@ -45,7 +45,7 @@ pub(super) fn wish(
     acting: &Acting,
     wanted: &Want<'_>,
     args: &KeepArgs,
-) -> Result<Kept, Failure> {
+) -> Result<KeepRequest, Failure> {
     let identity = acting.session.identity();
     let asker = || -> Result<_, Failure> {
         let follow = keeper::follow(context, args.while_)?;
@@ -71,9 +71,9 @@ pub(super) fn wish(
         }),
         idle_ms: idle_ms.filter(|_| yields),
     });
-    let ask = Ask { with, lasts_ms, acknowledges_loss: true, by, ..Ask::plain(Kind::Acquire) };
+    let ask = Ask { with, lasts_ms, acknowledges_loss: true, by, ..Ask::plain(StakeKind::Acquire) };
     let bounded = args.for_.is_some() || args.while_.is_some();
-    Ok(Kept { ask, for_ms, told, yields, bounded })
+    Ok(KeepRequest { ask, for_ms, told, yields, bounded })
 }
 
 /// A lock that is about to be answered for.
@@ -94,10 +94,10 @@ struct Left {
 /// Leaves the stake there, with a keeper if it is to be kept, and answers for the
 /// command.
 pub(super) fn leave(
-    turn: &Turn<'_, '_>,
+    turn: &LockTurn<'_, '_>,
     acting: &Acting,
     entered: Entered<'_>,
-    kept: &Kept,
+    kept: &KeepRequest,
 ) -> Result<Done, Failure> {
     let mut done = leave_all(std::slice::from_ref(turn), acting, vec![entered], kept)?;
     Ok(done.remove(0))
@@ -105,10 +105,10 @@ pub(super) fn leave(
 
 /// The same for several, of which all are kept or none is.
 pub(super) fn leave_all(
-    turns: &[Turn<'_, '_>],
+    turns: &[LockTurn<'_, '_>],
     acting: &Acting,
     entered: Vec<Entered<'_>>,
-    kept: &Kept,
+    kept: &KeepRequest,
 ) -> Result<Vec<Done>, Failure> {
     let stakes: Vec<Stake> = entered.iter().map(|one| one.stake).collect();
     let mut begun = Vec::new();
@@ -128,12 +128,12 @@ pub(super) fn leave_all(
 }
 
 fn begin<'r>(
-    turn: &Turn<'_, '_>,
+    turn: &LockTurn<'_, '_>,
     acting: &Acting,
     entered: Entered<'r>,
-    kept: &Kept,
+    kept: &KeepRequest,
 ) -> Result<Begun<'r>, Failure> {
-    let Turn { context, here, holds, .. } = turn;
+    let LockTurn { context, here, holds, .. } = turn;
     let Entered { lease, stake, .. } = entered;
     let handed = context.handed_token(&here.worktree)?;
     if handed.is_some_and(|(token, _)| token == lease.token()) {
@@ -156,12 +156,12 @@ fn begin<'r>(
 }
 
 fn finish(
-    turn: &Turn<'_, '_>,
+    turn: &LockTurn<'_, '_>,
     acting: &Acting,
     Begun { mut lease, left }: Begun<'_>,
-    Kept { ask, for_ms, told, bounded, .. }: &Kept,
+    KeepRequest { ask, for_ms, told, bounded, .. }: &KeepRequest,
 ) -> Result<Done, Failure> {
-    let Turn { context, here, locks, holds } = turn;
+    let LockTurn { context, here, locks, holds } = turn;
     let how = lease.how();
     let Some(Left { mut stake, found, keeper: started }) = left else {
         let done = report::held(context, &lease, how);

@@ -4,7 +4,7 @@ use jvs_lock::session::Purpose;
 use jvs_lock::{State, Want};
 use jvs_repo::proc;
 
-use super::turn::Turn;
+use super::turn::LockTurn;
 use super::{keep, lockable, reasoned, want, warned_of_writeback};
 use crate::args::ReclaimArgs;
 use crate::context::{Context, Here};
@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context<'_>, args: &ReclaimArgs) -> Result<Done, Fai
     let wanted = want(&args.lease, &args.keep, &config, &acting)?;
     let wanted = Want { reason: Some(&args.reason), ..wanted };
     let holds = context.holds(repo, worktree, &acting)?;
-    let turn = Turn { context, here: &here, locks: &locks, holds: &holds };
+    let turn = LockTurn { context, here: &here, locks: &locks, holds: &holds };
     let kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
     let entered = turn.with(&kept.ask, kept.telling(wanted), &mut |want| {
         locks.reclaim(worktree, want, &config.reclaim, emergency, &proc::process_stat)

@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use jvs_lock::LockError;
-use jvs_lock::hold::{HoldRefusal, Holds, Kind, Refused, Reliance, Stake};
+use jvs_lock::hold::{HoldRefusal, Holds, Refused, Reliance, Stake, StakeKind};
 use jvs_repo::clock::{Clock, SystemClock};
 use rustix::process::{Signal, pidfd_send_signal};
 use serde_json::json;
 
 use super::resume;
-use super::turn::{Turn, turns};
+use super::turn::{LockTurn, turns};
 use crate::alarm::Alarm;
 use crate::args::ReleaseArgs;
 use crate::context::Context;
@@ -57,8 +57,8 @@ pub(super) fn run(context: &Context<'_>, args: &ReleaseArgs) -> Result<Done, Fai
     Ok(Done::of_each(done))
 }
 
-fn release(turn: &Turn<'_, '_>, force: bool) -> Result<Done, Failure> {
-    let Turn { context, here, locks, holds } = turn;
+fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
+    let LockTurn { context, here, locks, holds } = turn;
     let worktree = &here.worktree;
     // A token that was handed down names the hold that is meant.
     let lease = resume(context, locks, here)?;
@@ -133,8 +133,9 @@ fn end_commands(holds: &Holds<'_>) -> Result<(), Failure> {
     let scan = holds.scan()?;
     let alive = holds.alive(&scan);
     let (keepers, commands): (Vec<&Stake>, Vec<&Stake>) =
-        alive.into_iter().partition(|stake| stake.kind == Kind::Guard);
-    let commands = handles(commands.iter().filter(|it| it.kind != Kind::Acquire || !it.answered));
+        alive.into_iter().partition(|stake| stake.kind == StakeKind::Guard);
+    let commands =
+        handles(commands.iter().filter(|it| it.kind != StakeKind::Acquire || !it.answered));
     let keepers = handles(keepers.iter());
     end(&commands, &[(Some(Signal::TERM), ASKED_MS), (Some(Signal::KILL), MADE_MS)]);
     end(&keepers, &[(None, ASKED_MS), (Some(Signal::KILL), MADE_MS)]);

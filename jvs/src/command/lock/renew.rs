@@ -1,9 +1,9 @@
 //! `jvs lock renew`.
 
-use jvs_lock::hold::{Ask, Kind};
+use jvs_lock::hold::{Ask, StakeKind};
 use jvs_lock::{LockError, Want};
 
-use super::turn::Turn;
+use super::turn::LockTurn;
 use super::{report, resume};
 use crate::context::Context;
 use crate::fail::Failure;
@@ -23,9 +23,9 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     }
     let lease_ms = held.claim().lease_ms;
     let lasts_ms = Some(lease_ms);
-    let ask = Ask { lasts_ms, handed: Some(held.token()), ..Ask::plain(Kind::Acquire) };
+    let ask = Ask { lasts_ms, handed: Some(held.token()), ..Ask::plain(StakeKind::Acquire) };
     let holds = context.holds(repo, &here.worktree, &acting)?;
-    let turn = Turn { context, here: &here, locks: &locks, holds: &holds };
+    let turn = LockTurn { context, here: &here, locks: &locks, holds: &holds };
     // Like everybody who is told that it holds: with a stake in the open hold.
     let entered = turn.with(&ask, Want::lease(lease_ms), &mut |_| {
         Err(LockError::NotHeld { view: Box::new(locks.inspect(&here.worktree)?) })

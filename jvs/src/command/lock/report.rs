@@ -2,8 +2,8 @@
 
 use jvs_lock::kept::{Kept, With};
 use jvs_lock::span::Span;
-use jvs_lock::view::{View, Word};
-use jvs_lock::{How, Lease};
+use jvs_lock::view::{StatusWord, View};
+use jvs_lock::{Lease, LeaseOrigin};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -11,7 +11,7 @@ use crate::fail::on_one_line;
 use crate::render::Done;
 
 /// The answer to a command that ends with this session holding the lock.
-pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
+pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: LeaseOrigin) -> Done {
     held_as(context, lease, how, None)
 }
 
@@ -19,16 +19,16 @@ pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: How) -> Done {
 pub(super) fn held_as(
     context: &Context<'_>,
     lease: &Lease<'_>,
-    how: How,
+    how: LeaseOrigin,
     kept: Option<(u64, &Kept)>,
 ) -> Done {
     let now = context.clock().now();
     let remaining_ms = lease.belief().until().map_or(0, |end| end.since(now.boot));
     let (worktree, token, claim) = (lease.worktree(), lease.token(), lease.claim());
     let first = match how {
-        How::Acquired | How::Resumed => "Locked worktree",
-        How::Refreshed => "Renewed the lock of worktree",
-        How::Stolen | How::Reclaimed => "Took over the lock of worktree",
+        LeaseOrigin::Acquired | LeaseOrigin::Resumed => "Locked worktree",
+        LeaseOrigin::Refreshed => "Renewed the lock of worktree",
+        LeaseOrigin::Stolen | LeaseOrigin::Reclaimed => "Took over the lock of worktree",
     };
     let lease_ms = Span(claim.lease_ms);
     let lasts = match kept {
@@ -45,7 +45,7 @@ pub(super) fn held_as(
     let data = || {
         let mut data = json!({
             "worktree": worktree,
-            "state": Word::Held,
+            "state": StatusWord::Held,
             "mine": true,
             "remaining_ms": remaining_ms,
             "head": lease.head(),
@@ -116,7 +116,7 @@ fn record(record: &jvs_lock::record::Record) -> Value {
 
 /// How a lock stands, in lines of which none is long.
 pub(crate) fn lines(view: &View) -> String {
-    let plainly_held = view.word() == Word::Held && view.foreign.is_none();
+    let plainly_held = view.word() == StatusWord::Held && view.foreign.is_none();
     match plainly_held {
         true => {
             let holder = view.holder();
@@ -129,7 +129,7 @@ pub(crate) fn lines(view: &View) -> String {
 
 /// How a lock stands, in one line that is short if it can be.
 pub(super) fn brief(view: &View) -> String {
-    match view.word() == Word::Held && view.foreign.is_none() {
+    match view.word() == StatusWord::Held && view.foreign.is_none() {
         true => on_one_line(&format!("held by {}", view.holder().brief())),
         false => line(view),
     }
@@ -155,14 +155,14 @@ fn own_line(view: &View) -> String {
     let left = Span(view.remaining_ms());
     let until = || view.expires().map(|it| it.shown().to_string()).unwrap_or_default();
     match view.word() {
-        Word::Free => "free".to_owned(),
-        Word::Retired => "removed".to_owned(),
-        Word::Held => format!("held by {}", on_one_line(&view.holder().line())),
-        Word::Expired => {
+        StatusWord::Free => "free".to_owned(),
+        StatusWord::Retired => "removed".to_owned(),
+        StatusWord::Held => format!("held by {}", on_one_line(&view.holder().line())),
+        StatusWord::Expired => {
             let wait = Span(view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms));
             format!("held by {}, whose lease is over; stealable in {wait}", holder())
         }
-        Word::Stealable => {
+        StatusWord::Stealable => {
             let judged = view.judgement.as_ref();
             let first = match judged.map_or(0, |judged| judged.watch_ms) {
                 0 => String::new(),
@@ -170,7 +170,7 @@ fn own_line(view: &View) -> String {
             };
             format!("held by {}, whose lease is over; stealable{first}", holder())
         }
-        Word::Frozen => {
+        StatusWord::Frozen => {
             let why = view.record().and_then(|record| record.note.as_deref());
             let why = why.map(|why| format!(": {}", on_one_line(why))).unwrap_or_default();
             format!("frozen by {} for {left} more, until {}{why}", holder(), until())

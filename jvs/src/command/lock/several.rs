@@ -4,7 +4,7 @@ use jvs_lock::hold::Entered;
 use jvs_repo::clock::{Clock as _, SystemClock};
 use jvs_repo::duration::Period;
 
-use super::turn::Turn;
+use super::turn::LockTurn;
 use crate::fail::Failure;
 
 /// Comes into the hold of each, or of none: what was taken is given back if one of them
@@ -16,9 +16,9 @@ use crate::fail::Failure;
 /// circle. Then those that it holds, so that none of them is touched if another cannot
 /// be had.
 pub(crate) fn enter_all<'r>(
-    turns: &[Turn<'_, 'r>],
+    turns: &[LockTurn<'_, 'r>],
     wait: Option<Period>,
-    mut enter: impl FnMut(&Turn<'_, 'r>, Option<Period>) -> Result<Entered<'r>, Failure>,
+    mut enter: impl FnMut(&LockTurn<'_, 'r>, Option<Period>) -> Result<Entered<'r>, Failure>,
 ) -> Result<Vec<Entered<'r>>, Failure> {
     let mut order: Vec<usize> = (0..turns.len()).collect();
     if turns.len() > 1 {
@@ -46,10 +46,10 @@ pub(crate) fn enter_all<'r>(
 
 /// Takes a stake back, and gives the lock back if that was the last one. Best effort:
 /// nobody was told of it, nothing renews it, and so it runs out.
-pub(crate) fn leave(turn: &Turn<'_, '_>, entered: &Entered<'_>) {
+pub(crate) fn leave(turn: &LockTurn<'_, '_>, entered: &Entered<'_>) {
     let _ = turn.locks.leave(turn.holds, &entered.stake);
 }
 
-fn is_held(turn: &Turn<'_, '_>) -> Result<bool, Failure> {
+fn is_held(turn: &LockTurn<'_, '_>) -> Result<bool, Failure> {
     Ok(turn.holds.peek()?.is_some_and(|hold| hold.is_open()))
 }

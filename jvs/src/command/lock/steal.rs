@@ -9,7 +9,7 @@ use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 
-use super::turn::Turn;
+use super::turn::LockTurn;
 use super::{keep, lockable, reasoned, want, warned_of_writeback};
 use crate::args::StealArgs;
 use crate::context::{Context, Here};
@@ -30,7 +30,7 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
     let wanted = want(&args.lease, &args.keep, &config, &acting)?;
     let wanted = Want { reason: Some(&args.reason), ..wanted };
     let holds = context.holds(repo, worktree, &acting)?;
-    let turn = Turn { context, here: &here, locks: &locks, holds: &holds };
+    let turn = LockTurn { context, here: &here, locks: &locks, holds: &holds };
     let kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
     let entered = turn.with(&kept.ask, kept.telling(wanted), &mut |want| {
         locks.steal(worktree, want, &proc::process_stat).map_err(|error| match args.observe {

@@ -19,7 +19,7 @@ use crate::sleeper::{ENDING, WatchingSleeper};
 const LOOK_AGAIN_MS: u64 = 100;
 
 /// What a command that wants a lock has at hand.
-pub(crate) struct Turn<'t, 'r> {
+pub(crate) struct LockTurn<'t, 'r> {
     pub(crate) context: &'t Context<'t>,
     pub(crate) here: &'t Here,
     pub(crate) locks: &'t Locks<'r>,
@@ -32,12 +32,12 @@ pub(crate) fn turns<'t, 'r>(
     all: &'t [Here],
     locks: &'t Locks<'r>,
     holds: &'t [Holds<'r>],
-) -> Vec<Turn<'t, 'r>> {
+) -> Vec<LockTurn<'t, 'r>> {
     let each = all.iter().zip(holds);
-    each.map(|(here, holds)| Turn { context, here, locks, holds }).collect()
+    each.map(|(here, holds)| LockTurn { context, here, locks, holds }).collect()
 }
 
-impl<'r> Turn<'_, 'r> {
+impl<'r> LockTurn<'_, 'r> {
     /// Comes into the session's hold, taking the lock if it has none; `wait` says for
     /// how long one may stand in line for it.
     pub(crate) fn enter(
@@ -88,7 +88,7 @@ impl<'r> Turn<'_, 'r> {
         at_most: Period,
         signals: &Signals,
     ) -> Result<Entered<'r>, Failure> {
-        let Turn { context, here: Here { repo, worktree }, locks, holds } = self;
+        let LockTurn { context, here: Here { repo, worktree }, locks, holds } = self;
         let started = SystemClock.now().boot;
         let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
         let ties = OwnTies::new(holds, ancestry(), started.plus(at_most.as_ms()));

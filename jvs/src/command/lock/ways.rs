@@ -4,7 +4,7 @@
 use jvs_lock::holder::Kinship;
 use jvs_lock::kept::With;
 use jvs_lock::record::Record;
-use jvs_lock::view::{View, Word};
+use jvs_lock::view::{StatusWord, View};
 use jvs_repo::config::Config;
 use serde::Serialize;
 
@@ -28,7 +28,8 @@ pub(super) struct Way {
 /// All that there are, the gentlest first; none of a lock that is not another's.
 /// `unneeded`: nothing of its holder is left that needs it.
 pub(super) fn out(context: &Context<'_>, view: &View, config: &Config, unneeded: bool) -> Vec<Way> {
-    let Some(record) = view.record().filter(|_| view.word() == Word::Held && !view.mine) else {
+    let Some(record) = view.record().filter(|_| view.word() == StatusWord::Held && !view.mine)
+    else {
         return Vec::new();
     };
     let worktree = &view.worktree;

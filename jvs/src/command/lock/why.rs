@@ -4,9 +4,9 @@ use std::path::Path;
 
 use jvs_lock::judge::{Judgement, Method};
 use jvs_lock::liveness::{Liveness, Observer, Unknowable, liveness};
-use jvs_lock::record::{Found, Record};
+use jvs_lock::record::{FoundRecord, Record};
 use jvs_lock::span::Span;
-use jvs_lock::view::{View, Word};
+use jvs_lock::view::{StatusWord, View};
 use jvs_repo::clock::shown_as_written;
 use jvs_repo::proc;
 use serde_json::json;
@@ -55,11 +55,13 @@ fn verdict(view: &View) -> String {
         return format!("Worktree {worktree} is locked by another tool.");
     }
     match (view.word(), view.mine) {
-        (Word::Free, _) => format!("Worktree {worktree} is free: nobody holds its lock."),
-        (Word::Retired, _) => format!("Worktree {worktree} was removed."),
-        (Word::Frozen, _) => format!("Worktree {worktree} is frozen: nobody may take its lock."),
-        (Word::Held, true) => format!("Worktree {worktree} is locked by this session."),
-        (Word::Held, false) => format!("Worktree {worktree} is locked by another session."),
+        (StatusWord::Free, _) => format!("Worktree {worktree} is free: nobody holds its lock."),
+        (StatusWord::Retired, _) => format!("Worktree {worktree} was removed."),
+        (StatusWord::Frozen, _) => {
+            format!("Worktree {worktree} is frozen: nobody may take its lock.")
+        }
+        (StatusWord::Held, true) => format!("Worktree {worktree} is locked by this session."),
+        (StatusWord::Held, false) => format!("Worktree {worktree} is locked by another session."),
         (_, true) => {
             format!("Worktree {worktree} was locked by this session, but the lease is over.")
         }
@@ -84,7 +86,7 @@ fn facts(view: &View, alive: Option<Liveness>) -> Vec<Fact> {
     match (view.record(), &view.found) {
         (Some(record), _) => about_holder(view, record, alive, &mut know),
         (None, _) if view.state.hold.claim().is_none() => {}
-        (None, Found::Unreadable(why) | Found::Refused(why)) => {
+        (None, FoundRecord::Unreadable(why) | FoundRecord::Refused(why)) => {
             know("record", format!("cannot be read ({why}); the rest is from the register alone"));
         }
         (None, _) => know("record", "missing; the rest is from the register alone".to_owned()),
@@ -184,7 +186,7 @@ fn about_lease(view: &View, judged: &Judgement, know: &mut impl FnMut(&'static s
     know(
         "stealable",
         match (view.word(), judged.stealable_in_ms) {
-            (Word::Frozen, _) => "never: a freeze ends by itself or is lifted".to_owned(),
+            (StatusWord::Frozen, _) => "never: a freeze ends by itself or is lifted".to_owned(),
             (_, 0) => "now".to_owned(),
             (_, ms) => format!("in {} unless it is renewed", Span(ms)),
         },
@@ -200,15 +202,19 @@ fn next(view: &View, root: &Path, unneeded: bool) -> String {
         return format!("if that tool is gone for good: rm {}", shown(&file));
     }
     match (view.word(), view.mine) {
-        (Word::Free, _) => format!("jvs lock acquire -w {worktree}"),
-        (Word::Retired, _) => "jvs worktree list".to_owned(),
-        (Word::Held, true) => format!("jvs lock release -w {worktree}"),
-        (Word::Stealable, false) => format!("jvs lock steal -w {worktree} --reason TEXT"),
-        (Word::Expired | Word::Stealable, true) => format!("jvs lock acquire -w {worktree}"),
-        (Word::Frozen, _) => format!("jvs lock unfreeze -w {worktree} --reason TEXT"),
-        (Word::Held, false) if unneeded => {
+        (StatusWord::Free, _) => format!("jvs lock acquire -w {worktree}"),
+        (StatusWord::Retired, _) => "jvs worktree list".to_owned(),
+        (StatusWord::Held, true) => format!("jvs lock release -w {worktree}"),
+        (StatusWord::Stealable, false) => format!("jvs lock steal -w {worktree} --reason TEXT"),
+        (StatusWord::Expired | StatusWord::Stealable, true) => {
+            format!("jvs lock acquire -w {worktree}")
+        }
+        (StatusWord::Frozen, _) => format!("jvs lock unfreeze -w {worktree} --reason TEXT"),
+        (StatusWord::Held, false) if unneeded => {
             format!("jvs lock reclaim -w {worktree} --reason TEXT")
         }
-        (Word::Held | Word::Expired, false) => format!("jvs lock acquire --wait -w {worktree}"),
+        (StatusWord::Held | StatusWord::Expired, false) => {
+            format!("jvs lock acquire --wait -w {worktree}")
+        }
     }
 }

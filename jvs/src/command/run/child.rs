@@ -12,12 +12,12 @@ use jvs_repo::proc;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 
-use super::guardian::{Charge, LEAVE, Word, guard};
+use super::guardian::{Charge, GuardianMessage, LEAVE, guard};
 use super::terminal::Terminal;
 use crate::alarm::Alarm;
 use crate::args::Follow;
 use crate::keeper::{EndingPace, LeaseEnds, MessageLines, say};
-use crate::tree::{Hold, Mark, Member, Tree, below};
+use crate::tree::{Containment, Member, ProcessTree, TreeMark, below};
 
 /// How long the guardian may take to begin.
 const BEGIN_MS: u64 = 10_000;
@@ -68,11 +68,11 @@ pub(super) struct RunControl<'r> {
     /// When that means the end of the command; `None` if a lost lease does not.
     pub(super) pace: Option<EndingPace>,
     /// The mark that every process of the tree carries.
-    pub(super) mark: &'r Mark,
+    pub(super) mark: &'r TreeMark,
 }
 
 pub(super) struct Child {
-    tree: Tree,
+    tree: ProcessTree,
     /// The guardian, to be waited for.
     guardian: Pid,
     /// The command, and its process group.
@@ -93,16 +93,16 @@ impl Child {
     /// it can be told before it does anything.
     pub(super) fn start(
         command: &mut Command,
-        hold: Hold,
+        hold: Containment,
         control: &RunControl<'_>,
     ) -> io::Result<Self> {
         let (report, mut gate) = (Pipe::new()?, Pipe::new()?);
         let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
-        let user =
-            (hold == Hold::Namespace && !uid.is_root()).then_some((uid.as_raw(), gid.as_raw()));
+        let user = (hold == Containment::Namespace && !uid.is_root())
+            .then_some((uid.as_raw(), gid.as_raw()));
         let place = match hold {
-            Hold::Namespace => ForkInto::Namespace { user: user.is_some() },
-            Hold::Cgroup(_) | Hold::Reaper => ForkInto::Here,
+            Containment::Namespace => ForkInto::Namespace { user: user.is_some() },
+            Containment::Cgroup(_) | Containment::Reaper => ForkInto::Here,
         };
         // Should the guardian be killed, its orphans come here and can be found.
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
@@ -115,7 +115,8 @@ impl Child {
         drop((report.write, gate.read));
         rustix::io::ioctl_fionbio(&report.read, true)?;
         let itself = Follow::of_pid(guardian);
-        let tree = Tree { guardian: itself, leader: itself, mark: control.mark.clone(), hold };
+        let tree =
+            ProcessTree { guardian: itself, leader: itself, mark: control.mark.clone(), hold };
         let mut child = Child {
             tree,
             guardian,
@@ -152,14 +153,16 @@ impl Child {
             let (lines, gone) = self.lines.drain(&self.report);
             let word = lines.first().and_then(|line| line.parse().ok());
             match word {
-                Some(Word::Ready(pid)) => {
+                Some(GuardianMessage::Ready(pid)) => {
                     let seen = match self.tree.hold {
-                        Hold::Namespace => self.only_child_of_the_guardian(),
-                        Hold::Cgroup(_) | Hold::Reaper => Pid::from_raw(pid),
+                        Containment::Namespace => self.only_child_of_the_guardian(),
+                        Containment::Cgroup(_) | Containment::Reaper => Pid::from_raw(pid),
                     };
                     return seen.ok_or_else(|| io::ErrorKind::NotFound.into());
                 }
-                Some(Word::Cannot(number)) => return Err(io::Error::from_raw_os_error(number)),
+                Some(GuardianMessage::Cannot(number)) => {
+                    return Err(io::Error::from_raw_os_error(number));
+                }
                 _ if gone => return Err(io::ErrorKind::BrokenPipe.into()),
                 _ if !spoke => return Err(io::ErrorKind::TimedOut.into()),
                 _ => {}
@@ -174,7 +177,7 @@ impl Child {
         Pid::from_raw(i32::try_from(child.pid).ok()?)
     }
 
-    pub(super) fn tree(&self) -> &Tree {
+    pub(super) fn tree(&self) -> &ProcessTree {
         &self.tree
     }
 
@@ -201,18 +204,20 @@ impl Child {
         let (lines, silent) = self.lines.drain(&self.report);
         for word in lines.iter().filter_map(|line| line.parse().ok()) {
             match word {
-                Word::Stopped => self.stop_too(),
-                Word::Exited(code) => self.end(Ended::Exit(u8::try_from(code).unwrap_or(u8::MAX))),
-                Word::Killed(number) => self.end(Ended::Signal(number)),
-                Word::NotRun(error) => self.not_run = Some(error),
-                Word::Gone => self.gone = true,
-                Word::Ready(_) | Word::Cannot(_) => {}
+                GuardianMessage::Stopped => self.stop_too(),
+                GuardianMessage::Exited(code) => {
+                    self.end(Ended::Exit(u8::try_from(code).unwrap_or(u8::MAX)))
+                }
+                GuardianMessage::Killed(number) => self.end(Ended::Signal(number)),
+                GuardianMessage::NotRun(error) => self.not_run = Some(error),
+                GuardianMessage::Gone => self.gone = true,
+                GuardianMessage::Ready(_) | GuardianMessage::Cannot(_) => {}
             }
         }
         if silent && !self.gone {
             self.end(Ended::Signal(Signal::KILL.as_raw()));
             // A namespace ends with its first process, and not before all others.
-            self.gone = self.tree.hold == Hold::Namespace;
+            self.gone = self.tree.hold == Containment::Namespace;
             self.unguarded = !self.gone;
         }
     }
@@ -276,7 +281,7 @@ impl Child {
 
     /// Lets those live on that the command has left.
     pub(super) fn leave(&mut self, orders: &OwnedFd) {
-        if let Hold::Cgroup(cgroup) = &self.tree.hold {
+        if let Containment::Cgroup(cgroup) = &self.tree.hold {
             cgroup.set_free();
         }
         say(orders, &LEAVE);
@@ -299,7 +304,7 @@ impl Child {
             let _ = alarm.wait([Some(handle.as_fd())], Some(patience));
         }
         let _ = waitpid(Some(self.guardian), WaitOptions::NOHANG);
-        if let Hold::Cgroup(cgroup) = &self.tree.hold {
+        if let Containment::Cgroup(cgroup) = &self.tree.hold {
             cgroup.remove();
         }
     }

@@ -11,7 +11,7 @@ use jvs_repo::proc;
 use super::child::{Child, RunControl};
 use crate::args::Contain;
 use crate::fail::{Failure, WrongUsage};
-use crate::tree::{Cgroup, Hold};
+use crate::tree::{Cgroup, Containment};
 
 /// Starts the command, held together as wanted. Also answers, for each better way that
 /// was tried, why it could not be used.
@@ -24,9 +24,9 @@ pub(super) fn start(
     let mut passed_over = Vec::new();
     for way in ways(wanted, leave_background, rustix::process::geteuid().is_root()) {
         let hold = match way {
-            Contain::Cgroup => Cgroup::make().map(Hold::Cgroup),
-            Contain::Pidns => Ok(Hold::Namespace),
-            Contain::Reap | Contain::Auto => Ok(Hold::Reaper),
+            Contain::Cgroup => Cgroup::make().map(Containment::Cgroup),
+            Contain::Pidns => Ok(Containment::Namespace),
+            Contain::Reap | Contain::Auto => Ok(Containment::Reaper),
         };
         match hold.and_then(|hold| in_hold(command, hold, control)) {
             Ok(child) => return Ok((child, passed_over)),
@@ -39,10 +39,14 @@ pub(super) fn start(
     Err(CannotContain { way: wanted, error: io::ErrorKind::Unsupported.into() }.into())
 }
 
-fn in_hold(command: &mut Command, hold: Hold, control: &RunControl<'_>) -> io::Result<Child> {
+fn in_hold(
+    command: &mut Command,
+    hold: Containment,
+    control: &RunControl<'_>,
+) -> io::Result<Child> {
     let cgroup = match &hold {
-        Hold::Cgroup(cgroup) => Some(cgroup.clone()),
-        Hold::Namespace | Hold::Reaper => None,
+        Containment::Cgroup(cgroup) => Some(cgroup.clone()),
+        Containment::Namespace | Containment::Reaper => None,
     };
     let started = Child::start(command, hold, control);
     if let (Err(_), Some(cgroup)) = (&started, cgroup) {

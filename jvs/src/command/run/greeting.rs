@@ -8,9 +8,9 @@ use jvs_lock::Lease;
 use jvs_lock::holder::kept_until_when;
 use jvs_lock::span::Span;
 
-use super::held::{Held, HoldOutcome};
+use super::held::{HoldOutcome, RunLock};
 use crate::context::Context;
-use crate::tree::{Hold, Member, Tree, listed};
+use crate::tree::{Containment, Member, ProcessTree, listed};
 
 /// Puts the mark before the prompt of a shell that reads its settings first and only
 /// then shows a prompt; once, whatever those settings do.
@@ -42,7 +42,7 @@ pub(super) fn begin(context: &Context<'_>, lease: &Lease<'_>) {
 }
 
 /// The last line of a shell.
-pub(super) fn end(context: &Context<'_>, held: &Held<'_, '_>, outcome: &HoldOutcome) {
+pub(super) fn end(context: &Context<'_>, held: &RunLock<'_, '_>, outcome: &HoldOutcome) {
     let which = format!("{} (fencing token {})", held.turn.here.worktree, held.lease.token());
     let line = match (&outcome.lost, &outcome.released) {
         (Some(_), _) => format!("The lock of worktree {which} was lost"),
@@ -58,11 +58,11 @@ pub(super) fn end(context: &Context<'_>, held: &Held<'_, '_>, outcome: &HoldOutc
     context.output().aside(&line);
 }
 
-pub(super) fn tell_containment(context: &Context<'_>, tree: &Tree, passed_over: &[String]) {
+pub(super) fn tell_containment(context: &Context<'_>, tree: &ProcessTree, passed_over: &[String]) {
     let how = match &tree.hold {
-        Hold::Cgroup(cgroup) => format!("the cgroup {}", cgroup.dir().display()),
-        Hold::Namespace => "a PID namespace of its own".to_owned(),
-        Hold::Reaper => format!("its guardian, process {}", tree.guardian.pid),
+        Containment::Cgroup(cgroup) => format!("the cgroup {}", cgroup.dir().display()),
+        Containment::Namespace => "a PID namespace of its own".to_owned(),
+        Containment::Reaper => format!("its guardian, process {}", tree.guardian.pid),
     };
     for why in passed_over {
         context.output().aside(why);

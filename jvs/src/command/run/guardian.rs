@@ -27,7 +27,7 @@ use super::child::RunControl;
 use crate::alarm::Alarm;
 use crate::args::Follow;
 use crate::keeper::{MessageLines, say};
-use crate::tree::{Hold, Tree};
+use crate::tree::{Containment, ProcessTree};
 use crate::umask;
 
 /// What would stop or end it while it has something to guard.
@@ -47,7 +47,7 @@ const IGNORED: [Signal; 11] = [
 
 /// What it tells `jvs run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum GuardianMessage {
     /// The command waits to be let go; its pid as the guardian sees it.
     Ready(i32),
     /// The tree cannot be held together in this way: an error number.
@@ -64,34 +64,34 @@ pub(super) enum Word {
     Gone,
 }
 
-impl fmt::Display for Word {
+impl fmt::Display for GuardianMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Word::Ready(pid) => write!(f, "ready {pid}"),
-            Word::Cannot(error) => write!(f, "cannot {error}"),
-            Word::NotRun(error) => write!(f, "not-run {error}"),
-            Word::Stopped => write!(f, "stopped -"),
-            Word::Exited(status) => write!(f, "exited {status}"),
-            Word::Killed(signal) => write!(f, "killed {signal}"),
-            Word::Gone => write!(f, "gone -"),
+            GuardianMessage::Ready(pid) => write!(f, "ready {pid}"),
+            GuardianMessage::Cannot(error) => write!(f, "cannot {error}"),
+            GuardianMessage::NotRun(error) => write!(f, "not-run {error}"),
+            GuardianMessage::Stopped => write!(f, "stopped -"),
+            GuardianMessage::Exited(status) => write!(f, "exited {status}"),
+            GuardianMessage::Killed(signal) => write!(f, "killed {signal}"),
+            GuardianMessage::Gone => write!(f, "gone -"),
         }
     }
 }
 
-impl FromStr for Word {
+impl FromStr for GuardianMessage {
     type Err = ();
 
     fn from_str(line: &str) -> Result<Self, ()> {
         let (word, value) = line.split_once(' ').ok_or(())?;
         let number = || value.parse().map_err(|_| ());
         Ok(match word {
-            "ready" => Word::Ready(number()?),
-            "cannot" => Word::Cannot(number()?),
-            "not-run" => Word::NotRun(number()?),
-            "stopped" => Word::Stopped,
-            "exited" => Word::Exited(number()?),
-            "killed" => Word::Killed(number()?),
-            "gone" => Word::Gone,
+            "ready" => GuardianMessage::Ready(number()?),
+            "cannot" => GuardianMessage::Cannot(number()?),
+            "not-run" => GuardianMessage::NotRun(number()?),
+            "stopped" => GuardianMessage::Stopped,
+            "exited" => GuardianMessage::Exited(number()?),
+            "killed" => GuardianMessage::Killed(number()?),
+            "gone" => GuardianMessage::Gone,
             _ => return Err(()),
         })
     }
@@ -105,7 +105,7 @@ pub(super) const LEAVE: &str = "leave";
 /// What a guardian is given.
 pub(super) struct Charge<'c> {
     pub(super) command: &'c mut Command,
-    pub(super) hold: &'c Hold,
+    pub(super) hold: &'c Containment,
     /// The user and group that one goes on being in a user namespace, where that comes
     /// with the PID namespace.
     pub(super) user: Option<(u32, u32)>,
@@ -126,7 +126,7 @@ pub(super) fn guard(mut charge: Charge<'_>) -> u8 {
         Ok((signals, child)) => watch(&charge, &signals, child),
         Err(error) => {
             let number = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-            say(charge.report, &Word::Cannot(number));
+            say(charge.report, &GuardianMessage::Cannot(number));
             1
         }
     }
@@ -142,12 +142,12 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
     let _ = rustix::thread::set_name(c"jvs-guardian");
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let cgroup = match charge.hold {
-        Hold::Cgroup(cgroup) => Some(cgroup.open()?),
-        Hold::Namespace => {
+        Containment::Cgroup(cgroup) => Some(cgroup.open()?),
+        Containment::Namespace => {
             enter_namespace(charge.user)?;
             None
         }
-        Hold::Reaper => None,
+        Containment::Reaper => None,
     };
     let place = cgroup.as_ref().map_or(ForkInto::Here, |cgroup| ForkInto::Cgroup(cgroup.as_fd()));
     let Charge { command, gate, let_go, report, .. } = charge;
@@ -164,7 +164,7 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
     let RunControl { orders, ends, .. } = charge.control;
     close_all_but(&[charge.report.as_fd(), orders.read.as_fd(), ends.as_fd(), heard, door]);
     std::mem::forget((cgroup, streams));
-    say(charge.report, &Word::Ready(child.as_raw_nonzero().get()));
+    say(charge.report, &GuardianMessage::Ready(child.as_raw_nonzero().get()));
     Ok((signals, child))
 }
 
@@ -185,7 +185,7 @@ fn become_the_command(command: &mut Command, gate: &OwnedFd, report: &OwnedFd) -
     umask::give_back();
     let error = command.exec();
     let number = error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error());
-    say(report, &Word::NotRun(number));
+    say(report, &GuardianMessage::NotRun(number));
     1
 }
 
@@ -231,11 +231,11 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
                     break;
                 }
                 Err(_) => {
-                    if let Hold::Cgroup(cgroup) = charge.hold {
+                    if let Containment::Cgroup(cgroup) = charge.hold {
                         cgroup.remove();
                     }
                     charge.control.ends.nobody_is_left();
-                    say(charge.report, &Word::Gone);
+                    say(charge.report, &GuardianMessage::Gone);
                     return 0;
                 }
             }
@@ -258,7 +258,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
             again = Some(now);
         }
         if again.is_some() {
-            if *charge.hold == Hold::Namespace {
+            if *charge.hold == Containment::Namespace {
                 // All of it ends with its first process.
                 return 1;
             }
@@ -276,9 +276,9 @@ fn last_moment(RunControl { ends, pace, .. }: &RunControl<'_>) -> Option<BootMs>
 
 fn tell(report: &OwnedFd, status: WaitStatus) {
     let word = match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Word::Exited(code),
-        (None, Some(number)) => Word::Killed(number),
-        (None, None) if status.stopped() => Word::Stopped,
+        (Some(code), _) => GuardianMessage::Exited(code),
+        (None, Some(number)) => GuardianMessage::Killed(number),
+        (None, None) if status.stopped() => GuardianMessage::Stopped,
         (None, None) => return,
     };
     say(report, &word);
@@ -287,7 +287,7 @@ fn tell(report: &OwnedFd, status: WaitStatus) {
 fn kill_everybody(charge: &Charge<'_>, child: Pid) {
     let (guardian, leader) = (Follow::of(std::process::id()), Follow::of_pid(child));
     let (mark, hold) = (charge.control.mark.clone(), charge.hold.clone());
-    Tree { guardian, leader, mark, hold }.kill();
+    ProcessTree { guardian, leader, mark, hold }.kill();
 }
 
 #[cfg(test)]
@@ -297,18 +297,18 @@ mod tests {
     #[test]
     fn what_is_said_is_understood_and_nothing_else_is() {
         for word in [
-            Word::Ready(7),
-            Word::Cannot(1),
-            Word::NotRun(2),
-            Word::Stopped,
-            Word::Exited(255),
-            Word::Killed(9),
-            Word::Gone,
+            GuardianMessage::Ready(7),
+            GuardianMessage::Cannot(1),
+            GuardianMessage::NotRun(2),
+            GuardianMessage::Stopped,
+            GuardianMessage::Exited(255),
+            GuardianMessage::Killed(9),
+            GuardianMessage::Gone,
         ] {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
         for nonsense in ["", "gone", "exited", "exited x", "ready -"] {
-            assert!(nonsense.parse::<Word>().is_err(), "{nonsense}");
+            assert!(nonsense.parse::<GuardianMessage>().is_err(), "{nonsense}");
         }
     }
 }

@@ -13,15 +13,15 @@ use serde_json::{Value, json};
 use super::give_back;
 use super::watch::Guarded;
 use crate::args::OnLoss;
-use crate::command::lock::turn::Turn;
+use crate::command::lock::turn::LockTurn;
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::keeper::{self, Attached, LeaseEnds, Order};
 use crate::session::Acting;
 
 /// A lock that the command runs under.
-pub(super) struct Held<'h, 'r> {
-    pub(super) turn: &'h Turn<'h, 'r>,
+pub(super) struct RunLock<'h, 'r> {
+    pub(super) turn: &'h LockTurn<'h, 'r>,
     pub(super) lease: Lease<'r>,
     stake: Stake,
     /// The session held it before.
@@ -40,10 +40,10 @@ pub(super) struct HoldOutcome {
     pub(super) released: Option<Option<String>>,
 }
 
-impl<'h, 'r> Held<'h, 'r> {
-    pub(super) fn all(turns: &'h [Turn<'h, 'r>], entered: Vec<Entered<'r>>) -> Vec<Self> {
+impl<'h, 'r> RunLock<'h, 'r> {
+    pub(super) fn all(turns: &'h [LockTurn<'h, 'r>], entered: Vec<Entered<'r>>) -> Vec<Self> {
         let each = turns.iter().zip(entered);
-        each.map(|(turn, Entered { lease, stake, joined })| Held { turn, lease, stake, joined })
+        each.map(|(turn, Entered { lease, stake, joined })| RunLock { turn, lease, stake, joined })
             .collect()
     }
 
@@ -75,7 +75,7 @@ impl<'h, 'r> Held<'h, 'r> {
         mut guarded: Guarded<'_>,
         left: Option<&str>,
     ) -> Result<HoldOutcome, Failure> {
-        let Turn { locks, holds, .. } = self.turn;
+        let LockTurn { locks, holds, .. } = self.turn;
         let noticed = guarded.lost.take();
         let overruled = match noticed {
             Some(_) => None,
@@ -111,7 +111,7 @@ pub(super) fn keep<'h>(
     context: &Context<'_>,
     acting: &'h Acting,
     policy: &LockPolicy,
-    held: &[Held<'h, '_>],
+    held: &[RunLock<'h, '_>],
     on_loss: OnLoss,
     life: BorrowedFd<'h>,
     ends: &'h LeaseEnds,
@@ -146,7 +146,10 @@ pub(super) fn keep<'h>(
 }
 
 /// The command did not run at all.
-pub(super) fn give_all_back(held: &[Held<'_, '_>], all: Vec<Guarded<'_>>) -> Result<(), Failure> {
+pub(super) fn give_all_back(
+    held: &[RunLock<'_, '_>],
+    all: Vec<Guarded<'_>>,
+) -> Result<(), Failure> {
     for (one, guarded) in held.iter().zip(all) {
         one.turn.holds.remove(&one.stake);
         if let Some(keeper) = guarded.keeper {
@@ -162,7 +165,7 @@ pub(super) fn give_all_back(held: &[Held<'_, '_>], all: Vec<Guarded<'_>>) -> Res
 pub(super) fn hand_down(
     context: &Context<'_>,
     command: &mut Command,
-    held: &[Held<'_, '_>],
+    held: &[RunLock<'_, '_>],
 ) -> Result<(), Failure> {
     let mut all: Vec<Ticket> = held.iter().map(|one| one.lease.ticket()).collect();
     let first = &all[0];
@@ -189,7 +192,7 @@ pub(super) fn hand_down(
 }
 
 /// What is said of several, each for itself.
-pub(super) fn told(held: &[Held<'_, '_>], outcomes: &[HoldOutcome]) -> Value {
+pub(super) fn told(held: &[RunLock<'_, '_>], outcomes: &[HoldOutcome]) -> Value {
     let each = held.iter().zip(outcomes).map(|(one, outcome)| {
         json!({
             "worktree": one.turn.here.worktree,

@@ -69,7 +69,7 @@ impl Guarded<'_> {
 }
 
 /// Watches over a command and the leases that protect it, all of which it needs.
-pub(super) struct Watch<'w> {
+pub(super) struct RunWatch<'w> {
     pub(super) context: &'w Context<'w>,
     pub(super) on_loss: OnLoss,
     pub(super) pace: EndingPace,
@@ -79,11 +79,11 @@ pub(super) struct Watch<'w> {
     /// Says that the lease is lost before anything is ended.
     pub(super) tells: bool,
     pub(super) orders: &'w Pipe,
-    pub(super) ending: Option<Ending>,
+    pub(super) ending: Option<EndingSteps>,
 }
 
 /// The steps in which those are ended who are left.
-pub(super) struct Ending {
+pub(super) struct EndingSteps {
     ask_at: Option<BootMs>,
     kill_at: BootMs,
     give_up_at: BootMs,
@@ -94,7 +94,7 @@ pub(super) struct Ending {
 }
 
 /// What came of it all.
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     pub(super) ended: Ended,
     /// Who had to be asked to end after the command had.
     pub(super) swept: Vec<Member>,
@@ -102,13 +102,13 @@ pub(super) struct Outcome {
     pub(super) left: Vec<Member>,
 }
 
-impl Watch<'_> {
+impl RunWatch<'_> {
     /// Until everybody is gone, or is left alone as was wished.
     pub(super) fn until_all_have_ended(
         &mut self,
         child: &mut Child,
         signals: &Signals,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<RunOutcome, Failure> {
         let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
         loop {
             child.look();
@@ -127,7 +127,7 @@ impl Watch<'_> {
             self.look_at_the_leases(child, &alarm);
             let now = SystemClock.now().boot;
             if child.ended().is_some() && self.ending.is_none() {
-                self.ending = Some(Ending::of_what_is_left(now));
+                self.ending = Some(EndingSteps::of_what_is_left(now));
             }
             let go_on = self.go_on_ending(child, now);
             if self.ending.as_ref().is_some_and(|ending| ending.is_over(now)) {
@@ -155,13 +155,13 @@ impl Watch<'_> {
         }
     }
 
-    fn outcome(&mut self, child: &Child, left: Vec<Member>) -> Outcome {
+    fn outcome(&mut self, child: &Child, left: Vec<Member>) -> RunOutcome {
         let swept = match self.ending.take() {
             Some(ending) if !self.is_lost() => ending.asked,
             _ => Vec::new(),
         };
         let ended = child.ended().unwrap_or(Ended::Signal(Signal::KILL.as_raw()));
-        Outcome { ended, swept, left }
+        RunOutcome { ended, swept, left }
     }
 
     fn keepers(&self) -> Vec<u32> {
@@ -335,7 +335,7 @@ impl Watch<'_> {
                 }
                 let now = SystemClock.now().boot;
                 let limit = lease.until.min(now.plus(self.pace.grace_ms));
-                let ending = Ending::of_a_lost_lease(now, self.pace, limit);
+                let ending = EndingSteps::of_a_lost_lease(now, self.pace, limit);
                 let begun = self.ending.take().filter(|_| self.is_lost());
                 self.ending = Some(match begun {
                     Some(begun) => begun.no_later_than(ending),
@@ -356,7 +356,7 @@ impl Guarded<'_> {
     }
 }
 
-impl Ending {
+impl EndingSteps {
     /// Nobody more can be ended; or nobody is there, and it is the guardian that was
     /// stopped and cannot say so. Whoever was missed while being born is seen the next
     /// time.
@@ -365,15 +365,15 @@ impl Ending {
     }
 
     /// The same for a second lease that is lost meanwhile.
-    fn no_later_than(self, other: Ending) -> Self {
-        Ending { kill_at: self.kill_at.min(other.kill_at), ..self }
+    fn no_later_than(self, other: EndingSteps) -> Self {
+        EndingSteps { kill_at: self.kill_at.min(other.kill_at), ..self }
     }
 
     /// The command has ended; what it started has the time to end by itself.
     fn of_what_is_left(now: BootMs) -> Self {
         let ask_at = now.plus(LINGER_MS);
         let kill_at = ask_at.plus(ASKED_MS);
-        Ending {
+        EndingSteps {
             ask_at: Some(ask_at),
             kill_at,
             give_up_at: kill_at.plus(TRY_ON_MS),
@@ -384,7 +384,7 @@ impl Ending {
 
     /// Everything ends, before the lease does.
     fn of_a_lost_lease(now: BootMs, pace: EndingPace, limit: BootMs) -> Self {
-        Ending {
+        EndingSteps {
             ask_at: Some(now),
             kill_at: pace.kills(limit),
             give_up_at: limit.max(now).plus(TRY_ON_MS),

@@ -9,7 +9,7 @@ use jvs_repo::code::{Code, Coded};
 use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
-use super::survey::{Holding, Looking, Survey};
+use super::survey::{Looking, SessionHold, SessionSurvey};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, on_one_line};
 use crate::render::Done;
@@ -25,7 +25,7 @@ pub(super) fn run(
         None => context.session_id()?,
     };
     let file = session::file_of(&id);
-    let nothing = || NotForgotten { id: id.clone(), why: Box::new(Why::Nothing) };
+    let nothing = || NotForgotten { id: id.clone(), why: Box::new(KeepReason::Nothing) };
     let Some(files) = session::files(context.env())? else {
         return Err(nothing().into());
     };
@@ -49,8 +49,8 @@ pub(super) fn run(
     }
     let family = session::family(&id);
     aside.remove(files.holds.as_ref(), &family, survey.nonce).map_err(stuck)?;
-    let taken = |hold: &&Holding| hold.taken().is_some();
-    let forgotten: Vec<&Holding> = survey.holds.iter().filter(taken).collect();
+    let taken = |hold: &&SessionHold| hold.taken().is_some();
+    let forgotten: Vec<&SessionHold> = survey.holds.iter().filter(taken).collect();
     let data = json!({
         "session_id": id.as_str(),
         "holds": survey.holds.len(),
@@ -70,7 +70,7 @@ pub(super) fn run(
 /// The same questions, of the holds that were there.
 fn look_again(
     looking: &Looking<'_>,
-    survey: &Survey,
+    survey: &SessionSurvey,
     id: &SessionId,
     force: bool,
 ) -> Result<(), Failure> {
@@ -79,7 +79,7 @@ fn look_again(
 }
 
 /// Is there a reason not to?
-fn check(id: &SessionId, survey: &Survey, force: bool) -> Result<(), NotForgotten> {
+fn check(id: &SessionId, survey: &SessionSurvey, force: bool) -> Result<(), NotForgotten> {
     let because = |why| Err(NotForgotten { id: id.clone(), why: Box::new(why) });
     for hold in &survey.holds {
         let over = matches!(hold.state(), "released" | "lost");
@@ -87,15 +87,15 @@ fn check(id: &SessionId, survey: &Survey, force: bool) -> Result<(), NotForgotte
         if hold.is_alive() || hold.is_held() == Some(true) {
             let data = hold.data();
             let commands = hold.commands().iter().map(|(_, it)| it.to_string()).collect();
-            return because(Why::Alive { place: hold.place(), options, commands, data });
+            return because(KeepReason::Alive { place: hold.place(), options, commands, data });
         }
         if hold.is_held().is_none() && !over && !force {
             let why = hold.register.as_ref().err().cloned().unwrap_or_default();
-            return because(Why::Unseen { place: hold.place(), why });
+            return because(KeepReason::Unseen { place: hold.place(), why });
         }
         if let Some(term) = hold.taken().filter(|_| !force) {
             let token = term.token.to_string();
-            return because(Why::Remembers { place: hold.place(), options, token });
+            return because(KeepReason::Remembers { place: hold.place(), options, token });
         }
     }
     Ok(())
@@ -106,11 +106,11 @@ fn check(id: &SessionId, survey: &Survey, force: bool) -> Result<(), NotForgotte
 #[error("{}", self.sentence())]
 struct NotForgotten {
     id: SessionId,
-    why: Box<Why>,
+    why: Box<KeepReason>,
 }
 
 #[derive(Debug)]
-enum Why {
+enum KeepReason {
     /// There is nothing of it.
     Nothing,
     /// It holds, or something of it runs.
@@ -125,17 +125,17 @@ impl NotForgotten {
     fn sentence(&self) -> String {
         let id = &self.id;
         match &*self.why {
-            Why::Nothing => format!("session {id} has no files on this boot of this host"),
-            Why::Alive { place, commands, .. } if commands.is_empty() => {
+            KeepReason::Nothing => format!("session {id} has no files on this boot of this host"),
+            KeepReason::Alive { place, commands, .. } if commands.is_empty() => {
                 format!("session {id} holds {place}")
             }
-            Why::Alive { place, commands, .. } => {
+            KeepReason::Alive { place, commands, .. } => {
                 format!("session {id} needs {place}: {}", commands.join(", "))
             }
-            Why::Unseen { place, why } => {
+            KeepReason::Unseen { place, why } => {
                 format!("it is not known whether session {id} holds {place}: {why}")
             }
-            Why::Remembers { place, token, .. } => {
+            KeepReason::Remembers { place, token, .. } => {
                 format!("session {id} held {place} (token {token}), and others have held it since")
             }
         }
@@ -145,9 +145,9 @@ impl NotForgotten {
 impl Coded for NotForgotten {
     fn code(&self) -> Code {
         match *self.why {
-            Why::Nothing => Code::NotFound,
-            Why::Alive { .. } | Why::Unseen { .. } => Code::LockConflict,
-            Why::Remembers { .. } => Code::FencingMismatch,
+            KeepReason::Nothing => Code::NotFound,
+            KeepReason::Alive { .. } | KeepReason::Unseen { .. } => Code::LockConflict,
+            KeepReason::Remembers { .. } => Code::FencingMismatch,
         }
     }
 
@@ -155,15 +155,15 @@ impl Coded for NotForgotten {
         let id = &self.id;
         let anyway = format!("jvs session forget {id} --force");
         let words = match &*self.why {
-            Why::Nothing => "see which there are: jvs session list".to_owned(),
-            Why::Alive { options, commands, .. } => {
+            KeepReason::Nothing => "see which there are: jvs session list".to_owned(),
+            KeepReason::Alive { options, commands, .. } => {
                 let force = if commands.is_empty() { "" } else { "--force " };
                 format!("release it first: jvs lock release {force}{options} --session {id}")
             }
-            Why::Unseen { .. } => {
+            KeepReason::Unseen { .. } => {
                 format!("mount it and try again; if it is gone for good: {anyway}")
             }
-            Why::Remembers { options, .. } => format!(
+            KeepReason::Remembers { options, .. } => format!(
                 "see what changed and acknowledge it: jvs lock acquire {options} --session {id}; \
                  or forget it: {anyway}"
             ),
@@ -173,7 +173,7 @@ impl Coded for NotForgotten {
 
     fn details(&self) -> Option<Value> {
         match &*self.why {
-            Why::Alive { data, .. } => Some(data.clone()),
+            KeepReason::Alive { data, .. } => Some(data.clone()),
             _ => None,
         }
     }

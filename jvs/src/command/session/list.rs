@@ -4,7 +4,7 @@ use jvs_lock::span::Span;
 use serde_json::json;
 
 use super::show::notes;
-use super::survey::{Holding, Looking, Survey};
+use super::survey::{Looking, SessionHold, SessionSurvey};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
 use crate::render::{Done, table};
@@ -54,7 +54,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
                     "holder_nonce": it.nonce,
                     "terminal_open": it.id.as_ref().and_then(session::terminal_is_open),
                     "last_seen_at": jvs_repo::clock::WallMs(it.changed_ms).rfc3339(),
-                    "holds": it.holds.iter().map(Holding::data).collect::<Vec<_>>(),
+                    "holds": it.holds.iter().map(SessionHold::data).collect::<Vec<_>>(),
                     "notes": notes(it),
                 })
             })
@@ -64,11 +64,11 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     Ok(context.done(data).with_text(text))
 }
 
-fn is_busy(survey: &Survey) -> bool {
+fn is_busy(survey: &SessionSurvey) -> bool {
     survey.holds.iter().any(|hold| hold.is_alive() || hold.is_held() == Some(true))
 }
 
-fn called(survey: &Survey) -> String {
+fn called(survey: &SessionSurvey) -> String {
     match &survey.id {
         Some(id) => id.as_str().to_owned(),
         None => format!("unknown ({}…)", &survey.file[..8]),
@@ -76,8 +76,8 @@ fn called(survey: &Survey) -> String {
 }
 
 /// What it holds, in few words.
-fn holds(survey: &Survey) -> String {
-    let held: Vec<&Holding> =
+fn holds(survey: &SessionSurvey) -> String {
+    let held: Vec<&SessionHold> =
         survey.holds.iter().filter(|hold| hold.is_held() == Some(true)).collect();
     let lost = survey.holds.iter().filter(|hold| hold.taken().is_some()).count();
     let mut words: Vec<String> = match held[..] {

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use jvs_lock::span::Span;
 use serde_json::{Value, json};
 
-use super::survey::{Holding, Looking, Survey};
+use super::survey::{Looking, SessionHold, SessionSurvey};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
 use crate::render::Done;
-use crate::session::{self, Named, Whence};
+use crate::session::{self, NamedSession, Whence};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let named = session::named(context.given_session(), context.env())?;
@@ -48,7 +48,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
 }
 
 /// Which rule chose the id.
-fn known_by(named: &Named) -> String {
+fn known_by(named: &NamedSession) -> String {
     match named.whence {
         Whence::Option => "--session".to_owned(),
         Whence::Variable => "JVS_SESSION_ID".to_owned(),
@@ -63,9 +63,9 @@ fn known_by(named: &Named) -> String {
 }
 
 fn data(
-    named: &Named,
+    named: &NamedSession,
     me: Option<&jvs_lock::holder::Onlooker>,
-    survey: Option<&Survey>,
+    survey: Option<&SessionSurvey>,
     dir: Option<&str>,
 ) -> Value {
     let (rule, variables): (&str, Vec<&str>) = match named.whence {
@@ -87,19 +87,19 @@ fn data(
         "terminal": me.and_then(|me| me.place.terminal.as_ref()),
         "agent": me.and_then(|me| me.place.agent.as_ref()),
         "private_dir": dir,
-        "holds": survey.map_or(Vec::new(), |survey| survey.holds.iter().map(Holding::data).collect()),
+        "holds": survey.map_or(Vec::new(), |survey| survey.holds.iter().map(SessionHold::data).collect()),
         "notes": survey.map_or(Vec::new(), notes),
     })
 }
 
 /// What was not told yet, for programs.
-pub(super) fn notes(survey: &Survey) -> Vec<Value> {
+pub(super) fn notes(survey: &SessionSurvey) -> Vec<Value> {
     let note = |(repo, text): &(String, String)| json!({ "repository_id": repo, "text": text });
     survey.notes.iter().map(note).collect()
 }
 
 /// Its holds and what it was not told yet, for people.
-fn details(survey: &Survey) -> String {
+fn details(survey: &SessionSurvey) -> String {
     let mut text = String::new();
     for hold in &survey.holds {
         let _ = writeln!(text, "{}", on_one_line(&title(hold)));
@@ -148,7 +148,7 @@ fn details(survey: &Survey) -> String {
 }
 
 /// Which hold it is, and how it stands.
-fn title(hold: &Holding) -> String {
+fn title(hold: &SessionHold) -> String {
     let (place, token) = (hold.place(), hold.name.term.token);
     match hold.state() {
         "open" => format!("holds {place} (token {token})"),

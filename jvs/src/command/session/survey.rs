@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jvs_lock::hold::memory::taken;
-use jvs_lock::hold::{HoldName, HoldState, Holds, Kind, Reliance, Stake};
+use jvs_lock::hold::{HoldName, HoldState, Holds, Reliance, Stake, StakeKind};
 use jvs_lock::session::{Identity, SessionId};
 use jvs_lock::view::{self, View};
 use jvs_repo::clock::{BootMs, Reading, WallMs};
@@ -25,13 +25,13 @@ use crate::session;
 use crate::session::known::{self, Files};
 
 /// One session.
-pub(super) struct Survey {
+pub(super) struct SessionSurvey {
     /// What the names of its files begin with.
     pub(super) file: String,
     pub(super) id: Option<SessionId>,
     /// `None` if it never acted on this host.
     pub(super) nonce: Option<HolderNonce>,
-    pub(super) holds: Vec<Holding>,
+    pub(super) holds: Vec<SessionHold>,
     /// In which repository, and what.
     pub(super) notes: Vec<(String, String)>,
     /// When one of its files was last changed, in milliseconds after 1970.
@@ -39,7 +39,7 @@ pub(super) struct Survey {
 }
 
 /// One hold of it.
-pub(super) struct Holding {
+pub(super) struct SessionHold {
     /// Who it was of: the session on this boot, or before.
     holder: HolderNonce,
     /// The repository's id.
@@ -72,7 +72,7 @@ impl<'c> Looking<'c> {
     }
 
     /// Looks at the session whose files begin with `file`.
-    pub(super) fn at(&self, file: &str, id: Option<SessionId>) -> Result<Survey, Failure> {
+    pub(super) fn at(&self, file: &str, id: Option<SessionId>) -> Result<SessionSurvey, Failure> {
         let nonce = match &id {
             Some(id) => session::own_nonce(Some(id.as_str()), self.context.env())?,
             None => None,
@@ -81,7 +81,7 @@ impl<'c> Looking<'c> {
     }
 
     /// Looks once more at the same, whatever has become of its secret.
-    pub(super) fn again(&self, survey: &Survey) -> Result<Survey, Failure> {
+    pub(super) fn again(&self, survey: &SessionSurvey) -> Result<SessionSurvey, Failure> {
         self.with_nonce(&survey.file, survey.id.clone(), survey.nonce)
     }
 
@@ -90,10 +90,10 @@ impl<'c> Looking<'c> {
         file: &str,
         id: Option<SessionId>,
         nonce: Option<HolderNonce>,
-    ) -> Result<Survey, Failure> {
+    ) -> Result<SessionSurvey, Failure> {
         let stuck = |error| Stuck::new("look into the private directory", error);
         // By name: what is of this boot counts before what was known before it.
-        let mut holds: BTreeMap<String, Holding> = BTreeMap::new();
+        let mut holds: BTreeMap<String, SessionHold> = BTreeMap::new();
         if let Some(((store, nonce), id)) = self.files.holds.as_ref().zip(nonce).zip(id.as_ref()) {
             let before = known::holders(store, &session::family(id)).map_err(stuck)?;
             let before = before.into_iter().filter(|holder| *holder != nonce);
@@ -114,7 +114,7 @@ impl<'c> Looking<'c> {
         let holds = holds.into_values().collect();
         let notes = known::notes(&self.files.own, file).map_err(stuck)?;
         let changed_ms = known::changed_ms(self.files, file, nonce);
-        Ok(Survey { file: file.to_owned(), id, nonce, holds, notes, changed_ms })
+        Ok(SessionSurvey { file: file.to_owned(), id, nonce, holds, notes, changed_ms })
     }
 
     /// The hold of that name that `holder` has: `nonce` is who the session is now.
@@ -124,7 +124,7 @@ impl<'c> Looking<'c> {
         store: &PosixStore,
         (nonce, holder): (HolderNonce, HolderNonce),
         name: &str,
-    ) -> Result<Option<Holding>, Failure> {
+    ) -> Result<Option<SessionHold>, Failure> {
         let Some((which, worktree)) = layout::hold_parts(name) else { return Ok(None) };
         let context = self.context;
         let me = self.me.clone();
@@ -141,7 +141,7 @@ impl<'c> Looking<'c> {
             Some(root) => self.look(Path::new(root), nonce, which, &worktree),
             None => Err("its location was not recorded".to_owned()),
         };
-        Ok(Some(Holding {
+        Ok(Some(SessionHold {
             holder,
             repository_id: which.rsplit_once('-').map_or(which, |(id, _)| id).to_owned(),
             root,
@@ -187,7 +187,7 @@ impl<'c> Looking<'c> {
     }
 }
 
-impl Holding {
+impl SessionHold {
     /// Does the register say that the session holds it?
     pub(super) fn is_held(&self) -> Option<bool> {
         self.register.as_ref().ok().map(|view| view.mine)
@@ -197,9 +197,9 @@ impl Holding {
     pub(super) fn commands(&self) -> Vec<&(Stake, Reliance)> {
         let runs = self.stakes.iter().any(|(stake, _)| stake.kind.is_run());
         let is_one = |stake: &Stake| match stake.kind {
-            Kind::Acquire => !stake.answered,
-            Kind::Guard => !runs,
-            Kind::Shell | Kind::Run | Kind::Work => true,
+            StakeKind::Acquire => !stake.answered,
+            StakeKind::Guard => !runs,
+            StakeKind::Shell | StakeKind::Run | StakeKind::Work => true,
         };
         self.stakes.iter().filter(|(stake, _)| is_one(stake)).collect()
     }

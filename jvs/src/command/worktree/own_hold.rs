@@ -1,6 +1,6 @@
 //! The lock that a session holds of the very worktree that it renames or removes.
 
-use jvs_lock::hold::{Ask, HeldBefore, Kind};
+use jvs_lock::hold::{Ask, HeldBefore, StakeKind};
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::worktrees::WorktreeError;
 use jvs_lock::{Locks, Want};
@@ -10,7 +10,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
-use crate::command::lock::turn::Turn;
+use crate::command::lock::turn::LockTurn;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
 use crate::keeper::{self, Order};
@@ -50,27 +50,28 @@ pub(super) fn retiring<T>(
         Ok(false) => {}
         Err(_) => return Err(Interrupted::new(error, worktree, &before, None).into()),
     }
-    let turn = Turn { context, here, locks: &locks, holds: &holds };
+    let turn = LockTurn { context, here, locks: &locks, holds: &holds };
     let again = take_again(&turn, acting, &before, kept).ok();
     Err(Interrupted::new(error, worktree, &before, again).into())
 }
 
 /// Takes what was held before, with what it rested on, and a keeper if it had one.
 fn take_again(
-    turn: &Turn<'_, '_>,
+    turn: &LockTurn<'_, '_>,
     acting: &Acting,
     before: &HeldBefore,
     kept: bool,
 ) -> Result<FencingToken, Failure> {
-    let Turn { context, here, locks, holds } = turn;
+    let LockTurn { context, here, locks, holds } = turn;
     let policy = here.repo.config()?.lock;
     let want = Want {
         renewed_every_ms: kept.then(|| renew_interval_ms(before.lease_ms, &policy)),
         ..Want::lease(before.lease_ms)
     };
     // Not in turn: those who wait came after the hold that goes on.
-    let entered =
-        turn.with(&Ask::plain(Kind::Work), want, &mut |want| locks.acquire(&here.worktree, want))?;
+    let entered = turn.with(&Ask::plain(StakeKind::Work), want, &mut |want| {
+        locks.acquire(&here.worktree, want)
+    })?;
     let ticket = entered.lease.ticket();
     let term = ticket.term;
     let token = entered.lease.token();

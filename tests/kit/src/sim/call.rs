@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::store::{DirEntryKind, RepoPath};
 use rustix::io::Errno;
 
 use super::board::Value;
@@ -236,7 +236,7 @@ pub(crate) enum Answer {
     /// The first batch of a listing of this inode; the rest must be asked for.
     FirstOf(u64, Arc<[String]>),
     Stat {
-        kind: Kind,
+        kind: DirEntryKind,
         device: u64,
         inode: u64,
         size: u64,

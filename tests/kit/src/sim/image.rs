@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::store::{DirEntryKind, RepoPath};
 use rustix::io::Errno;
 
 use super::fingerprint::fingerprint;
@@ -125,10 +125,10 @@ impl Image {
         }
     }
 
-    pub(crate) fn kind(&self, ino: Ino) -> Kind {
+    pub(crate) fn kind(&self, ino: Ino) -> DirEntryKind {
         match self.body(ino) {
-            Body::File { .. } => Kind::File,
-            Body::Directory { .. } => Kind::Directory,
+            Body::File { .. } => DirEntryKind::File,
+            Body::Directory { .. } => DirEntryKind::Directory,
         }
     }
 

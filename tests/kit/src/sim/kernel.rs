@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 
-use jvs_repo::store::{Kind, RepoPath};
+use jvs_repo::store::{DirEntryKind, RepoPath};
 use rustix::io::Errno;
 
 use super::cache::{Caches, Caching};
@@ -131,7 +131,7 @@ impl Kernel {
             }
             Call::Open(path) => {
                 let ino = self.resolve_cached(caller, path, stale)?;
-                if self.image.kind(ino) != Kind::File {
+                if self.image.kind(ino) != DirEntryKind::File {
                     return Err(Failure::NotAFile);
                 }
                 Ok(self.opened(caller, ino, false))
@@ -161,7 +161,7 @@ impl Kernel {
             }
             Call::Unlink(path) => {
                 let (dir, name, ino) = self.present(path)?;
-                if self.image.kind(ino) == Kind::Directory {
+                if self.image.kind(ino) == DirEntryKind::Directory {
                     return Err(Errno::ISDIR.into());
                 }
                 self.image.edit(vec![(dir, name.into(), None)]);
@@ -185,7 +185,7 @@ impl Kernel {
             }
             Call::SyncDir(dir) => {
                 let ino = self.image.resolve(dir)?;
-                if self.image.kind(ino) != Kind::Directory {
+                if self.image.kind(ino) != DirEntryKind::Directory {
                     return Err(Errno::NOTDIR.into());
                 }
                 self.image.sync_dir(ino);
@@ -305,8 +305,8 @@ impl Kernel {
 
     fn must_be_empty_dir(&self, ino: Ino) -> Result<(), Errno> {
         match self.image.kind(ino) {
-            Kind::Directory if self.image.is_empty_dir(ino) => Ok(()),
-            Kind::Directory => Err(Errno::NOTEMPTY),
+            DirEntryKind::Directory if self.image.is_empty_dir(ino) => Ok(()),
+            DirEntryKind::Directory => Err(Errno::NOTEMPTY),
             _ => Err(Errno::NOTDIR),
         }
     }
@@ -332,8 +332,8 @@ impl Kernel {
                 return Err(Errno::NOTEMPTY.into());
             }
             match (self.image.kind(ino), self.image.kind(replaced)) {
-                (Kind::Directory, _) => self.must_be_empty_dir(replaced)?,
-                (_, Kind::Directory) => return Err(Errno::ISDIR.into()),
+                (DirEntryKind::Directory, _) => self.must_be_empty_dir(replaced)?,
+                (_, DirEntryKind::Directory) => return Err(Errno::ISDIR.into()),
                 _ => {}
             }
         }
@@ -446,7 +446,7 @@ impl Kernel {
     /// The entry `name` of `dir`, which named `before`, was changed through the
     /// caller's mount: the others may not know yet.
     fn changed(&mut self, caller: Caller, dir: Ino, name: &str, before: Option<Ino>) {
-        let file = before.filter(|&ino| self.image.kind(ino) == Kind::File);
+        let file = before.filter(|&ino| self.image.kind(ino) == DirEntryKind::File);
         self.caches.changed(caller, dir, name, file);
     }
 

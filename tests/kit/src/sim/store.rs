@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 
-use jvs_repo::store::{DirEntry, Kind, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::store::{DirEntry, DirEntryKind, EntryStat, RepoPath, Store, StoredFile};
 
 use super::call::{Answer, Call, Effect, Handle};
 use super::line::Line;
@@ -57,13 +57,13 @@ impl Store for SimStore {
         Ok(names.into_iter().map(|name| DirEntry { name }).collect())
     }
 
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         match self.ask(Call::Stat(path.clone()))? {
             Answer::Stat { kind, device, inode, size } => {
-                let mode = if kind == Kind::Directory { 0o755 } else { 0o644 };
+                let mode = if kind == DirEntryKind::Directory { 0o755 } else { 0o644 };
                 // One modification time for all: it is never decided on, and
                 // real ones would only make equal states look different.
-                Ok(Stat { kind, device, inode, size, mode, uid: 1000, mtime_ns: 0 })
+                Ok(EntryStat { kind, device, inode, size, mode, uid: 1000, mtime_ns: 0 })
             }
             other => unreachable!("a stat was asked for, not {other}"),
         }

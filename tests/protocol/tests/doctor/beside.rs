@@ -5,7 +5,7 @@
 use jvs_doctor::mutation::Rule;
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Value, View};
 use jvs_lock::Want;
-use jvs_lock::record::{self, Found, Meaning};
+use jvs_lock::record::{self, FoundRecord, Meaning};
 use jvs_protocol_tests::necessity::where_off;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
@@ -154,7 +154,7 @@ fn the_next_repair_makes_it_whole(view: &View<'_>) -> Result<(), String> {
     for process in view.processes().filter(|process| !process.crashed()) {
         let (Some(token), Ok(seen)) = (process.get("keeps"), &state) else { continue };
         let found = record::read(ward.store(), &main());
-        let is_its = matches!(&found, Ok(Found::Record(record)) if record.is_of(&seen.state));
+        let is_its = matches!(&found, Ok(FoundRecord::Record(record)) if record.is_of(&seen.state));
         if token.to_string() == seen.state.token.to_string() && !is_its {
             return Err(format!("{} holds the lock and has no record", process.name()));
         }

@@ -1,6 +1,6 @@
 //! What can have happened to a repository, and be mended without a person.
 
-use jvs_lock::queue::{Mark, Waiter};
+use jvs_lock::queue::{Fingerprint, Waiter};
 use jvs_repo::clock::Clock as _;
 use jvs_repo::id::{FencingToken, HolderNonce};
 use jvs_repo::layout;
@@ -106,8 +106,8 @@ pub(crate) const RUINS: &[(&str, Ruin)] = &[
             order: 1,
             op: OP,
             holder: HolderNonce([1; 16]),
-            session: Mark::of_session(&"agent".parse().expect("an id")),
-            boot: Mark::of_clock(&w.solo.clock().boot_id(), w.solo.clock().time_namespace()),
+            session: Fingerprint::of_session(&"agent".parse().expect("an id")),
+            boot: Fingerprint::of_clock(&w.solo.clock().boot_id(), w.solo.clock().time_namespace()),
             pid_namespace: Some(1),
             pid: 77,
             start_time: 1,

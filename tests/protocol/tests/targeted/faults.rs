@@ -3,7 +3,7 @@
 
 use jvs_kit::sim::{Errno, Way};
 use jvs_lock::mutation::{self, Rule};
-use jvs_lock::{Hold, How, Lease, LockError, State};
+use jvs_lock::{Hold, Lease, LeaseOrigin, LockError, State};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::id::SnapshotId;
 
@@ -307,7 +307,7 @@ fn the_next_command_works(world: &World, before: &State, case: &str) {
     let next = world.session("next");
     let lease = next.acquire(&main(), LEASE);
     let lease = lease.unwrap_or_else(|error| panic!("{case}: another session: {error}"));
-    assert_eq!((lease.how(), lease.token()), (How::Stolen, token.next()), "{case}");
+    assert_eq!((lease.how(), lease.token()), (LeaseOrigin::Stolen, token.next()), "{case}");
     assert_eq!(world.record_names().as_deref(), Some("next"), "{case}");
     lease.release().unwrap_or_else(|failed| panic!("{case}: release: {failed}"));
     world.audit_adds_up();

@@ -5,7 +5,7 @@
 use std::cell::Cell;
 
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Way};
-use jvs_lock::{How, Locks};
+use jvs_lock::{LeaseOrigin, Locks};
 use jvs_protocol_tests::stage;
 use jvs_repo::clock::Clock as _;
 use jvs_repo::code::{Code, Coded as _};
@@ -342,7 +342,9 @@ fn a_cached_record_does_not_get_a_live_lease_stolen() {
         // A renewal after the end is a refresh; it replaces nothing by rename,
         // so the record is removed first to make the cache lie as it can.
         ctx.store().unlink(&lock()).expect("there");
-        if locks(ctx, "A").acquire(&main(), LEASE).is_ok_and(|lease| lease.how() == How::Refreshed)
+        if locks(ctx, "A")
+            .acquire(&main(), LEASE)
+            .is_ok_and(|lease| lease.how() == LeaseOrigin::Refreshed)
         {
             ctx.claim("renewed", 1);
         }
@@ -536,7 +538,7 @@ fn a_dead_lock_does_not_become_a_clock_skew_as_it_ages() {
         world.solo.pass_ms(LEASE_MS + since_end);
         let locks = world.session("B");
         let lease = locks.acquire(&main(), LEASE).expect("a dead lock");
-        assert_eq!((lease.how(), lease.token().0), (How::Stolen, 2), "{since_end}");
+        assert_eq!((lease.how(), lease.token().0), (LeaseOrigin::Stolen, 2), "{since_end}");
         refused_by_v63 += u32::from(!literal_allows(since_end));
     }
     assert_eq!(refused_by_v63, 6, "v6.3 lets only 28 s to 32 s through");

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jvs_kit::sim::SimStore;
-use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::store::{DirEntry, EntryStat, RepoPath, Store, StoredFile};
 
 use crate::world::World;
 
@@ -77,7 +77,7 @@ impl Store for Interrupted {
         self.inner.list(dir)
     }
 
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         self.about_to("stat", path);
         self.inner.stat(path)
     }

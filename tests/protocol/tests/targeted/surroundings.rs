@@ -7,15 +7,15 @@ use std::ops::ControlFlow;
 
 use jvs_kit::sim::Errno;
 use jvs_lock::mutation::{Rule, without};
-use jvs_lock::reclaim::Reason;
-use jvs_lock::{How, LockError, Locks, Word, worktrees};
+use jvs_lock::reclaim::ReclaimReason;
+use jvs_lock::{LeaseOrigin, LockError, Locks, StatusWord, worktrees};
 use jvs_repo::clock::Clock as _;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::{DirEntry, RepoPath, Stat, Store, StoredFile};
+use jvs_repo::store::{DirEntry, EntryStat, RepoPath, Store, StoredFile};
 
 use crate::world::*;
 
@@ -59,7 +59,7 @@ impl Store for Hushed<'_> {
     fn list(&self, dir: &RepoPath) -> io::Result<Vec<DirEntry>> {
         self.inner.list(dir)
     }
-    fn stat(&self, path: &RepoPath) -> io::Result<Stat> {
+    fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
         self.inner.stat(path)
     }
     fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
@@ -161,7 +161,7 @@ fn a_lock_whose_record_cannot_be_read_is_judged_without_it() {
         let hushed = Hushed { inner: world.solo.store(), how };
         let rival = world.session_on(&hushed, "rival");
         let view = rival.inspect(&main()).unwrap_or_else(|e| panic!("{how:?}: {e}"));
-        assert_eq!((view.word(), view.record()), (Word::Held, None), "{how:?}");
+        assert_eq!((view.word(), view.record()), (StatusWord::Held, None), "{how:?}");
         let refused = rival.acquire(&main(), LEASE).expect_err("it is live");
         assert_eq!(refused.code(), Code::LockConflict, "{how:?}");
         world.lease_runs_out();
@@ -205,7 +205,7 @@ fn a_holder_needs_no_record_either() {
         let mut lease = me.resume(&main(), None).expect("it is mine");
         lease.renew().unwrap_or_else(|error| panic!("{how:?}: {error}"));
         lease.release().unwrap_or_else(|error| panic!("{how:?}: {error}"));
-        assert_eq!(world.view().word(), Word::Free, "{how:?}");
+        assert_eq!(world.view().word(), StatusWord::Free, "{how:?}");
     }
 }
 
@@ -275,7 +275,7 @@ fn a_live_lock_of_another_tool_is_respected_by_every_verb_and_left_as_it_is() {
         assert_eq!(refused.code(), Code::LockConflict, "{verb}, {format}: {refused}");
         assert_eq!(refused.details().expect("details")["holder_id"], "bob", "{verb}, {format}");
         let view = ours.inspect(&feature).expect("seen");
-        assert_eq!(view.word(), Word::Held, "{verb}, {format}");
+        assert_eq!(view.word(), StatusWord::Held, "{verb}, {format}");
         assert_eq!(view.remaining_ms(), 60_000, "{verb}, {format}");
         assert_eq!(view.state.token.0, 0, "{verb}, {format}: nothing was taken");
         let there = world.solo.store().read(&path, 1_000).expect("it is there");
@@ -292,7 +292,7 @@ fn what_another_tool_left_is_nobodys_once_it_is_over() {
         let world = World::new();
         another_tool_takes(&world, &main(), format);
         world.solo.pass_ms(63_001);
-        assert_eq!(world.view().word(), Word::Free, "{format}");
+        assert_eq!(world.view().word(), StatusWord::Free, "{format}");
         world.takes("ann");
     }
 }
@@ -308,9 +308,9 @@ fn a_holder_of_ours_keeps_its_lock_beside_another_tool() {
     let (path, text) = another_tool_takes(&world, &main(), "owner, since, ttl");
     lease.renew().expect("it is its own");
     assert!(lease.drift().join("").contains("another tool"), "{:?}", lease.drift());
-    assert_eq!(ann.acquire(&main(), LEASE).expect("its own").how(), How::Refreshed);
+    assert_eq!(ann.acquire(&main(), LEASE).expect("its own").how(), LeaseOrigin::Refreshed);
     let view = world.view();
-    assert_eq!(view.word(), Word::Held);
+    assert_eq!(view.word(), StatusWord::Held);
     assert!(view.held_by_other_tool().is_none() && view.foreign.is_some(), "both are seen");
     lease.release().expect("released");
     assert_eq!(world.solo.store().read(&path, 1_000).expect("there"), text);
@@ -331,7 +331,7 @@ fn only_an_emergency_that_the_repository_allows_goes_over_another_tool() {
     let refused = ann.reclaim(&main(), LEASE, &all, false, &|_| None).expect_err("no emergency");
     assert_eq!(refused.code(), Code::LockConflict);
     let lease = ann.reclaim(&main(), LEASE, &all, true, &|_| None).expect("an emergency");
-    assert_eq!(lease.by().map(|by| by.reason), Some(Reason::EmergencyOverride));
+    assert_eq!(lease.by().map(|by| by.reason), Some(ReclaimReason::EmergencyOverride));
     assert_eq!(world.solo.store().read(&path, 1_000).expect("there"), text, "not written over");
 }
 
@@ -344,8 +344,8 @@ fn a_reclaim_of_what_is_over_says_so() {
     rival.observe(&main(), |_| ControlFlow::Continue(())).expect("watched");
     let lease =
         rival.reclaim(&main(), LEASE, &ReclaimRules::default(), false, &|_| None).expect("over");
-    assert_eq!(lease.how(), How::Reclaimed);
-    assert_eq!(lease.by().map(|by| by.reason), Some(Reason::LockExpired));
+    assert_eq!(lease.how(), LeaseOrigin::Reclaimed);
+    assert_eq!(lease.by().map(|by| by.reason), Some(ReclaimReason::LockExpired));
     let logs = jvs_lock::history::read_logs(world.solo.store()).expect("read");
     let told = |l: &&jvs_lock::history::Logged| {
         l.event.details.as_ref().is_some_and(|details| details["reason"] == "LOCK_EXPIRED")

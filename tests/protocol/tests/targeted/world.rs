@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jvs_kit::sim::Solo;
-use jvs_lock::history::{self, Report};
+use jvs_lock::history::{self, HistoryReport};
 use jvs_lock::register::Register;
 use jvs_lock::watching::Silently;
 use jvs_lock::{Locks, Seams, State, View, Want};
@@ -98,7 +98,7 @@ impl World {
     }
 
     /// Checks the audit logs against the register.
-    pub(crate) fn audit(&self) -> Report {
+    pub(crate) fn audit(&self) -> HistoryReport {
         let (store, clock) = (self.solo.store(), self.solo.clock());
         let (seen, logs) = history::witness(store, clock, [main()], |_| false).expect("seen");
         history::check(&seen, &logs.expect("read"))

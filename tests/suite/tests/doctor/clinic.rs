@@ -8,7 +8,7 @@ use jvs_kit::live::home::Home;
 use jvs_kit::live::process::Outcome;
 use jvs_lock::State;
 use jvs_lock::queue::Waiter;
-use jvs_repo::audit::{Alone, Event, Kind, Log, Phase, WriterId};
+use jvs_repo::audit::{Alone, Event, EventKind, EventPhase, Log, WriterId};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -127,7 +127,7 @@ impl Clinic {
         let store = self.store();
         let mut log = Log::new(&store, &Alone, WriterId::derive(b"vandal", 0));
         let event = |phase| Event {
-            kind: Kind::Acquire,
+            kind: EventKind::Acquire,
             phase,
             at: "2025-01-01T00:00:00.000Z".into(),
             op: to.op,
@@ -139,7 +139,7 @@ impl Clinic {
             reason: None,
             details: None,
         };
-        for phase in [Phase::Intent, Phase::Done] {
+        for phase in [EventPhase::Intent, EventPhase::Done] {
             log.append(&event(phase)).expect("appended");
         }
     }

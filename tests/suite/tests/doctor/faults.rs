@@ -15,7 +15,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
-use jvs_snapshot::staging_name::{Bound, StagingName};
+use jvs_snapshot::staging_name::{SnapshotBound, StagingName};
 use jvs_world::session::identity;
 
 use crate::clinic::{Clinic, OP, compare, main, side};
@@ -94,9 +94,9 @@ fn lines(clinic: &Clinic, change: impl Fn(&mut Vec<String>)) {
     clinic.write(&log, lines.join("\n") + "\n");
 }
 
-fn bound(clinic: &Clinic, token: u64) -> Bound {
+fn bound(clinic: &Clinic, token: u64) -> SnapshotBound {
     let state = clinic.state(&main());
-    Bound {
+    SnapshotBound {
         worktree: main(),
         term: Term { token: FencingToken(token), ..state.term() },
         parent: state.head,
@@ -106,7 +106,7 @@ fn bound(clinic: &Clinic, token: u64) -> Bound {
 }
 
 /// A hidden snapshot, whole, bound as given.
-fn hidden(clinic: &Clinic, bound: &Bound) {
+fn hidden(clinic: &Clinic, bound: &SnapshotBound) {
     let source = layout::snapshot(clinic.head());
     let dir = layout::snapshot(bound.id);
     clinic.make_dir(&dir);
@@ -125,7 +125,7 @@ fn hidden(clinic: &Clinic, bound: &Bound) {
 }
 
 /// The same, visible: what nobody but a restore from a backup could have made.
-fn visible(clinic: &Clinic, bound: &Bound) {
+fn visible(clinic: &Clinic, bound: &SnapshotBound) {
     hidden(clinic, bound);
     let dir = layout::snapshot(bound.id);
     let rename =
@@ -144,14 +144,16 @@ fn takeover_by(token: u64) -> String {
 fn ticket(clinic: &Clinic, pid: u32, start: u64) -> Waiter {
     // The name of a real ticket, made by waiting: its boot mark is this boot's.
     let holder = HolderNonce([1; 16]);
-    let boot =
-        jvs_lock::queue::Mark::of_clock(&SystemClock.boot_id(), SystemClock.time_namespace());
+    let boot = jvs_lock::queue::Fingerprint::of_clock(
+        &SystemClock.boot_id(),
+        SystemClock.time_namespace(),
+    );
     let waiter = Waiter {
         lease_ms: Some(30_000),
         order: 1,
         op: OP,
         holder,
-        session: jvs_lock::queue::Mark::of_session(&"agent".parse().expect("an id")),
+        session: jvs_lock::queue::Fingerprint::of_session(&"agent".parse().expect("an id")),
         boot,
         pid_namespace: proc::pid_namespace(),
         pid,
@@ -345,13 +347,13 @@ faults! {
     #[test]
     fn staged_dead shows StagedDead: |c: &Clinic| {
         c.make_dir(&StagingName::Snapshot(bound(c, 1)).path());
-        hidden(c, &Bound { id: SnapshotId { created_ms: 1_700_000_000_001, random: 8 }, ..bound(c, 1) });
+        hidden(c, &SnapshotBound { id: SnapshotId { created_ms: 1_700_000_000_001, random: 8 }, ..bound(c, 1) });
     };
     #[test]
     fn staged_in_flight shows StagedInFlight: |c: &Clinic| {
         let token = c.state(&main()).token.0;
         c.make_dir(&StagingName::Snapshot(bound(c, token)).path());
-        hidden(c, &Bound { id: SnapshotId { created_ms: 1_700_000_000_001, random: 8 }, ..bound(c, token) });
+        hidden(c, &SnapshotBound { id: SnapshotId { created_ms: 1_700_000_000_001, random: 8 }, ..bound(c, token) });
     };
     #[test]
     fn staged_unknown shows StagedUnknown: |c: &Clinic| {
@@ -415,7 +417,7 @@ faults! {
     };
     #[test]
     fn ready_outside shows ReadyOutside: |c: &Clinic| {
-        visible(c, &Bound { parent: Some(c.first()), generation: Generation(1), ..bound(c, 1) });
+        visible(c, &SnapshotBound { parent: Some(c.first()), generation: Generation(1), ..bound(c, 1) });
     };
     #[test]
     fn lineage_broken shows LineageBroken: |c: &Clinic| {

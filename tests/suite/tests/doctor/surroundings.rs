@@ -13,7 +13,7 @@ use jvs_repo::duration::Period;
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::layout;
 use jvs_repo::next::Next;
-use jvs_repo::probe::{Filesystem, JuiceFs};
+use jvs_repo::probe::{Filesystem, JuiceFsMount};
 use jvs_repo::proc;
 use jvs_repo::store::Space;
 
@@ -52,7 +52,7 @@ fn juicefs(version: &str, writeback: bool, readdir_cache: bool, cache_s: u32) ->
     Filesystem {
         kind: "fuse.juicefs".into(),
         mount_point: PathBuf::from("/mnt/jfs"),
-        juicefs: Some(JuiceFs::Mounted {
+        juicefs: Some(JuiceFsMount::Mounted {
             version: version.into(),
             writeback,
             readdir_cache,
@@ -146,7 +146,7 @@ worlds! {
     #[test]
     fn filesystem_options_unknown shows FsOptionsUnknown: World {
         filesystem: Filesystem {
-            juicefs: Some(JuiceFs::Unreadable),
+            juicefs: Some(JuiceFsMount::Unreadable),
             ..juicefs("1.4.2", false, false, 1)
         },
         ..World::good()

@@ -10,7 +10,7 @@ use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::term::Term;
-use jvs_snapshot::staging_name::{Bound, StagingName};
+use jvs_snapshot::staging_name::{SnapshotBound, StagingName};
 
 use crate::places::Place;
 use crate::strikes::{Extent, dead_at_each_call};
@@ -193,7 +193,7 @@ fn collections(place: Option<Place>, extent: Extent) {
 /// A snapshot that was begun under a token that is over.
 fn leave_a_dead_draft(user: &User) {
     let state = user.state();
-    let bound = Bound {
+    let bound = SnapshotBound {
         worktree: WorktreeName::main(),
         term: Term { token: FencingToken(state.token.0 - 1), ..state.term() },
         parent: state.head,

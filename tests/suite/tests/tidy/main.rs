@@ -10,6 +10,7 @@ mod documents;
 mod glossary;
 mod hints;
 mod language;
+mod names;
 mod on_disk;
 mod packages;
 mod source;

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use jvs_doctor::Payloads;
 use jvs_kit::sim::SimStore;
-use jvs_repo::store::{Kind, Listing, RepoPath, Store};
-use jvs_snapshot::chosen::Chosen;
+use jvs_repo::store::{DirEntryKind, RepoPath, Store, TreeListing};
+use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::trees::{Spot, SpotStat, Spots, Trees};
@@ -21,7 +21,7 @@ impl Trees for SimTrees<'_> {
     }
 
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
-        if self.0.stat(tree)?.kind != Kind::Directory {
+        if self.0.stat(tree)?.kind != DirEntryKind::Directory {
             return self.0.unlink(tree);
         }
         // READY last: no order is promised, and in this one a half-removed
@@ -34,11 +34,11 @@ impl Trees for SimTrees<'_> {
     }
 
     /// Nobody writes into a tree here that is out of the way.
-    fn listing(&self, tree: &RepoPath) -> io::Result<Listing> {
-        self.0.stat(tree).map(|_| Listing::default())
+    fn listing(&self, tree: &RepoPath) -> io::Result<TreeListing> {
+        self.0.stat(tree).map(|_| TreeListing::default())
     }
 
-    fn remove_listed(&self, tree: &RepoPath, _: &Listing) -> io::Result<()> {
+    fn remove_listed(&self, tree: &RepoPath, _: &TreeListing) -> io::Result<()> {
         self.remove(tree)
     }
 
@@ -46,7 +46,7 @@ impl Trees for SimTrees<'_> {
     fn strays(
         &self,
         tree: &RepoPath,
-        _: Option<&Chosen>,
+        _: Option<&ChosenPaths>,
         snapshots: &[Ready],
     ) -> Result<Vec<TreePath>, SnapshotError> {
         let stuck = |source| SnapshotError::Io { doing: "compare".into(), source };
@@ -68,8 +68,8 @@ impl Spots for SimTrees<'_> {
     fn look(&self, at: Spot<'_>) -> io::Result<SpotStat> {
         let stat = self.0.stat(&joined(at))?;
         Ok(SpotStat {
-            is_directory: stat.kind == Kind::Directory,
-            is_symlink: stat.kind == Kind::Symlink,
+            is_directory: stat.kind == DirEntryKind::Directory,
+            is_symlink: stat.kind == DirEntryKind::Symlink,
             identity: (stat.device, stat.inode),
             mount: stat.device,
         })

@@ -12,9 +12,9 @@ use jvs_lock::{Lease, Locks, Seams, State, Want};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::probe::Filesystem;
-use jvs_repo::record::format::Format;
+use jvs_repo::record::format::FormatRecord;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::{Kind, RepoPath, Store};
+use jvs_repo::store::{DirEntryKind, RepoPath, Store};
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::trees::Trees;
@@ -189,7 +189,7 @@ impl<'w> Ward<'w> {
             for entry in self.store().list(&dir).expect("listed") {
                 let path = dir.child(entry.name.to_str().expect("text")).expect("plain");
                 match self.store().stat(&path).expect("there").kind {
-                    Kind::Directory => pending.push(path),
+                    DirEntryKind::Directory => pending.push(path),
                     _ => self.store().open(&path).and_then(|f| f.sync()).expect("synced"),
                 }
             }
@@ -250,7 +250,7 @@ fn aged(image: Image) -> Solo {
 pub fn furnish(solo: &Solo) -> (Vec<SnapshotId>, State) {
     let locks = locks_of(seams_of(solo), "maker");
     repository(&locks, Isolation::Exclusive);
-    let format = Format::fresh(solo.entropy()).to_bytes();
+    let format = FormatRecord::fresh(solo.entropy()).to_bytes();
     let store = solo.store();
     store.write_new(&layout::format_tmp(OP), &layout::format(), &format).expect("format");
     let mut ids = Vec::new();

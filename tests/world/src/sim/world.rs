@@ -11,7 +11,7 @@ use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::Catalog;
 use jvs_snapshot::hash::Digest;
-use jvs_snapshot::lineage::{Lineage, Step};
+use jvs_snapshot::lineage::{Lineage, LineageStep};
 
 use super::{LEASE_MS, SimTrees, payload_file, seams_of};
 use crate::repository::{main, names, repository};
@@ -76,11 +76,11 @@ impl World {
     /// What people see, newest first.
     pub fn history(&self) -> Vec<SnapshotId> {
         let lineage = Lineage::from_head(self.catalog(), self.head()).expect("a lineage");
-        let steps: Result<Vec<Step>, _> = lineage.collect();
+        let steps: Result<Vec<LineageStep>, _> = lineage.collect();
         steps
             .expect("no ancestor is missing")
             .into_iter()
-            .filter_map(Step::ready)
+            .filter_map(LineageStep::ready)
             .map(|ready| ready.id())
             .collect()
     }
