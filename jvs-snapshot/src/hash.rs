@@ -17,15 +17,25 @@ const LEAF: u64 = 256 << 10;
 const WORTH_SHARING: u64 = 16 * LEAF;
 
 /// The digest of the first `size` bytes of an open file; `UnexpectedEof` if it
-/// has fewer. A large file is hashed by up to `threads` threads: BLAKE3 is a tree,
-/// and its subtrees can be hashed in any order.
+/// has fewer. A large file is hashed by up to `threads` threads.
 pub fn of_file(file: impl AsFd + Sync, size: u64, threads: usize) -> io::Result<Digest> {
+    of_parts(size, threads, |part, offset| read_exactly(&file, part, offset))
+}
+
+/// The digest of `size` bytes that `fill` puts into the buffers it is given, each
+/// with its offset: once for each part, in any order and by up to `threads` threads
+/// at once. BLAKE3 is a tree, and its subtrees can be hashed in any order.
+pub(crate) fn of_parts(
+    size: u64,
+    threads: usize,
+    fill: impl Fn(&mut [u8], u64) -> io::Result<()> + Sync,
+) -> io::Result<Digest> {
     if threads < 2 || size < WORTH_SHARING {
-        return in_sequence(file, size);
+        return in_sequence(size, fill);
     }
     let leaves = usize::try_from(size.div_ceil(LEAF)).map_err(io::Error::other)?;
     let values: Mutex<Vec<ChainingValue>> = Mutex::new(vec![[0; 32]; leaves]);
-    // One task a thread with one buffer each, which takes the next leaf as long as
+    // One task per thread with one buffer each, which takes the next leaf as long as
     // there is one: a thread that has to wait delays no other.
     let next = AtomicUsize::new(0);
     workers::try_each(threads, vec![(); threads], |(), _| -> io::Result<()> {
@@ -37,7 +47,7 @@ pub fn of_file(file: impl AsFd + Sync, size: u64, threads: usize) -> io::Result<
             }
             let offset = leaf as u64 * LEAF;
             let part = &mut buffer[..usize::try_from(LEAF.min(size - offset)).unwrap_or(0)];
-            read_exactly(&file, part, offset)?;
+            fill(part, offset)?;
             let mut hasher = blake3::Hasher::new();
             let value = hasher.set_input_offset(offset).update(part).finalize_non_root();
             values.lock().unwrap_or_else(PoisonError::into_inner)[leaf] = value;
@@ -63,20 +73,20 @@ fn merged(leaves: &[ChainingValue], size: u64) -> ChainingValue {
     }
 }
 
-fn in_sequence(file: impl AsFd, size: u64) -> io::Result<Digest> {
+fn in_sequence(size: u64, fill: impl Fn(&mut [u8], u64) -> io::Result<()>) -> io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     let mut buffer = vec![0; usize::try_from(size.min(LEAF)).unwrap_or(0)];
     let mut offset = 0;
     while offset < size {
         let part = usize::try_from((size - offset).min(LEAF)).unwrap_or(0);
-        read_exactly(&file, &mut buffer[..part], offset)?;
+        fill(&mut buffer[..part], offset)?;
         hasher.update(&buffer[..part]);
         offset += part as u64;
     }
     Ok(hasher.finalize().into())
 }
 
-fn read_exactly(file: impl AsFd, into: &mut [u8], offset: u64) -> io::Result<()> {
+pub(crate) fn read_exactly(file: impl AsFd, into: &mut [u8], offset: u64) -> io::Result<()> {
     if tree::read_at(file, into, offset)? < into.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }

@@ -54,7 +54,7 @@ pub(super) trait FileCopier: Sync {
 
 /// Who is told how many bytes more of a large file are there, and may say that it
 /// is to end: `Interrupted`.
-pub(super) type OnBytes<'t> = &'t dyn Fn(u64) -> io::Result<()>;
+pub(super) type OnBytes<'t> = &'t (dyn Fn(u64) -> io::Result<()> + Sync);
 
 pub(super) struct TreeBuilder<'w, C> {
     work: &'w Work<'w>,

@@ -1,8 +1,8 @@
 //! The copy of one name that is not a directory.
 
-use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{FileCopier, TreeBuilder};
 use crate::capture_error::CaptureError;
@@ -99,9 +99,9 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         };
         let to = tree::create_file(sides.target, item.name())
             .map_err(failed(item, "create the copy of"))?;
-        let counted = Cell::new(0);
+        let counted = AtomicU64::new(0);
         let told = |bytes: u64| {
-            counted.set(counted.get() + bytes);
+            counted.fetch_add(bytes, Ordering::Relaxed);
             self.work.progress.advance(0, bytes);
             match self.work.progress.keep_going() {
                 true => Ok(()),
@@ -132,7 +132,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         learned.facts.hashes[number] = Some(digest);
         learned.note(number, &path, dressed);
         drop(learned);
-        self.work.progress.advance(1, size.saturating_sub(counted.get()));
+        self.work.progress.advance(1, size.saturating_sub(counted.into_inner()));
         Ok(())
     }
 
@@ -204,7 +204,8 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
                 return Ok(());
             }
         };
-        let dressed = dress(copy, item.stat(), xattrs).map_err(failed(item, "mend"))?;
+        let dressed =
+            dress(copy, item.stat(), xattrs).map_err(failed(item, "set the attributes of"))?;
         self.learned().note(item.number, &item.path(), dressed);
         Ok(())
     }
