@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use crate::code::{Code, Coded};
 use crate::layout;
-use crate::name::WorktreeName;
+use crate::name::{ShownName, WorktreeName};
 use crate::next::Next;
 
 /// A place in a repository.
@@ -79,7 +79,7 @@ impl Coded for DiscoverError {
         Some(match self {
             DiscoverError::Escape { control_dir } => format!(
                 "remove it with `rm {}` or work in another directory",
-                control_dir.display()
+                ShownName::new(control_dir).typed()
             )
             .into(),
             DiscoverError::Gone => "go to where it is now: cd \"$PWD\"".into(),

@@ -24,6 +24,7 @@ pub mod discover;
 pub mod duration;
 pub mod entropy;
 pub mod id;
+pub mod inert;
 pub mod json;
 pub mod layout;
 pub mod metadata;

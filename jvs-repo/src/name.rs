@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::code::{Code, Coded};
 use crate::id::text_serde;
+use crate::inert::acts;
 use crate::next::Next;
 
 /// Longest name, in bytes.
@@ -137,7 +138,8 @@ impl WorktreeName {
 }
 
 /// A name of any bytes on one line of plain text, such that every name can be told from
-/// every other: control characters, backslashes and what is not UTF-8 are escaped.
+/// every other: what [`acts`] on a terminal, backslashes and what is not UTF-8 are
+/// escaped. [`exact`] turns it back.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownName<'n>(&'n [u8]);
 
@@ -154,19 +156,50 @@ impl<'n> ShownName<'n> {
 
     /// A word that a shell reads as this name.
     pub fn typed(self) -> String {
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(byte);
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+=:@%".contains(&byte);
         match std::str::from_utf8(self.0) {
-            Ok(text) if text.bytes().all(|byte| plain(&byte)) => text.to_owned(),
+            Ok(text) if !text.is_empty() && text.bytes().all(plain) => text.to_owned(),
+            Ok(text) if !text.contains(acts) => format!("'{}'", text.replace('\'', r"'\''")),
             _ => format!("$'{}'", self.0.escape_ascii()),
         }
     }
+}
+
+/// The bytes of a name that is [`ShownName`]; nothing if none is shown like that.
+pub fn exact(shown: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(shown.len());
+    let mut rest = shown;
+    while let Some((plain, escape)) = rest.split_once('\\') {
+        bytes.extend_from_slice(plain.as_bytes());
+        let (kind, after) = (*escape.as_bytes().first()?, escape.get(1..)?);
+        rest = after;
+        match kind {
+            b'\\' => bytes.push(b'\\'),
+            b'n' => bytes.push(b'\n'),
+            b'r' => bytes.push(b'\r'),
+            b't' => bytes.push(b'\t'),
+            b'x' => {
+                bytes.push(u8::from_str_radix(after.get(..2)?, 16).ok()?);
+                rest = &after[2..];
+            }
+            b'u' => {
+                let (number, after) = after.strip_prefix('{')?.split_once('}')?;
+                let c = char::from_u32(u32::from_str_radix(number, 16).ok()?)?;
+                bytes.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+                rest = after;
+            }
+            _ => return None,
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Some(bytes)
 }
 
 impl fmt::Display for ShownName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
-                if c.is_control() || c == '\\' {
+                if acts(c) || c == '\\' {
                     write!(f, "{}", c.escape_default())?;
                 } else {
                     write!(f, "{c}")?;
@@ -222,5 +255,27 @@ mod tests {
         assert_eq!(ShownName::bytes(name).to_string(), "a\\xffb\\n\\\\'");
         assert_eq!(ShownName::bytes(name).typed(), "$'a\\xffb\\n\\\\\\''");
         assert_eq!(ShownName::new("main.fence/x").typed(), "main.fence/x");
+        assert_eq!(ShownName::new("a b; it's").typed(), r"'a b; it'\''s'");
+        assert_eq!(ShownName::new("").typed(), "''");
+        assert_eq!(ShownName::new("\u{202e}x").typed(), r"$'\xe2\x80\xaex'");
+    }
+
+    #[test]
+    fn what_is_shown_of_a_name_tells_its_bytes() {
+        let names: [&[u8]; 6] = [
+            b"plain",
+            b"",
+            b"a\xffb\n\\'\t\r",
+            b"\\n",
+            "\u{202e}\u{2028}é".as_bytes(),
+            b"\xf0\x9f",
+        ];
+        for name in names {
+            let shown = ShownName::bytes(name).to_string();
+            assert_eq!(exact(&shown).as_deref(), Some(name), "{shown}");
+        }
+        for wrong in ["\\", "\\x", "\\xz", "\\u{", "\\u{110000}", "\\q"] {
+            assert_eq!(exact(wrong), None, "{wrong}");
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::entropy::Entropy;
 use crate::id::OpNonce;
 use crate::json::RecordError;
 use crate::layout;
-use crate::name::WorktreeName;
+use crate::name::{ShownName, WorktreeName};
 use crate::next::Next;
 use crate::record::format::{FormatError, FormatRecord};
 use crate::record::worktree::{self, WorktreeListing, WorktreeRecord};
@@ -145,9 +145,9 @@ impl Layered for OpenError {
         match self {
             OpenError::NotARepository { root } => Some(Next::Init(root.clone())),
             OpenError::Format(_) => None,
-            OpenError::Io { path, .. } => {
-                Some(format!("`ls -ld {}` shows who may read it", path.display()).into())
-            }
+            OpenError::Io { path, .. } => Some(
+                format!("`ls -ld {}` shows who may read it", ShownName::new(path).typed()).into(),
+            ),
         }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) use posix::NoFlaggedRename;
 pub use posix::{Denied, PosixStore, Space, TreeListing};
 pub use remove_tree::remove_tree;
 
+use crate::name::ShownName;
+
 /// A path below the repository's root: relative, normal, UTF-8. Made by the
 /// layout module only, so no other code spells where things are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,9 +77,10 @@ impl RepoPath {
     }
 }
 
+/// As it is to be shown: what others put there has the names that they gave it.
 impl fmt::Display for RepoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "." } else { &self.0 })
+        ShownName::new(if self.0.is_empty() { "." } else { &self.0 }).fmt(f)
     }
 }
 

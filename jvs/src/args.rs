@@ -207,7 +207,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Words {
     match error.kind() {
         ErrorKind::DisplayHelp => {
             let done = Done::new(serde_json::json!({ "text": text.to_string() }))
-                .with_styled(text.to_string(), text.ansi().to_string());
+                .with_help(text.to_string(), text.ansi().to_string());
             Words::Help { name, done }
         }
         ErrorKind::DisplayVersion => {

@@ -97,7 +97,7 @@ impl<'a> Context<'a> {
 
     /// How to emphasise text on standard output.
     pub(crate) fn paint(&self) -> Paint {
-        self.output.paint()
+        Paint
     }
 
     /// An answer whose data is only made if a program wants it.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::given::GivenOptions;
 use crate::hint;
-use crate::render::{Done, Output};
+use crate::render::{Done, Output, tell_path};
 
 /// Why a command failed. `?` makes it from anything that is [`Coded`].
 #[derive(Debug)]
@@ -112,6 +112,7 @@ impl Failure {
         let Some(denied) = self.denied() else { return details };
         let mut details = details.unwrap_or_else(|| json!({}));
         details["permission"] = json!(denied);
+        tell_path(&mut details["permission"], "path", denied.path());
         Some(details)
     }
 
@@ -167,14 +168,9 @@ fn usual_hint(code: Code) -> Option<&'static str> {
     }
 }
 
-/// Control characters escaped: a path or a record must not drive the terminal
-/// or forge a second line.
+/// A path or a record must not drive the terminal or forge a second line.
 pub(crate) fn on_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
-    }
-    line
+    jvs_repo::inert::on_one_line(text).into_owned()
 }
 
 /// The command line is wrong.
@@ -283,6 +279,8 @@ mod tests {
         let failure = Failure::from(WrongUsage::new("a\nb\x1b[2Jc", "h\r"));
         assert_eq!(failure.message(), "a\\nb\\u{1b}[2Jc");
         assert_eq!(failure.hint().as_deref(), Some("h\\r"));
+        let failure = Failure::from(WrongUsage::new("\u{202e}\u{2028}\u{200b}", ""));
+        assert_eq!(failure.message(), "\\u{202e}\\u{2028}\\u{200b}");
     }
 
     #[test]

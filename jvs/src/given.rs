@@ -3,6 +3,9 @@
 //! and of another session.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+
+use jvs_repo::name::ShownName;
 
 use crate::args::Global;
 
@@ -18,10 +21,11 @@ pub(crate) struct GivenOptions {
 
 impl GivenOptions {
     pub(crate) fn of(global: &Global) -> Self {
-        let option = |name: &str, value: &str| format!(" --{name} {}", quoted(value));
+        let option =
+            |name: &str, value: &OsStr| format!(" --{name} {}", ShownName::new(value).typed());
         GivenOptions {
-            repo: global.repo.as_ref().map(|path| option("repo", &path.to_string_lossy())),
-            session: global.session.as_ref().map(|id| option("session", id)),
+            repo: global.repo.as_ref().map(|path| option("repo", path.as_os_str())),
+            session: global.session.as_ref().map(|id| option("session", id.as_ref())),
         }
     }
 
@@ -62,11 +66,7 @@ fn is_command(until: &str, after: &str) -> bool {
 
 /// A word as a shell takes it.
 pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
+    ShownName::new(word).typed()
 }
 
 #[cfg(test)]

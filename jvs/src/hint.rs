@@ -6,13 +6,14 @@ use std::path::Path;
 use jvs_doctor::{Finding, Tense};
 use jvs_lock::span::Span;
 use jvs_repo::layout;
+use jvs_repo::name::ShownName;
 use jvs_repo::next::Next;
 
 use crate::render::shown;
 
 /// The sentence that tells a person what to do.
 pub(crate) fn spell(next: &Next) -> String {
-    let at = |path: &Path| path.display().to_string();
+    let at = |path: &Path| ShownName::new(path).typed();
     match next {
         Next::Words(words) => words.clone().into_owned(),
         Next::Either(one, other) => format!("{}; or {}", spell(one), spell(other)),

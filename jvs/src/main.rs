@@ -25,6 +25,7 @@ mod keeper;
 mod local_time;
 mod render;
 mod session;
+mod sink;
 mod sleeper;
 
 mod tree;

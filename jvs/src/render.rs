@@ -1,14 +1,17 @@
-//! The only module that prints: text for people, one JSON document for programs.
+//! What is said, and how: text for people, one JSON document for programs. All of it
+//! goes through [`sink`].
 //!
 //! A reader that went away (`jvs worktree list | head -1`) ends the command
 //! quietly with the status that a shell gives to a death by SIGPIPE.
 
 use std::borrow::Cow;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anstyle::{AnsiColor, Style};
 use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::inert;
+use jvs_repo::name::ShownName;
 use jvs_repo::next::Next;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
@@ -17,6 +20,7 @@ use serde_json::Value;
 use crate::context::Env;
 use crate::fail::{Failure, Stuck, on_one_line};
 use crate::given::GivenOptions;
+use crate::sink::{self, Emphasis};
 
 /// 128 + SIGPIPE.
 const READER_GONE: u8 = 141;
@@ -26,17 +30,27 @@ const READER_GONE: u8 = 141;
 pub(crate) struct Done {
     data: Value,
     text: String,
-    styled: Option<String>,
+    form: Form,
     warnings: Vec<String>,
     reader_gone: bool,
     exit: u8,
 }
 
+/// What kind of text it is.
+#[derive(Debug)]
+enum Form {
+    Lines,
+    /// The command line's own help, with its colours.
+    Help(String),
+    /// One path, in its very bytes.
+    Path(Vec<u8>),
+}
+
 impl Done {
     /// The JSON data; the text is empty until told.
     pub(crate) fn new(data: Value) -> Self {
-        let (text, styled, warnings) = (String::new(), None, Vec::new());
-        Done { data, text, styled, warnings, reader_gone: false, exit: 0 }
+        let (text, form, warnings) = (String::new(), Form::Lines, Vec::new());
+        Done { data, text, form, warnings, reader_gone: false, exit: 0 }
     }
 
     /// The end of a stream that nobody reads any more.
@@ -90,10 +104,18 @@ impl Done {
         self
     }
 
-    /// The text without and with colours.
-    pub(crate) fn with_styled(mut self, plain: String, styled: String) -> Self {
+    /// The command line's own help, without and with colours. Words of others are not
+    /// in it.
+    pub(crate) fn with_help(mut self, plain: String, styled: String) -> Self {
         self.text = plain;
-        self.styled = Some(styled);
+        self.form = Form::Help(styled);
+        self
+    }
+
+    /// A path, for a program to go to.
+    pub(crate) fn with_path(mut self, path: &Path) -> Self {
+        self.text = shown(path);
+        self.form = Form::Path(path.as_os_str().as_encoded_bytes().to_vec());
         self
     }
 }
@@ -127,11 +149,6 @@ impl Output {
         self.json
     }
 
-    /// How to emphasise text on standard output.
-    pub(crate) fn paint(self) -> Paint {
-        Paint { on: self.colour_out && !self.json }
-    }
-
     /// Says that a command succeeded.
     pub(crate) fn done(self, command: &str, done: &Done) -> ExitCode {
         if done.reader_gone {
@@ -153,12 +170,15 @@ impl Output {
             document.warnings = &done.warnings;
             return print_line(&document);
         }
-        let paint = Paint { on: self.colour_err };
         for warning in &done.warnings {
-            complain(&format!("{} {}\n", paint.yellow("warning:"), on_one_line(warning)));
+            let line = format!("{} {}\n", Paint.yellow("warning:"), on_one_line(warning));
+            sink::complain(&line, self.colour_err);
         }
-        let text = done.styled.as_ref().filter(|_| self.colour_out).unwrap_or(&done.text);
-        print(text.as_bytes())
+        match &done.form {
+            Form::Help(styled) if self.colour_out => sink::answer_with_help(styled),
+            Form::Path(path) => sink::answer_with_path(path, &done.text),
+            Form::Help(_) | Form::Lines => sink::answer(&done.text, self.colour_out),
+        }
     }
 
     /// A command that answers in many pieces: one document or text each.
@@ -183,21 +203,20 @@ impl Output {
     }
 
     fn complain(self, failure: &Failure) {
-        let paint = Paint { on: self.colour_err };
         let mut text = failure.preface().to_owned();
         let label = format!("error[{}]:", failure.code());
         let message = failure.message();
-        text += &format!("{} {message}\n", paint.red(&label));
+        text += &format!("{} {message}\n", Paint.red(&label));
         if let Some(hint) = failure.hint() {
-            text += &format!("{} {hint}\n", paint.cyan("hint:"));
+            text += &format!("{} {hint}\n", Paint.cyan("hint:"));
         }
-        complain(&text);
+        sink::complain(&text, self.colour_err);
     }
 
     /// A word on the side, for people only.
     pub(crate) fn aside(self, text: &str) {
         if !self.json {
-            complain(&format!("{}\n", on_one_line(text)));
+            sink::complain(&format!("{}\n", on_one_line(text)), false);
         }
     }
 
@@ -268,7 +287,8 @@ impl ProgressLine {
     /// as there is room for.
     pub(crate) fn show_fitting(&mut self, texts: &[String]) {
         let columns = terminal_columns();
-        let fits = texts.iter().find(|text| text.chars().count() < columns);
+        let fits = |text: &&String| inert::columns(&inert::on_one_line(text)) < columns;
+        let fits = texts.iter().find(fits);
         if let Some(text) = fits.or(texts.last()) {
             self.show(text);
         }
@@ -276,7 +296,7 @@ impl ProgressLine {
 
     pub(crate) fn show(&mut self, text: &str) {
         if self.on {
-            complain(&format!("\r\x1b[K{}", cut(text, terminal_columns())));
+            sink::overwrite(text, terminal_columns());
             self.shown = true;
         }
     }
@@ -290,25 +310,12 @@ fn terminal_columns() -> usize {
     known.unwrap_or(80).max(20)
 }
 
-/// `text` in one line of a terminal: a line that wraps cannot be written over.
-fn cut(text: &str, columns: usize) -> String {
-    if text.chars().count() < columns {
-        return text.to_owned();
-    }
-    text.chars().take(columns - 2).chain(['…']).collect()
-}
-
 impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.shown {
-            complain("\r\x1b[K");
+            sink::overwrite("", terminal_columns());
         }
     }
-}
-
-/// Nobody is left to be told that standard error is closed.
-fn complain(text: &str) {
-    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// The one JSON document. Made of plain structs: a panic about missing
@@ -368,50 +375,36 @@ impl ErrorBody {
 }
 
 fn print_line(document: &Envelope<'_>) -> io::Result<()> {
-    let mut line = serde_json::to_vec(document)?;
-    line.push(b'\n');
-    print(&line)
+    sink::answer_with_json(&serde_json::to_string(document)?)
 }
 
-fn print(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
-}
-
-/// Emphasis, or its absence.
+/// Emphasis, where the sink shows any.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Paint {
-    on: bool,
-}
+pub(crate) struct Paint;
 
 impl Paint {
     pub(crate) fn bold(self, text: &str) -> String {
-        self.wrap(Style::new().bold(), text)
+        Emphasis::Bold.of(text)
     }
 
     pub(crate) fn dim(self, text: &str) -> String {
-        self.wrap(Style::new().dimmed(), text)
+        Emphasis::Dim.of(text)
     }
 
     pub(crate) fn red(self, text: &str) -> String {
-        self.wrap(AnsiColor::Red.on_default().bold(), text)
+        Emphasis::Red.of(text)
     }
 
     pub(crate) fn green(self, text: &str) -> String {
-        self.wrap(AnsiColor::Green.on_default(), text)
+        Emphasis::Green.of(text)
     }
 
     pub(crate) fn yellow(self, text: &str) -> String {
-        self.wrap(AnsiColor::Yellow.on_default(), text)
+        Emphasis::Yellow.of(text)
     }
 
     pub(crate) fn cyan(self, text: &str) -> String {
-        self.wrap(AnsiColor::Cyan.on_default(), text)
-    }
-
-    fn wrap(self, style: Style, text: &str) -> String {
-        if self.on { format!("{style}{text}{style:#}") } else { text.to_owned() }
+        Emphasis::Cyan.of(text)
     }
 }
 
@@ -420,12 +413,14 @@ pub(crate) fn table<const N: usize>(paint: Paint, head: [&str; N], rows: &[[Stri
     let rows = rows.iter().map(|row| row.each_ref().map(|cell| on_one_line(cell)));
     let rows: Vec<[String; N]> = rows.collect();
     let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+        let cells = rows.iter().map(|row| inert::columns(&row[column]));
+        cells.chain([inert::columns(head[column])]).max().unwrap_or(0)
     };
     let widths: [usize; N] = std::array::from_fn(width);
     let line = |cells: [&str; N]| {
-        let cells = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = cells.iter().zip(widths).map(|(cell, width)| {
+            format!("{cell}{}", " ".repeat(width.saturating_sub(inert::columns(cell))))
+        });
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let mut text = paint.dim(&line(head)) + "\n";
@@ -452,9 +447,54 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// A path for people and for JSON, which know no bytes beyond UTF-8.
-pub(crate) fn shown(path: &std::path::Path) -> String {
-    path.to_string_lossy().into_owned()
+/// A path for people.
+pub(crate) fn shown(path: &Path) -> String {
+    ShownName::new(path).to_string()
+}
+
+/// A path for programs, in the field `name`. JSON knows no bytes beyond UTF-8: those of
+/// any other path are beside it.
+pub(crate) fn tell_path(data: &mut Value, name: &str, path: &Path) {
+    if let Some(text) = path.to_str() {
+        data[name] = text.into();
+        return;
+    }
+    data[name] = shown(path).into();
+    data[format!("{name}_bytes")] = base64(path.as_os_str().as_encoded_bytes()).into();
+}
+
+/// A path that a library spelled as [`ShownName`], for programs: its bytes are beside it if
+/// that is not how they are spelled.
+pub(crate) fn tell_shown(data: &mut Value, name: &str, path: &str) {
+    data[name] = path.into();
+    if let Some(bytes) = jvs_repo::name::exact(path).filter(|bytes| bytes != path.as_bytes()) {
+        data[format!("{name}_bytes")] = base64(&bytes).into();
+    }
+}
+
+/// The same of several paths: beside them the bytes of those that are spelled otherwise,
+/// at the same places.
+pub(crate) fn tell_paths(data: &mut Value, name: &str, paths: &[PathBuf]) {
+    tell_each(data, name, paths, |one, path| tell_path(one, "path", path));
+}
+
+/// The same of several that are [`ShownName`].
+pub(crate) fn tell_all_shown(data: &mut Value, name: &str, paths: &[String]) {
+    tell_each(data, name, paths, |one, path| tell_shown(one, "path", path));
+}
+
+fn tell_each<P>(data: &mut Value, name: &str, paths: &[P], tell: impl Fn(&mut Value, &P)) {
+    let mut told: Vec<Value> = Vec::new();
+    for path in paths {
+        let mut one = serde_json::json!({});
+        tell(&mut one, path);
+        told.push(one);
+    }
+    let field = |field: &str| -> Value { told.iter().map(|one| one[field].clone()).collect() };
+    data[name] = field("path");
+    if told.iter().any(|one| one.get("path_bytes").is_some()) {
+        data[format!("{name}_bytes")] = field("path_bytes");
+    }
 }
 
 #[cfg(test)]
@@ -477,15 +517,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_line_of_progress_never_wraps() {
-        assert_eq!(cut("waiting", 20), "waiting");
-        let narrow = cut(&"ä".repeat(200), 20);
-        assert_eq!(narrow.chars().count(), 19);
-        assert!(narrow.ends_with('…'));
-        assert_eq!(cut(&"x".repeat(20), 20).chars().count(), 19, "the last column wraps, too");
-    }
-
     fn colour(variables: &[(&str, &str)]) -> bool {
         let get = |name: &str| {
             let found = variables.iter().find(|(key, _)| *key == name);
@@ -504,21 +535,11 @@ mod tests {
     }
 
     #[test]
-    fn emphasis_ends_where_its_text_does_and_is_nothing_without_colours() {
-        let (on, off) = (Paint { on: true }, Paint { on: false });
-        for paint in [Paint::bold, Paint::dim, Paint::red, Paint::green, Paint::yellow, Paint::cyan]
-        {
-            assert_eq!(paint(off, "x"), "x");
-            let painted = paint(on, "x");
-            assert!(painted.starts_with("\x1b[") && painted.ends_with("x\x1b[0m"), "{painted:?}");
-        }
-        assert_eq!(on.red("x"), "\x1b[1m\x1b[31mx\x1b[0m");
-    }
-
-    #[test]
     fn columns_line_up_and_lines_have_no_trailing_blanks() {
         let rows = [["a".into(), "long cell".into()], ["longer".into(), String::new()]];
-        let text = table(Paint { on: false }, ["X", "Y"], &rows);
-        assert_eq!(text, "X       Y\na       long cell\nlonger\n");
+        let text = table(Paint, ["X", "Y"], &rows);
+        let (head, text) = text.split_once('\n').expect("a head");
+        assert_eq!(head, Paint.dim("X       Y"));
+        assert_eq!(text, "a       long cell\nlonger\n");
     }
 }

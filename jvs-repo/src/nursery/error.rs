@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::code::{Code, Coded, Layer, Layered, code_of_io};
 use crate::discover::DiscoverError;
+use crate::name::ShownName;
 use crate::next::Next;
 use crate::probe::{ProbeError, UnsafeFilesystem};
 use crate::repo::OpenError;
@@ -164,23 +165,24 @@ impl Layered for InitError {
 }
 
 fn next_after_io(root: &Path, source: &io::Error) -> String {
+    let typed = ShownName::new(root).typed();
     match source.kind() {
         io::ErrorKind::NotFound => {
             let parent = root.parent().filter(|parent| *parent != Path::new(""));
             format!(
                 "make the directory that it is to be in: mkdir -p {}",
-                parent.unwrap_or(root).display()
+                ShownName::new(parent.unwrap_or(root)).typed()
             )
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            format!("free some space: df -h {}", root.display())
+            format!("free some space: df -h {typed}")
         }
         io::ErrorKind::AlreadyExists => {
-            format!("somebody else made it meanwhile: ls -la {}", root.display())
+            format!("somebody else made it meanwhile: ls -la {typed}")
         }
         io::ErrorKind::ResourceBusy | io::ErrorKind::CrossesDevices => {
-            format!("what is mounted inside cannot be adopted; see: findmnt -R {}", root.display())
+            format!("what is mounted inside cannot be adopted; see: findmnt -R {typed}")
         }
-        _ => format!("see who may write there: ls -ld {}", root.display()),
+        _ => format!("see who may write there: ls -ld {typed}"),
     }
 }

@@ -11,7 +11,7 @@ use crate::args::DiffArgs;
 use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::{Done, Paint, base64};
+use crate::render::{Done, Paint, tell_shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failure> {
     let here = context.here()?;
@@ -96,19 +96,13 @@ pub(super) fn data(differences: &[Difference]) -> Value {
             Aspect::Removed => "removed",
             _ => "changed",
         };
-        let shown = difference.path.to_string();
-        let bytes = difference.path.as_bytes();
         let mut told = json!({
-            "path": shown,
             "change": change,
             "aspects": difference.aspects,
             "before_bytes": difference.before,
             "after_bytes": difference.after,
         });
-        if shown.as_bytes() != bytes {
-            // What JSON cannot spell, or a terminal must not show, as it is.
-            told["path_base64"] = base64(bytes).into();
-        }
+        tell_shown(&mut told, "path", &difference.path.to_string());
         told
     });
     let told: Vec<Value> = told.collect();

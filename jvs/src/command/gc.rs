@@ -16,7 +16,7 @@ use crate::args::GcArgs;
 use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::{Done, shown};
+use crate::render::{Done, shown, tell_paths, tell_shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure> {
     let repo = context.repo()?;
@@ -67,11 +67,16 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     data["put_back"] = json!(freed.put_back);
     let aside: Vec<String> =
         freed.set_aside.iter().map(|path| shown(&repo.store().absolute(path))).collect();
-    data["set_aside"] = json!(aside);
+    let paths = freed.set_aside.iter().map(|path| repo.store().absolute(path));
+    tell_paths(&mut data, "set_aside", &paths.collect::<Vec<_>>());
     let left: Vec<Value> = freed
         .left
         .iter()
-        .map(|(path, why)| json!({ "path": path.to_string(), "why": why }))
+        .map(|(path, why)| {
+            let mut left = json!({ "why": why });
+            tell_shown(&mut left, "path", &path.to_string());
+            left
+        })
         .collect();
     data["left"] = json!(left);
     let text = format!(

@@ -7,7 +7,7 @@ use super::snapshots::{counted, data, find, size, tags};
 use crate::args::InfoArgs;
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
-use crate::render::Done;
+use crate::render::{Done, shown, tell_path};
 
 pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failure> {
     let here = context.here()?;
@@ -47,13 +47,13 @@ pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failur
         line(if at == 0 { "note" } else { "" }, note);
     }
     let path = here.repo.store().absolute(&jvs_repo::layout::snapshot_payload(&ready.dir()));
-    line("files at", &path.to_string_lossy());
+    line("files at", &shown(&path));
     let probed = probe::kept(here.repo.store());
     if let Some(verdict) = &probed {
         line("filesystem", &probe::sentence(verdict));
     }
     let mut data = data(d, &names, true);
-    data["path"] = crate::render::shown(&path).into();
+    tell_path(&mut data, "path", &path);
     if let Some(verdict) = &probed {
         data["probe"] = serde_json::json!(verdict);
     }

@@ -1,8 +1,10 @@
 //! `jvs init PATH`.
 
+use std::path::Path;
+
 use jvs_lock::worktrees;
 use jvs_repo::config::LockPolicy;
-use jvs_repo::name::WorktreeName;
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::nursery::{Adopt, Unborn};
 use jvs_repo::probe::ProbeReport;
 use jvs_repo::record::worktree::Isolation;
@@ -11,7 +13,7 @@ use serde_json::{Value, json};
 use crate::args::InitArgs;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
-use crate::render::{Done, Paint, shown};
+use crate::render::{Done, Paint, shown, tell_path};
 use crate::umask;
 
 pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failure> {
@@ -28,19 +30,19 @@ pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failur
     let report = unborn.report().cloned();
     let repo = unborn.finish()?;
 
-    let root = shown(repo.root());
-    let payload = shown(&repo.payload(&main)?);
+    let payload = repo.payload(&main)?;
     let filesystem = report.as_ref().map(|report| report.filesystem.kind.as_str());
-    let text = text(context.paint(), &root, &payload, filesystem.unwrap_or("unknown"), args.adopt);
-    let data = json!({
-        "root": root,
+    let text =
+        text(context.paint(), repo.root(), &payload, filesystem.unwrap_or("unknown"), args.adopt);
+    let mut data = json!({
         "repo_id": repo.id().to_string(),
         "worktree": main,
-        "path": payload,
         "adopted": args.adopt,
         "shared": args.shared,
         "filesystem": report.as_ref().map(filesystem_data),
     });
+    tell_path(&mut data, "root", repo.root());
+    tell_path(&mut data, "path", &payload);
     let warnings = report.iter().flat_map(ProbeReport::warnings);
     Ok(warnings.fold(Done::new(data).with_text(text), |done, finding| {
         done.with_warning(format!("{}: {}; {}", finding.subject, finding.message, finding.remedy))
@@ -66,25 +68,26 @@ fn refuse_a_home(context: &Context<'_>, args: &InitArgs) -> Result<(), Failure> 
     } else {
         return Ok(());
     };
-    let shown = shown(&path);
+    let (shown, work) = (shown(&path), path.join("work"));
+    let typed = ShownName::new(&work).typed();
     Err(WrongUsage::new(
         format!("{shown} is {what}; all that is in it would become worktree main"),
-        format!(
-            "make a directory for it, and move there what belongs to it: jvs init {shown}/work"
-        ),
+        format!("make a directory for it, and move there what belongs to it: jvs init {typed}"),
     )
     .into())
 }
 
-fn text(paint: Paint, root: &str, payload: &str, filesystem: &str, adopted: bool) -> String {
+fn text(paint: Paint, root: &Path, payload: &Path, filesystem: &str, adopted: bool) -> String {
     let content = if adopted { " with its former content" } else { "" };
     format!(
         "Created a repository in {}\n\
-         Worktree main is {payload}{content}\n\
+         Worktree main is {}{content}\n\
          Locks can be trusted here: {filesystem} kept every promise that was tried\n\
-         {} cd {payload} && jvs lock acquire\n",
-        paint.bold(root),
+         {} cd {} && jvs lock acquire\n",
+        paint.bold(&shown(root)),
+        shown(payload),
         paint.cyan("next:"),
+        ShownName::new(payload).typed(),
     )
 }
 
@@ -97,10 +100,11 @@ fn filesystem_data(report: &ProbeReport) -> Value {
             "remedy": finding.remedy,
         })
     });
-    json!({
+    let mut data = json!({
         "kind": report.filesystem.kind,
-        "mount_point": shown(&report.filesystem.mount_point),
         "safe": report.verdict().is_ok(),
         "findings": findings.collect::<Vec<_>>(),
-    })
+    });
+    tell_path(&mut data, "mount_point", &report.filesystem.mount_point);
+    data
 }

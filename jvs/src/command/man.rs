@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::args::{self, ManArgs};
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, shown};
+use crate::render::{Done, shown, tell_path};
 
 pub(crate) fn run(args: &ManArgs) -> Result<Done, Failure> {
     let mut tree = args::tree().disable_help_subcommand(true);
@@ -21,9 +21,11 @@ pub(crate) fn run(args: &ManArgs) -> Result<Done, Failure> {
     let mut pages = Vec::new();
     into_dir(dir)
         .and_then(|store| write_pages(&store, tree, &mut pages))
-        .map_err(|error| Stuck::new(format!("write manual pages to {}", dir.display()), error))?;
-    let text = format!("Wrote {} manual pages to {}\n", pages.len(), dir.display());
-    Ok(Done::new(json!({ "dir": shown(dir), "pages": pages })).with_text(text))
+        .map_err(|error| Stuck::new(format!("write manual pages to {}", shown(dir)), error))?;
+    let text = format!("Wrote {} manual pages to {}\n", pages.len(), shown(dir));
+    let mut data = json!({ "pages": pages });
+    tell_path(&mut data, "dir", dir);
+    Ok(Done::new(data).with_text(text))
 }
 
 fn into_dir(dir: &Path) -> io::Result<PosixStore> {

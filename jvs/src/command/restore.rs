@@ -28,7 +28,7 @@ use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::interrupt;
-use crate::render::{Done, shown};
+use crate::render::{Done, shown, tell_all_shown, tell_path};
 use crate::session::Acting;
 
 pub(crate) fn run(context: &Context<'_>, args: &RestoreArgs) -> Result<Done, Failure> {
@@ -65,23 +65,25 @@ pub(super) fn new_worktree(
     let restored = restore.to_new_worktree(&locks, source, name, isolation, &bar)?;
     drop(bar);
     // It is made: no look at it may say otherwise.
-    let path = shown(&repo.store().absolute(&layout::payload(name)));
+    let path = repo.store().absolute(&layout::payload(name));
     let text = format!(
-        "Made {} worktree {} from {} at {path}\n",
+        "Made {} worktree {} from {} at {}\n",
         isolation.as_str(),
         context.paint().bold(name.as_str()),
-        source.id()
+        source.id(),
+        shown(&path)
     );
     let data = || {
-        json!({
+        let mut data = json!({
             "name": name,
             "isolation": isolation.as_str(),
-            "path": path,
             "created_at": restored.record.created_at.rfc3339(),
             "state": "free",
             "base": source.id(),
             "head": source.id(),
-        })
+        });
+        tell_path(&mut data, "path", &path);
+        data
     };
     Ok(lost(&restored.degraded)
         .into_iter()
@@ -169,16 +171,19 @@ impl Work<'_> {
         if let (Some(kept), true) = (kept, fresh) {
             text += &format!("What was there before is snapshot {kept}\n");
         }
-        let left = done.left.as_ref().map(|left| shown(&store.absolute(&left.path)));
         let data = || {
-            json!({
+            let mut data = json!({
                 "worktree": here.worktree,
                 "snapshot_id": source.id(),
                 "kept": kept,
                 "kept_is_new": fresh,
-                "paths": paths,
-                "left": left,
-            })
+                "left": null,
+            });
+            tell_all_shown(&mut data, "paths", &paths);
+            if let Some(left) = &done.left {
+                tell_path(&mut data, "left", &store.absolute(&left.path));
+            }
+            data
         };
         let mut answer = context.done(data).with_text(text);
         if let Some(old) = &done.left {

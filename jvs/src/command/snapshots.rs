@@ -21,6 +21,7 @@ use super::worktree::existing;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
 use crate::keeper;
+use crate::render::tell_all_shown;
 use crate::session::Acting;
 
 /// What a command does its work under.
@@ -120,6 +121,11 @@ pub(super) fn tags(here: &Here) -> Result<Tags, Failure> {
 /// All that programs are told of a snapshot.
 pub(super) fn data(descriptor: &Descriptor, tags: &[&TagName], ready: bool) -> Value {
     let mut data = json!(descriptor);
+    for (at, loss) in descriptor.content.degraded.iter().enumerate() {
+        tell_all_shown(&mut data["degraded"][at], "examples", &loss.examples);
+    }
+    let changed = &descriptor.content.quiescence.changed;
+    tell_all_shown(&mut data["quiescence"], "changed", changed);
     data["tags"] = json!(tags);
     data["ready"] = json!(ready);
     data

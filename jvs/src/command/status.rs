@@ -15,7 +15,7 @@ use crate::args::StatusArgs;
 use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, on_one_line};
-use crate::render::Done;
+use crate::render::{Done, tell_path};
 
 /// How many changed paths are named.
 const NAMED: usize = 20;
@@ -76,7 +76,7 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
         };
         told["worktree"] = json!(here.worktree);
         told["isolation"] = json!(isolation.as_str());
-        told["path"] = json!(crate::render::shown(&payload));
+        tell_path(&mut told, "path", &payload);
         told["head"] = json!(view.state.head);
         told["full"] = json!(args.full);
         told["clean"] = json!(changes.as_ref().map(Vec::is_empty));

@@ -18,7 +18,7 @@ use crate::args::VerifyArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage, on_one_line};
-use crate::render::Done;
+use crate::render::{Done, tell_all_shown, tell_shown};
 
 /// How many findings are told to people, and how many a snapshot has in JSON.
 const TOLD: usize = 50;
@@ -113,7 +113,7 @@ fn files(context: &Context<'_>, here: &Here, args: &VerifyArgs) -> Result<Done, 
         told["worktree"] = json!(here.worktree);
         told["snapshot_id"] = json!(id);
         told["clean"] = json!(found.is_empty());
-        told["unnoticed"] = json!(unnoticed);
+        tell_all_shown(&mut told, "unnoticed", &unnoticed);
         told
     };
     let warning = (!unnoticed.is_empty()).then(|| {
@@ -164,13 +164,21 @@ fn data(verdicts: &[Verification], tags: &[Mismatch]) -> Value {
         .iter()
         .map(|verdict| {
             let mut told = json!(verdict);
-            told["mismatches"] = json!(&verdict.mismatches[..verdict.mismatches.len().min(TOLD)]);
+            let first = verdict.mismatches.iter().take(TOLD);
+            told["mismatches"] = first.map(mismatch).collect();
             told["mismatch_count"] = json!(verdict.mismatches.len());
             told
         })
         .collect();
     let tampered = !tags.is_empty() || verdicts.iter().any(|verdict| !verdict.is_valid());
+    let tags: Vec<Value> = tags.iter().map(mismatch).collect();
     json!({ "snapshots": snapshots, "tags": tags, "tamper_detected": tampered })
+}
+
+fn mismatch(mismatch: &Mismatch) -> Value {
+    let mut told = json!(mismatch);
+    tell_shown(&mut told, "path", &mismatch.path);
+    told
 }
 
 /// Something is not what was published.

@@ -10,6 +10,8 @@ use rustix::io::Errno;
 use rustix::process;
 use serde::Serialize;
 
+use crate::name::ShownName;
+
 /// What was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -28,11 +30,12 @@ pub(super) enum Asked {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error(
     "permission denied: you, user {you}, may not {verb} {}{}",
-    path.display(),
+    ShownName::new(path),
     self.whose()
 )]
 pub struct Denied {
     /// What stands in the way.
+    #[serde(serialize_with = "as_text")]
     path: PathBuf,
     /// Owner, group and permissions of it; unknown if even that is refused.
     owner: Option<u32>,
@@ -54,7 +57,20 @@ pub struct Denied {
     published: bool,
 }
 
+/// JSON has no bytes beyond UTF-8; [`Denied::path`] has them all.
+fn as_text<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    match path.to_str() {
+        Some(text) => serializer.serialize_str(text),
+        None => serializer.collect_str(&ShownName::new(path)),
+    }
+}
+
 impl Denied {
+    /// What stands in the way.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn whose(&self) -> String {
         match (self.owner, self.group, self.mode) {
             (Some(owner), Some(group), Some(mode)) => {
@@ -77,8 +93,8 @@ impl Denied {
     /// What would help, as a command to run. It leaves the files of snapshots as they
     /// are: their modes are part of what was published.
     pub fn help(&self) -> String {
-        let path = quoted(&self.path);
-        let control = quoted(&self.root.join(crate::layout::CONTROL_DIR));
+        let path = ShownName::new(&self.path).typed();
+        let control = ShownName::new(&self.root.join(crate::layout::CONTROL_DIR)).typed();
         let all_but_files = format!("find {control} -name payload -prune -o -exec");
         let Denied { you, owner, .. } = self;
         if self.by_something_else {
@@ -173,15 +189,5 @@ fn denied(root: &OwnedFd, root_path: &Path, path: &Path, asked: Asked) -> Denied
         verb,
         by_something_else: refused.is_none() && !is_another_s,
         published: false,
-    }
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    match text.chars().all(plain) {
-        true => text.into_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }

@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use jvs_doctor::{Check, Examination, Severity};
 use jvs_repo::clock::WallMs;
+use jvs_repo::inert;
 
 pub(super) fn text(examination: &Examination, now: WallMs) -> String {
     let vitals = &examination.vitals;
@@ -80,6 +81,41 @@ impl Page {
     }
 }
 
+/// A value of a label. The format knows three escapes; what else could end a line for
+/// some reader is spelled in plain characters first.
 fn escaped(value: &str) -> String {
-    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    let plain = |c| inert::acts(c) && c != '\n';
+    inert::escaped(value, plain).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_value_of_a_label_ends_its_quotes_or_its_line() {
+        let hostile = [
+            "\"} 1\njvs_healthy 1",
+            "\\",
+            "\\\"",
+            "a\\n\"",
+            "\r\u{85}\u{2028}\u{2029}\u{202e}\u{1b}[2J\0",
+        ];
+        for value in hostile {
+            let mut page = Page::default();
+            page.sample("x", &[("worktree", value), ("code", "c")], 7);
+            let line = page.text.strip_suffix('\n').expect("a line");
+            assert!(!line.contains(inert::acts), "{line}");
+            let rest = line.strip_prefix("x{worktree=\"").expect("a label");
+            // Up to the first quote that no backslash takes away.
+            let mut escaped = false;
+            let end = rest.char_indices().find(|(_, c)| {
+                let ends = *c == '"' && !escaped;
+                escaped = *c == '\\' && !escaped;
+                ends
+            });
+            let (value_ends, _) = end.expect("a quote");
+            assert_eq!(&rest[value_ends..], "\",code=\"c\"} 7", "{line}");
+        }
+    }
 }

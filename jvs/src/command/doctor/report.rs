@@ -13,7 +13,7 @@ use super::super::snapshots::counted;
 use super::probe;
 use crate::fail::on_one_line;
 use crate::hint::spell_remedy;
-use crate::render::Paint;
+use crate::render::{Paint, tell_path, tell_shown};
 
 pub(super) struct Saying<'s> {
     pub(super) examination: &'s Examination,
@@ -85,12 +85,20 @@ impl Saying<'_> {
             "took_ms": examination.took_ms,
         });
         let steps = |applied: &[Finding]| -> Value {
-            let step = |(f, many): (&Finding, usize)| json!({ "code": f.check.as_str(), "path": place(f, many), "does": said(f, Tense::Does) });
+            let step = |(f, many): (&Finding, usize)| {
+                let mut step = json!({ "code": f.check.as_str(), "does": said(f, Tense::Does) });
+                tell_shown(&mut step, "path", place(f, many));
+                step
+            };
             crowds(applied).into_iter().map(step).collect()
         };
         if self.dry_run {
             data["planned"] = steps(self.foreseen.map_or(&[], |foreseen| &foreseen.applied));
-            let left = |(f, many): (&Finding, usize)| json!({ "code": f.check.as_str(), "path": place(f, many) });
+            let left = |(f, many): (&Finding, usize)| {
+                let mut left = json!({ "code": f.check.as_str() });
+                tell_shown(&mut left, "path", place(f, many));
+                left
+            };
             data["would_remain"] = crowds(&self.left()).into_iter().map(left).collect();
         } else if self.full {
             data["done"] = steps(&examination.applied);
@@ -101,9 +109,9 @@ impl Saying<'_> {
     fn filesystem(&self) -> Value {
         let mut data = json!({
             "kind": self.filesystem.kind,
-            "mount_point": crate::render::shown(&self.filesystem.mount_point),
             "probe": self.verdict,
         });
+        tell_path(&mut data, "mount_point", &self.filesystem.mount_point);
         if let Some(JuiceFsMount::Mounted { version, writeback, readdir_cache, caches }) =
             &self.filesystem.juicefs
         {
@@ -212,12 +220,12 @@ fn finding((finding, many): (&Finding, usize)) -> Value {
     let mut data = json!({
         "code": finding.check.as_str(),
         "severity": finding.severity,
-        "path": place(finding, many),
         "worktree": finding.worktree.as_ref().filter(|_| many == 1),
         "message": message(finding, many),
         "remedy": spell_remedy(finding),
         "repaired": finding.is_repaired(),
     });
+    tell_shown(&mut data, "path", place(finding, many));
     if let Some(RemedyOutcome::Refused(why)) = &finding.outcome {
         data["refused"] = json!(why.to_string());
     }

@@ -8,6 +8,7 @@ use jvs_lock::record::{FoundRecord, Record};
 use jvs_lock::span::Span;
 use jvs_lock::view::{StatusWord, View};
 use jvs_repo::clock::shown_as_written;
+use jvs_repo::name::ShownName;
 use jvs_repo::proc;
 use serde_json::json;
 
@@ -15,7 +16,7 @@ use super::{look, status, ways};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
 use crate::keeper;
-use crate::render::{Done, shown};
+use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let here = context.here()?;
@@ -199,7 +200,7 @@ fn next(view: &View, root: &Path, unneeded: bool) -> String {
     if let Some(foreign) = view.held_by_other_tool().filter(|foreign| foreign.ends.is_none()) {
         // To wait for what never ends is no advice.
         let file = root.join(&foreign.path);
-        return format!("if that tool is gone for good: rm {}", shown(&file));
+        return format!("if that tool is gone for good: rm {}", ShownName::new(&file).typed());
     }
     match (view.word(), view.mine) {
         (StatusWord::Free, _) => format!("jvs lock acquire -w {worktree}"),

@@ -7,7 +7,7 @@ use super::show::notes;
 use super::survey::{Looking, SessionHold, SessionSurvey};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, table};
+use crate::render::{Done, table, tell_path};
 use crate::session::{self, known};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
@@ -59,7 +59,11 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
                 })
             })
             .collect();
-        json!({ "sessions": sessions, "private_dir": files.as_ref().map(|files| files.place.display().to_string()) })
+        let mut data = json!({ "sessions": sessions, "private_dir": null });
+        if let Some(files) = &files {
+            tell_path(&mut data, "private_dir", &files.place);
+        }
+        data
     };
     Ok(context.done(data).with_text(text))
 }

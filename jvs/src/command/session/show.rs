@@ -1,6 +1,7 @@
 //! `jvs session show`.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use jvs_lock::span::Span;
 use serde_json::{Value, json};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use super::survey::{Looking, SessionHold, SessionSurvey};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
-use crate::render::Done;
+use crate::render::{Done, shown, tell_path};
 use crate::session::{self, NamedSession, Whence};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
@@ -19,7 +20,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         Some(files) => Some(Looking::new(context, files)?.at(&file, Some(named.id.clone()))?),
         None => None,
     };
-    let dir = files.as_ref().map(|files| files.place.display().to_string());
+    let dir = files.as_ref().map(|files| files.place.as_path());
     let me = context.onlooker();
     let mut text = format!("session {}\n", context.paint().bold(named.id.as_str()));
     let mut say = |label: &str, what: &str| {
@@ -40,10 +41,10 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         None => say("nonce", "none yet: it has never locked anything here"),
     }
     if let Some(dir) = &dir {
-        say("files", dir);
+        say("files", &shown(dir));
     }
     text += &survey.as_ref().map(details).unwrap_or_default();
-    let data = || data(&named, me.as_ref(), survey.as_ref(), dir.as_deref());
+    let data = || data(&named, me.as_ref(), survey.as_ref(), dir);
     Ok(context.done(data).with_text(text))
 }
 
@@ -66,7 +67,7 @@ fn data(
     named: &NamedSession,
     me: Option<&jvs_lock::holder::Onlooker>,
     survey: Option<&SessionSurvey>,
-    dir: Option<&str>,
+    dir: Option<&Path>,
 ) -> Value {
     let (rule, variables): (&str, Vec<&str>) = match named.whence {
         Whence::Option => ("option", Vec::new()),
@@ -75,7 +76,7 @@ fn data(
         Whence::Terminal => ("terminal", Vec::new()),
         Whence::Leader => ("leader", Vec::new()),
     };
-    json!({
+    let mut data = json!({
         "session_id": named.id.as_str(),
         "known_by": rule,
         "variables": variables,
@@ -86,10 +87,14 @@ fn data(
         "boot_id": me.map(|me| &me.boot_id),
         "terminal": me.and_then(|me| me.place.terminal.as_ref()),
         "agent": me.and_then(|me| me.place.agent.as_ref()),
-        "private_dir": dir,
+        "private_dir": null,
         "holds": survey.map_or(Vec::new(), |survey| survey.holds.iter().map(SessionHold::data).collect()),
         "notes": survey.map_or(Vec::new(), notes),
-    })
+    });
+    if let Some(dir) = dir {
+        tell_path(&mut data, "private_dir", dir);
+    }
+    data
 }
 
 /// What was not told yet, for programs.

@@ -11,7 +11,7 @@ use crate::command::restore::new_worktree;
 use crate::command::snapshots::find;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::{Done, shown};
+use crate::render::{Done, shown, tell_path};
 
 pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Failure> {
     let name: WorktreeName = args.name.parse()?;
@@ -26,19 +26,20 @@ pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Fail
     let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
     let record = worktrees::create(&locks, &name, isolation)?;
     // It is made: no look at it may say otherwise.
-    let path = shown(&repo.store().absolute(&layout::payload(&name)));
+    let path = repo.store().absolute(&layout::payload(&name));
     let paint = context.paint();
     let text = format!(
-        "Created {} worktree {} at {path}\n",
+        "Created {} worktree {} at {}\n",
         isolation.as_str(),
-        paint.bold(name.as_str())
+        paint.bold(name.as_str()),
+        shown(&path)
     );
-    let data = json!({
+    let mut data = json!({
         "name": name,
         "isolation": isolation.as_str(),
-        "path": path,
         "created_at": record.created_at.rfc3339(),
         "state": "free",
     });
+    tell_path(&mut data, "path", &path);
     Ok(Done::new(data).with_text(text))
 }

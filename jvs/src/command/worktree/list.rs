@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::{Done, shown, table};
+use crate::render::{Done, shown, table, tell_path};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let repo = context.repo()?;
@@ -15,20 +15,22 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let mut rows = Vec::new();
     let mut worktrees = Vec::new();
     for (name, record) in repo.worktrees()?.worktrees {
-        let path = shown(&repo.store().absolute(&jvs_repo::layout::payload(&name)));
+        let place = repo.store().absolute(&jvs_repo::layout::payload(&name));
+        let path = shown(&place);
         let record = match record {
             Ok(record) => record,
             Err(error) => {
                 // One bad record does not hide the other worktrees.
                 rows.push([name.to_string(), "?".into(), error.code().to_string(), path.clone()]);
-                worktrees.push(json!({
+                let mut entry = json!({
                     "name": name,
                     "isolation": null,
-                    "path": path,
                     "created_at": null,
                     "state": null,
                     "error": { "code": error.code().as_str(), "message": error.to_string() },
-                }));
+                });
+                tell_path(&mut entry, "path", &place);
+                worktrees.push(entry);
                 continue;
             }
         };
@@ -47,7 +49,6 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         let mut entry = json!({
             "name": name,
             "isolation": isolation,
-            "path": path,
             "created_at": record.created_at.rfc3339(),
             "state": seen.as_ref().ok().map(|view| view.word().as_str()),
             "mine": mine,
@@ -55,14 +56,16 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
             "base": record.base,
             "label": record.label,
         });
+        tell_path(&mut entry, "path", &place);
         if !problem.is_null() {
             entry["error"] = problem;
         }
         worktrees.push(entry);
     }
     let text = table(context.paint(), ["NAME", "ISOLATION", "LOCK", "PATH"], &rows);
-    let root = shown(repo.root());
-    Ok(Done::new(json!({ "root": root, "worktrees": worktrees })).with_text(text))
+    let mut data = json!({ "worktrees": worktrees });
+    tell_path(&mut data, "root", repo.root());
+    Ok(Done::new(data).with_text(text))
 }
 
 fn word(view: &View) -> String {

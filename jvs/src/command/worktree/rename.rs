@@ -8,7 +8,7 @@ use super::own_hold;
 use crate::args::RenameArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::render::{Done, shown};
+use crate::render::{Done, shown, tell_path};
 
 pub(super) fn run(context: &Context<'_>, args: &RenameArgs) -> Result<Done, Failure> {
     let old: WorktreeName = args.old.parse()?;
@@ -20,8 +20,12 @@ pub(super) fn run(context: &Context<'_>, args: &RenameArgs) -> Result<Done, Fail
     })?;
     let Here { repo, worktree: old } = here;
     // It is renamed, whether or not it can be looked at now.
-    let path = repo.payload(&new).ok().map(|path| shown(&path));
-    let at = path.as_ref().map_or_else(String::new, |path| format!(", now at {path}"));
+    let path = repo.payload(&new).ok();
+    let at = path.as_ref().map_or_else(String::new, |path| format!(", now at {}", shown(path)));
     let text = format!("Renamed worktree {old} to {new}{at}\n");
-    Ok(Done::new(json!({ "old": old, "name": new, "path": path })).with_text(text))
+    let mut data = json!({ "old": old, "name": new, "path": null });
+    if let Some(path) = &path {
+        tell_path(&mut data, "path", path);
+    }
+    Ok(Done::new(data).with_text(text))
 }

@@ -223,10 +223,10 @@ fn a_program_is_told_paths_that_it_can_open() {
     let told = world.jvs(&["diff", "--json"]).ok().json();
     let told = told["data"]["differences"].as_array().expect("a list").clone();
     assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(told[0]["path_base64"], "YQpi/w==");
+    assert_eq!(told[0]["path_bytes"], "YQpi/w==");
     assert!(told[0]["path"].as_str().is_some_and(|path| !path.contains('\n')), "escaped as before");
     assert_eq!(told[1]["path"], "plain");
-    assert!(told[1].get("path_base64").is_none(), "what is plain needs no second spelling");
+    assert!(told[1].get("path_bytes").is_none(), "what is plain needs no second spelling");
 }
 
 #[test]

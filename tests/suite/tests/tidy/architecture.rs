@@ -43,7 +43,21 @@ const PRINT: &[(&str, &str)] = &[
     ("jvs/src/command/demo.rs", "shows what the commands it ran have printed"),
     ("jvs/src/command/run.rs", "hands its streams to its child"),
     ("jvs/src/keeper.rs", "speaks to whoever started it"),
-    ("jvs/src/render.rs", "is the output"),
+    ("jvs/src/render.rs", "asks how wide a terminal is, and whether its reader is gone"),
+    ("jvs/src/sink.rs", "is the output"),
+];
+
+/// Who writes to one.
+const WRITE_TO_A_STREAM: &[(&str, &str)] = &[
+    ("jvs/src/keeper/heart.rs", "speaks to whoever started it, through a pipe"),
+    ("jvs/src/sink.rs", "lets nothing out that a terminal would act on"),
+];
+
+/// Who has clap colour its own help, which is not looked at again.
+const COLOURED_ELSEWHERE: &[(&str, &str)] = &[
+    ("jvs/src/args.rs", "has no words of others in it"),
+    ("jvs/src/render.rs", "hands it to the sink"),
+    ("jvs/src/sink.rs", "says it"),
 ];
 
 /// Rename over whatever is there, above the crate that knows no register.
@@ -163,6 +177,26 @@ fn only_one_module_prints() {
         &["print!", "println!", "eprint!", "eprintln!", "dbg!", "stdout", "stderr"],
         "libraries return, the command's output module prints",
     );
+}
+
+/// Whatever is shown to people goes through functions that escape what a terminal would
+/// act on; nothing can go around them.
+#[test]
+fn only_the_sink_writes_to_a_standard_stream() {
+    let uses = |source: &Source| {
+        let streams =
+            ["stdout()", "stderr()"].iter().flat_map(|word| source.code.match_indices(word));
+        let asked = ["is_terminal", "tcgetwinsize", "as_fd", "let stdout = io::stdout();\n"];
+        let told = streams.filter(|(at, _)| {
+            let line = source.code[..*at].rfind('\n').map_or(0, |start| start + 1);
+            let line = &source.code[line..(at + 40).min(source.code.len())];
+            !asked.iter().any(|word| line.contains(word)) && !line.contains("rustix::stdio")
+        });
+        told.map(|(at, _)| at).collect()
+    };
+    only_where(WRITE_TO_A_STREAM, uses, "what is said goes through jvs/src/sink.rs");
+    let words = ["with_help", "answer_with_help", "ansi"];
+    only_in(COLOURED_ELSEWHERE, &words, "only clap's own help is said as it comes");
 }
 
 #[test]
