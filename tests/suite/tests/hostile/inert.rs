@@ -169,7 +169,6 @@ fn whatever_others_wrote_is_shown_and_drives_no_terminal() {
             is_inert(&said, true);
         }
     }
-    println!("{} runs", COMMANDS.len() * 4);
 }
 
 /// JSON says it exactly, and in plain characters.

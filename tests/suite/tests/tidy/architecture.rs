@@ -49,7 +49,7 @@ const PRINT: &[(&str, &str)] = &[
 
 /// Who writes to one.
 const WRITE_TO_A_STREAM: &[(&str, &str)] = &[
-    ("jvs/src/keeper/heart.rs", "speaks to whoever started it, through a pipe"),
+    ("jvs/src/keeper/supervisor.rs", "speaks to whoever started it, through a pipe"),
     ("jvs/src/sink.rs", "lets nothing out that a terminal would act on"),
 ];
 
