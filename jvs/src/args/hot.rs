@@ -1,7 +1,8 @@
-//! The short way for commands that scripts run again and again.
+//! The short way for commands that scripts run again and again, and for those that
+//! they start in turn.
 //!
 //! Building the whole tree of commands costs more than asking a lock how it
-//! stands. So the words `lock …` are first tried on a tree of just that one
+//! stands. So the words of some commands are first tried on a tree of just that one
 //! command; whatever it does not take, a wrong word or a call for help, goes
 //! the long way, whose answer is the only one that users see.
 
@@ -9,21 +10,31 @@ use std::ffi::OsString;
 
 use clap::{Args as _, FromArgMatches as _};
 
+use super::keeper::KeeperArgs;
 use super::lock::{AcquireArgs, ReleaseArgs, StealArgs};
+use super::run::RunArgs;
 use super::{Args, Global};
+use crate::keeper::COMMAND as KEEPER;
 
 /// The command, if it is a hot one and the words are right.
 pub(super) fn parse(words: &[OsString]) -> Option<Args> {
-    let verb = match plain_words(words)? {
-        ["lock", "acquire"] => AcquireArgs::augment_args(clap::Command::new("acquire")),
-        ["lock", "steal"] => StealArgs::augment_args(clap::Command::new("steal")),
-        ["lock", "renew"] => clap::Command::new("renew"),
-        ["lock", "release"] => ReleaseArgs::augment_args(clap::Command::new("release")),
-        ["lock", "status"] => clap::Command::new("status"),
+    let command = match plain_words(words) {
+        ["run", _] => RunArgs::augment_args(clap::Command::new("run")),
+        [KEEPER, _] => KeeperArgs::augment_args(clap::Command::new(KEEPER)),
+        ["lock", verb] => {
+            let verb = match verb {
+                "acquire" => AcquireArgs::augment_args(clap::Command::new("acquire")),
+                "steal" => StealArgs::augment_args(clap::Command::new("steal")),
+                "renew" => clap::Command::new("renew"),
+                "release" => ReleaseArgs::augment_args(clap::Command::new("release")),
+                "status" => clap::Command::new("status"),
+                _ => return None,
+            };
+            clap::Command::new("lock").subcommand(bare(verb)).subcommand_required(true)
+        }
         _ => return None,
     };
-    let group = clap::Command::new("lock").subcommand(bare(verb)).subcommand_required(true);
-    let tree = Global::augment_args(clap::Command::new("jvs").subcommand(bare(group)));
+    let tree = Global::augment_args(clap::Command::new("jvs").subcommand(bare(command)));
     let matches = bare(tree).subcommand_required(true).try_get_matches_from(words).ok()?;
     Args::from_arg_matches(&matches).ok()
 }
@@ -32,14 +43,16 @@ fn bare(command: clap::Command) -> clap::Command {
     command.disable_help_flag(true).disable_help_subcommand(true).disable_version_flag(true)
 }
 
-/// The first two words that are neither options nor their values.
-fn plain_words(words: &[OsString]) -> Option<[&str; 2]> {
+/// The first two words that are neither options nor their values; empty if there are
+/// none, or none that is text.
+fn plain_words(words: &[OsString]) -> [&str; 2] {
     let mut plain = ["", ""];
     let mut found = 0;
-    let mut words = words.iter().skip(1);
-    while found < 2 {
-        match words.next()?.to_str()? {
-            "--repo" | "--worktree" | "-w" | "--session" => drop(words.next()?),
+    let mut words = words.iter().skip(1).map(|word| word.to_str().unwrap_or_default());
+    while let (true, Some(word)) = (found < 2, words.next()) {
+        match word {
+            "--repo" | "--worktree" | "-w" | "--session" => drop(words.next()),
+            "--" => break,
             option if option.starts_with('-') => {}
             word => {
                 plain[found] = word;
@@ -47,7 +60,7 @@ fn plain_words(words: &[OsString]) -> Option<[&str; 2]> {
             }
         }
     }
-    Some(plain)
+    plain
 }
 
 #[cfg(test)]
@@ -75,6 +88,12 @@ mod tests {
             "jvs lock acquire",
             "jvs lock acquire --lease 30s --note x --purpose automated --no-keeper",
             "jvs lock steal --reason x --observe --lease 1h",
+            "jvs run -- true",
+            "jvs --json run -w x -w y --lease 3s --on-loss warn --contain reap -- run -- -x",
+            "jvs -w x run --wait --join -v -- lock status --help",
+            "jvs run --wait=5s --leave-background --snapshot run -- make",
+            "jvs __keeper --repo /r --worktree x --session=-s --term=1-a3f0.7 --purpose automated",
+            "jvs __keeper --repo /r --session=s --term=1-a3f0.7 --attached --guest --ends=/x --lease=0 --on-loss=warn",
         ] {
             let line = words(line);
             let short = parse(&line).expect("a hot command");
@@ -98,6 +117,13 @@ mod tests {
             "jvs -w",
             "jvs lock list",
             "jvs worktree list",
+            "jvs run",
+            "jvs run true",
+            "jvs run --help -- true",
+            "jvs run --contain box -- true",
+            "jvs help run",
+            "jvs shell",
+            "jvs __keeper",
         ] {
             assert!(parse(&words(line)).is_none(), "{line}");
         }
