@@ -12,26 +12,41 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-/// The random id that the kernel drew at boot.
+/// A file of `/proc`, which says nothing of its size: in one read, most of them, where to
+/// begin with few bytes takes many.
+fn read(path: &str) -> io::Result<Vec<u8>> {
+    const PAGE: usize = 4096;
+    let mut bytes = Vec::with_capacity(PAGE);
+    fs::File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The random id that the kernel drew at boot. It never changes.
 pub fn boot_id() -> Option<String> {
-    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(text.trim().to_owned())
+    static DRAWN: OnceLock<String> = OnceLock::new();
+    if DRAWN.get().is_none() {
+        let text = String::from_utf8(read("/proc/sys/kernel/random/boot_id").ok()?).ok()?;
+        let _ = DRAWN.set(text.trim().to_owned());
+    }
+    DRAWN.get().cloned()
 }
 
 /// The id that this installation drew when it was made; empty if it has none, as
 /// in many containers.
 pub fn machine_id() -> String {
+    static DRAWN: OnceLock<String> = OnceLock::new();
     let read = |path: &str| fs::read_to_string(path).ok();
-    let text = read("/etc/machine-id").or_else(|| read("/var/lib/dbus/machine-id"));
-    text.map(|text| text.trim().to_owned()).unwrap_or_default()
+    let text = || read("/etc/machine-id").or_else(|| read("/var/lib/dbus/machine-id"));
+    DRAWN.get_or_init(|| text().map(|text| text.trim().to_owned()).unwrap_or_default()).clone()
 }
 
 /// The PID namespace that process ids of this process belong to. `None` if `/proc` shows
 /// those of another one, as where a namespace was made and nothing mounted: what is looked
 /// up there is somebody else.
 pub fn pid_namespace() -> Option<u64> {
-    let status = fs::read("/proc/self/status").ok()?;
+    let status = read("/proc/self/status").ok()?;
     if !shows_own_pids(&String::from_utf8_lossy(&status)) {
         return None;
     }
@@ -65,7 +80,8 @@ pub struct ProcessStat {
 
 /// Looks a process up; `None` if there is no such process.
 pub fn process_stat(pid: u32) -> Option<ProcessStat> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     // The command name is in parentheses and may itself contain any of them.
     let (_, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
@@ -79,7 +95,7 @@ pub fn process_stat(pid: u32) -> Option<ProcessStat> {
 /// The controlling terminal of a process, such as `pts/3`; `None` if it has none or
 /// there is no such process.
 pub fn terminal_of(pid: u32) -> Option<String> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     let (_, after_name) = stat.rsplit_once(')')?;
     let number: i32 = after_name.split_ascii_whitespace().nth(4)?.parse().ok()?;
@@ -125,7 +141,7 @@ pub struct Process {
 /// Looks a process up; `None` if there is no such process.
 pub fn process(pid: u32) -> Option<Process> {
     // Not as text: whoever names a process may use any bytes.
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     let (before, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
@@ -150,7 +166,7 @@ pub fn processes() -> Vec<Process> {
 
 /// The cgroup of this process in the unified hierarchy, as the kernel writes it.
 pub fn cgroup() -> Option<String> {
-    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let text = String::from_utf8(read("/proc/self/cgroup").ok()?).ok()?;
     text.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned))
 }
 
@@ -168,7 +184,7 @@ pub fn environment(pid: u32) -> Vec<u8> {
 /// if there is no such process or it has none.
 pub fn command_words(pid: u32) -> Option<String> {
     const LONGEST: usize = 120;
-    let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let bytes = read(&format!("/proc/{pid}/cmdline")).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let words: Vec<&str> = text.split('\0').filter(|word| !word.is_empty()).collect();
     let line: String = words
@@ -182,7 +198,7 @@ pub fn command_words(pid: u32) -> Option<String> {
 
 /// The mounts that this process sees, in the kernel's own format.
 pub fn mountinfo() -> io::Result<Vec<u8>> {
-    fs::read("/proc/self/mountinfo")
+    read("/proc/self/mountinfo")
 }
 
 /// A path in the kernel's list of mounts, which writes space, tab, newline and

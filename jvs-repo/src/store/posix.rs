@@ -537,7 +537,11 @@ impl StoredFile for PosixFile {
     }
 
     fn read_within(&self, limit: usize, ms: u64) -> io::Result<Vec<u8>> {
-        patience::within(&self.fd, ms, move |fd| read_range(fd, 0, limit.saturating_add(1)))
+        let length = limit.saturating_add(1);
+        match patience::at_once(&self.fd, length) {
+            Some(bytes) => Ok(bytes),
+            None => patience::within(&self.fd, ms, move |fd| read_range(fd, 0, length)),
+        }
     }
 
     fn read_range(&self, offset: u64, length: usize) -> io::Result<Vec<u8>> {

@@ -2,17 +2,19 @@
 //! not: on JuiceFS names are the metadata engine's and content the object store's,
 //! and content that a dead host never uploaded is waited for for minutes.
 //!
-//! The read is done by a helper thread, which is given up when its time is over.
+//! What the kernel has in memory is read at once, where it can say that it has. Every
+//! other read is done by a helper thread, which is given up when its time is over.
 //! One that was given up goes on hanging, so the same file is not asked for again
 //! before it has come back: there is at most one such thread a file.
 
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs;
+use rustix::io::ReadWriteFlags;
 
 /// What a helper thread will answer.
 type Pending = Receiver<io::Result<Vec<u8>>>;
@@ -21,6 +23,25 @@ type File = (u64, u64);
 
 /// Those who were given up and have not come back.
 static HANGING: Mutex<Vec<(File, Pending)>> = Mutex::new(Vec::new());
+
+/// The first `length` bytes of a file if none of them has to be waited for; `None` if some
+/// have, or if this filesystem cannot tell.
+pub(super) fn at_once(fd: &OwnedFd, length: usize) -> Option<Vec<u8>> {
+    const STEP: usize = 8 * 1024;
+    let mut bytes = Vec::new();
+    while bytes.len() < length {
+        let done = bytes.len();
+        bytes.resize(done + STEP.min(length - done), 0);
+        let mut rest = [IoSliceMut::new(&mut bytes[done..])];
+        let got = rustix::io::preadv2(fd, &mut rest, done as u64, ReadWriteFlags::NOWAIT).ok()?;
+        bytes.truncate(done + got);
+        // Only this is the end: what is short of it may be all that is in memory.
+        if got == 0 {
+            break;
+        }
+    }
+    Some(bytes)
+}
 
 /// Runs `read` on a descriptor of the same file, for at most `ms`.
 pub(super) fn within<R>(fd: &OwnedFd, ms: u64, read: R) -> io::Result<Vec<u8>>
@@ -83,6 +104,19 @@ mod tests {
 
     fn some_file() -> OwnedFd {
         tempfile::tempfile().expect("a file").into()
+    }
+
+    #[test]
+    fn what_is_in_memory_is_read_at_once_and_what_a_pipe_may_say_is_not() {
+        let fd = some_file();
+        rustix::io::pwrite(&fd, b"content", 0).expect("written");
+        // Whether it can tell is up to the filesystem; what it tells is all there is.
+        for (length, content) in [(100, "content"), (7, "content"), (3, "con"), (0, "")] {
+            let read = at_once(&fd, length);
+            assert!(read.is_none_or(|read| read == content.as_bytes()), "{length}");
+        }
+        let (read, _write) = rustix::pipe::pipe().expect("a pipe");
+        assert_eq!(at_once(&read, 1), None);
     }
 
     #[test]
