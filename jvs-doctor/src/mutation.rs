@@ -17,6 +17,8 @@ pub enum Rule {
     /// What a former worktree of a name had published is left, whatever its next one
     /// begins with.
     FormerWorktreesAreLeft,
+    /// A lineage is called broken only if it is when looked at again.
+    BrokenIsLookedAtAgain,
     /// READY is written anew only where its draft is not there to become it.
     DraftOfReadyIsUsed,
     /// A register below what was seen of it was set back.
@@ -32,6 +34,7 @@ impl Rule {
         Rule::HoldIsLeft,
         Rule::RecordedIsNotRemoved,
         Rule::FormerWorktreesAreLeft,
+        Rule::BrokenIsLookedAtAgain,
         Rule::DraftOfReadyIsUsed,
         Rule::SeenIsNotUndone,
     ];

@@ -122,11 +122,10 @@ fn broken(
     child: SnapshotId,
     report: &mut FindingCollector,
 ) {
-    let tombstone = layout::tombstone(id);
-    // A collection may have gone on since the tombstones were listed.
-    if !survey.tombstones.contains_key(&id) && !survey.is_missing(&tombstone) {
+    if is_collected_meanwhile(survey, id) {
         return;
     }
+    let tombstone = layout::tombstone(id);
     let (what, advice) = match (survey.snapshots.get(&id), collection_of(survey, id)) {
         (Some(_), _) => {
             ("cannot be read".to_owned(), "restore that directory from a backup".into())
@@ -150,6 +149,12 @@ fn broken(
         .add(Check::LineageBroken, layout::snapshot(id), message)
         .of(worktree)
         .advice(format!("{advice}; newer snapshots can still be restored"));
+}
+
+/// A collection may have gone on since the tombstones were listed: is there one by now?
+fn is_collected_meanwhile(survey: &Survey<'_, '_>, id: SnapshotId) -> bool {
+    sabotage!(Rule::BrokenIsLookedAtAgain => false);
+    !survey.tombstones.contains_key(&id) && !survey.is_missing(&layout::tombstone(id))
 }
 
 /// Where a log says that a collection was to remove it.

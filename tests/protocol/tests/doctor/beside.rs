@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, reason = "how much was explored is worth seeing")]
 
 use jvs_doctor::mutation::Rule;
+use jvs_doctor::{Check, Finding};
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Value, View};
 use jvs_lock::Want;
 use jvs_lock::record::{self, FoundRecord, Meaning};
@@ -12,8 +13,9 @@ use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store as _};
 use jvs_snapshot::{PublishError, Snapshots};
 use jvs_world::repository::main;
+use jvs_world::sim::actors::{collect, keep};
 use jvs_world::sim::ward::{Ward, doctor, locks_of, told};
-use jvs_world::sim::{LEASE_MS, LONG_MS, SimTrees, seams, stage};
+use jvs_world::sim::{LEASE_MS, LONG_MS, SimTrees, seams, snapshot, stage};
 
 use crate::ruins::RUINS;
 
@@ -307,5 +309,39 @@ fn a_doctor_beside_a_session_that_loses_its_lock_to_another() {
         None => world.preemptions(3).sample(11, 60),
     };
     eprintln!("a doctor, a session and a thief: {report}");
+    report.holds();
+}
+
+/// A collector that takes the second of three snapshots, and a doctor whose findings of
+/// lineages that end too early are false.
+pub(crate) fn collector_and_doctor(off: Option<Rule>) -> Explorer<'static> {
+    Explorer::new()
+        .setup(|solo| {
+            let ward = Ward::in_world(solo);
+            let mut lease = ward.lease("maker");
+            snapshot(solo, &mut lease, "three");
+            lease.release().expect("released");
+        })
+        .private(is_nobodys_business)
+        .early_wakes(0)
+        .max_calls(5_000)
+        .process(Process::new("gc", |ctx| drop(collect(ctx, keep(1, 0)))))
+        .process(Process::new("d", move |ctx| {
+            let found = where_off(off, || doctor(seams(ctx), ctx.store(), "d"));
+            let broken = |finding: &&Finding| finding.check == Check::LineageBroken;
+            if let Some(finding) = found.findings.iter().find(broken) {
+                ctx.claim("called broken", finding.message.clone());
+            }
+        }))
+        .at_end(|view| match view.processes().find_map(|process| process.get("called broken")) {
+            Some(message) => Err(format!("a whole lineage was called broken: {message}")),
+            None => Ok(()),
+        })
+}
+
+#[test]
+fn a_doctor_beside_a_collection_calls_no_lineage_broken() {
+    let report = collector_and_doctor(None).preemptions(1).run();
+    eprintln!("a collection and a doctor: {report}");
     report.holds();
 }

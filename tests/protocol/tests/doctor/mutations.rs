@@ -17,7 +17,10 @@ use jvs_snapshot::stored::proven_manifest;
 use jvs_world::sim::ward::Ward;
 use jvs_world::sim::{LEASE_MS, snapshot};
 
-use crate::beside::{doctor_named, holder_and_its_own_doctor, session, takeover_and_doctor, world};
+use crate::beside::{
+    collector_and_doctor, doctor_named, holder_and_its_own_doctor, session, takeover_and_doctor,
+    world,
+};
 use crate::ruins::{RUINS, bury, ruined};
 
 /// The world is broken without the rule, in the way named. That it holds with it
@@ -50,6 +53,12 @@ fn what_a_takeover_wrote_meanwhile_is_put_back() {
 fn a_repair_in_the_session_that_holds_leaves_it_holding() {
     let world = holder_and_its_own_doctor(Some(Rule::HoldIsLeft)).preemptions(1);
     broken(Rule::HoldIsLeft, "a holds token", world);
+}
+
+#[test]
+fn a_lineage_is_looked_at_again_before_it_is_called_broken() {
+    let world = collector_and_doctor(Some(Rule::BrokenIsLookedAtAgain)).preemptions(1);
+    broken(Rule::BrokenIsLookedAtAgain, "a whole lineage was called broken", world);
 }
 
 /// Neither a manifest nor anything else is corrupt because it could not be read.
