@@ -21,7 +21,9 @@ pub(crate) use kept::kept;
 pub(crate) use lease_ends::LeaseEnds;
 pub(crate) use note::{take as take_note, waiting as notes_waiting};
 pub(crate) use pace::EndingPace;
-pub(crate) use start::{Attached, FoundKeeper, Order, Started, ensure, find, follow, start};
+pub(crate) use start::{
+    Attached, FoundKeeper, Order, Started, Starting, ensure, find, follow, spawn, start,
+};
 pub(crate) use supervisor::run;
 pub(crate) use wire::{KeeperMessage, MessageLines, StarterMessage, say};
 

@@ -318,7 +318,7 @@ fn whole_groups<'m>(all: &[Process], members: &'m [Member]) -> impl Iterator<Ite
 }
 
 /// Is the very process with that pid and start time there, and not only its status?
-fn is_there(pid: u32, start_time: u64) -> bool {
+pub(crate) fn is_there(pid: u32, start_time: u64) -> bool {
     proc::process_stat(pid).is_some_and(|stat| stat.start_ticks == start_time && !stat.zombie)
 }
 

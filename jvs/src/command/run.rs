@@ -29,7 +29,7 @@ use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use self::child::{Ended, Pipe, RunControl};
+use self::child::{Child, Ended, Pipe, RunControl};
 use self::held::RunLock;
 use self::trouble::{CannotRun, LostLease};
 use self::watch::{Guarded, RunOutcome, RunWatch};
@@ -104,23 +104,46 @@ fn run(
     })?;
     let mut held = RunLock::all(&turns, entered);
     let life = orders.write.as_fd();
-    let leases = held::keep(context, &acting, &config.lock, &held, guard.on_loss, life, &ends)?;
-    held.iter_mut().try_for_each(|one| one.answer(&Ask::plain(kind)))?;
+    let begun = held::begin(context, &acting, &held, guard.on_loss, life, &ends);
+    let mark = TreeMark::new(context);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);
     command.env("JVS_SESSION_ID", acting.session.id().as_str());
-    let mark = TreeMark::new(context);
     command.env(TreeMark::VARIABLE, mark.beside_outer(context));
     held::hand_down(context, &mut command, &held)?;
+    if kind == StakeKind::Shell {
+        greeting::mark_prompt(context, &mut command, &held::names(&held));
+    }
+    if context.output().is_json() {
+        // Standard output stays one JSON document.
+        command.stdout(streams_of_complaints()?);
+    }
     let pace = EndingPace::of(lease_ms);
-    let control = RunControl {
-        orders: &orders,
-        ends: &ends,
-        pace: (guard.on_loss == OnLoss::Stop).then_some(pace),
-        mark: &mark,
+    let on_loss = (guard.on_loss == OnLoss::Stop).then_some(pace);
+    let reins = RunControl { orders: &orders, ends: &ends, pace: on_loss, mark: &mark };
+    // The command waits to be let go. Until then the keepers have the time to begin that
+    // this takes.
+    let started = contain::start(&mut command, guard.contain, guard.leave_background, &reins);
+    let leases = held::keep(context, &config.lock, &held, begun);
+    let (child, passed_over, leases) = match (started, leases) {
+        (Ok((child, passed_over)), Ok(leases)) => (child, passed_over, leases),
+        (Err(failure), Ok(leases)) => {
+            held::give_all_back(&held, leases)?;
+            return Err(failure);
+        }
+        (started, Err(failure)) => {
+            let _ = started.map(|(child, _)| child.reap());
+            return Err(failure);
+        }
     };
-    let under = Under { context, guard, kind, acting: &acting, locks: &locks, held: &held };
-    under.run(&mut command, leases, pace, &control, &signals)
+    held.iter_mut().try_for_each(|one| one.answer(&Ask::plain(kind)))?;
+    if guard.verbose {
+        greeting::tell_containment(context, child.tree(), &passed_over);
+    }
+    let program = &words[0];
+    let under =
+        Under { context, guard, kind, program, acting: &acting, locks: &locks, held: &held };
+    under.run(child, leases, pace, &orders, &signals)
 }
 
 /// What can be said of the words before anything is touched.
@@ -146,42 +169,25 @@ struct Under<'u, 'r> {
     context: &'u Context<'u>,
     guard: &'u GuardArgs,
     kind: StakeKind,
+    program: &'u OsString,
     acting: &'u Acting,
     locks: &'u Locks<'r>,
     held: &'u [RunLock<'u, 'r>],
 }
 
 impl Under<'_, '_> {
-    /// Runs it until nobody of it is left, and gives the locks back.
+    /// Lets it go, waits until nobody of it is left, and gives the locks back.
     fn run(
         &self,
-        command: &mut Command,
+        mut child: Child,
         leases: Vec<Guarded<'_>>,
         pace: EndingPace,
-        control: &RunControl<'_>,
+        orders: &Pipe,
         signals: &Signals,
     ) -> Result<Done, Failure> {
         let Under { context, guard, held, .. } = *self;
         let shell = self.kind == StakeKind::Shell;
-        if shell {
-            greeting::mark_prompt(context, command, &self.names(","));
-        }
-        if context.output().is_json() {
-            // Standard output stays one JSON document.
-            command.stdout(streams_of_complaints()?);
-        }
-        let started = contain::start(command, guard.contain, guard.leave_background, control);
-        let (mut child, passed_over) = match started {
-            Ok(started) => started,
-            Err(failure) => {
-                held::give_all_back(held, leases)?;
-                return Err(failure);
-            }
-        };
         let contained = child.tree().hold.word();
-        if guard.verbose {
-            greeting::tell_containment(context, child.tree(), &passed_over);
-        }
         if shell {
             held.iter().for_each(|one| greeting::begin(context, &one.lease));
         }
@@ -190,20 +196,23 @@ impl Under<'_, '_> {
         for keeper in leases.iter().filter_map(|lease| lease.keeper.as_ref()) {
             keeper.tell(&StarterMessage::Tree(child.tree().clone()));
         }
-        let let_go = child.let_go();
+        let let_go = child.let_go(orders);
         let (on_loss, leave) = (guard.on_loss, guard.leave_background);
-        let (tells, ending, orders) = (shell, None, control.orders);
+        let (tells, ending) = (shell, None);
         let mut watch = RunWatch { context, on_loss, pace, leases, leave, tells, orders, ending };
         let_go.map_err(|error| Stuck::new("let the command go", error))?;
         let outcome = watch.until_all_have_ended(&mut child, signals)?;
-        let not_run = child.not_run();
+        let done = match (child.not_run(), watch.is_lost()) {
+            (Some(error), false) => {
+                held::give_all_back(held, watch.leases)?;
+                let command = self.program.to_string_lossy().into_owned();
+                Err(CannotRun { command, error }.failure())
+            }
+            _ => self.end(watch, outcome, contained),
+        };
+        // Its guardian had the time to end in which the locks were given back.
         child.reap();
-        if let (Some(error), false) = (not_run, watch.is_lost()) {
-            held::give_all_back(held, watch.leases)?;
-            let command = command.get_program().to_string_lossy().into_owned();
-            return Err(CannotRun { command, error }.failure());
-        }
-        self.end(watch, outcome, contained)
+        done
     }
 
     /// Everybody is gone, or is left alone as was wished.
@@ -286,12 +295,6 @@ impl Under<'_, '_> {
             }
         }
         done
-    }
-
-    fn names(&self, between: &str) -> String {
-        let names: Vec<&str> =
-            self.held.iter().map(|one| one.turn.here.worktree.as_str()).collect();
-        names.join(between)
     }
 }
 

@@ -52,7 +52,7 @@ impl LeaseEnds {
         matches!(rustix::io::pread(&self.file, &mut byte, NOBODY_LEFT), Ok(1)) && byte == [1]
     }
 
-    /// When the first lease ends.
+    /// When the first lease ends; `None` until the ends of all leases are known.
     pub(crate) fn first(&self) -> Option<BootMs> {
         (0..).map_while(|lease| self.of(lease)).min()
     }
@@ -60,7 +60,9 @@ impl LeaseEnds {
     fn of(&self, lease: usize) -> Option<BootMs> {
         let mut bytes = [0; SLOT];
         let read = rustix::io::pread(&self.file, &mut bytes, offset(lease)).ok()?;
-        (read == SLOT).then(|| BootMs(u64::from_ne_bytes(bytes)))
+        let until = (read == SLOT).then(|| u64::from_ne_bytes(bytes))?;
+        // A hole in the file: the keeper of a later lease was faster.
+        (until > 0).then_some(BootMs(until))
     }
 }
 
@@ -82,7 +84,10 @@ mod tests {
     fn the_first_end_counts_and_the_last_word_on_each() {
         let ends = LeaseEnds::new().expect("memory");
         assert_eq!(ends.first(), None);
+        ends.extend(1, BootMs(40));
+        assert_eq!(ends.first(), None, "nothing is known of the one before it");
         ends.extend(0, BootMs(50));
+        assert_eq!(ends.first(), Some(BootMs(40)));
         let seen_by_a_keeper = LeaseEnds::open(&ends.path()).expect("its starter lives");
         seen_by_a_keeper.extend(1, BootMs(70));
         assert_eq!(ends.first(), Some(BootMs(50)));

@@ -148,8 +148,22 @@ pub(crate) fn start(
     order: &Order<'_>,
     by: Option<BootMs>,
 ) -> Result<Started, Failure> {
+    spawn(context, order, by)?.until_it_keeps(order)
+}
+
+/// A keeper that is about to begin.
+pub(crate) struct Starting {
+    keeper: Started,
+    deadline: BootMs,
+}
+
+/// Starts a keeper, for whoever has something to do until it keeps the lease.
+pub(crate) fn spawn(
+    context: &Context<'_>,
+    order: &Order<'_>,
+    by: Option<BootMs>,
+) -> Result<Starting, Failure> {
     let deadline = by.unwrap_or_else(|| pace::ready_by(SystemClock.now().boot));
-    let stuck = |doing: &'static str| move |error: io::Error| Stuck::new(doing, error);
     let mut command = command(context, order).map_err(stuck("start the keeper"))?;
     let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => stuck("start the keeper, for /proc is not there")(error)
@@ -162,39 +176,53 @@ pub(crate) fn start(
         .map_err(|error| stuck("read the answer of the keeper")(error.into()))?;
     let told = child.stdin.take();
     let until = BootMs(0);
-    let mut started = Started { child, said, lines: MessageLines::default(), told, until };
-    let alarm = Alarm::new().map_err(stuck("set a timer"))?;
-    loop {
-        let ready = alarm.wait([Some(started.said.as_fd())], Some(deadline));
-        let [spoke] = ready.map_err(stuck("wait for the keeper"))?;
-        let (said, gone) = if spoke { started.messages() } else { (Vec::new(), false) };
-        for word in said {
-            match word {
-                KeeperMessage::Ready(until) => {
-                    started.until = until;
-                    return Ok(started);
+    Ok(Starting {
+        keeper: Started { child, said, lines: MessageLines::default(), told, until },
+        deadline,
+    })
+}
+
+impl Starting {
+    /// Waits until it keeps the lease of `order`, by which it was started.
+    pub(crate) fn until_it_keeps(self, order: &Order<'_>) -> Result<Started, Failure> {
+        let Starting { keeper: mut started, deadline } = self;
+        let alarm = Alarm::new().map_err(stuck("set a timer"))?;
+        loop {
+            let ready = alarm.wait([Some(started.said.as_fd())], Some(deadline));
+            let [spoke] = ready.map_err(stuck("wait for the keeper"))?;
+            let (said, gone) = if spoke { started.messages() } else { (Vec::new(), false) };
+            for word in said {
+                match word {
+                    KeeperMessage::Ready(until) => {
+                        started.until = until;
+                        return Ok(started);
+                    }
+                    KeeperMessage::NotBegun(code, why) => {
+                        started.kill();
+                        let worktree = order.here.worktree.clone();
+                        return Err(NotKept { code, why, worktree }.into());
+                    }
+                    KeeperMessage::Failed(why) => {
+                        started.kill();
+                        return Err(stuck("keep the lock")(io::Error::other(why)).into());
+                    }
+                    KeeperMessage::Renewed(_)
+                    | KeeperMessage::Lost(_)
+                    | KeeperMessage::Released
+                    | KeeperMessage::GoesOn => {}
                 }
-                KeeperMessage::NotBegun(code, why) => {
-                    started.kill();
-                    let worktree = order.here.worktree.clone();
-                    return Err(NotKept { code, why, worktree }.into());
-                }
-                KeeperMessage::Failed(why) => {
-                    started.kill();
-                    return Err(stuck("keep the lock")(io::Error::other(why)).into());
-                }
-                KeeperMessage::Renewed(_)
-                | KeeperMessage::Lost(_)
-                | KeeperMessage::Released
-                | KeeperMessage::GoesOn => {}
+            }
+            if gone || SystemClock.now().boot >= deadline {
+                started.kill();
+                let why = if gone { "it ended at once" } else { "it did not begin in time" };
+                return Err(stuck("keep the lock")(io::Error::other(why)).into());
             }
         }
-        if gone || SystemClock.now().boot >= deadline {
-            started.kill();
-            let why = if gone { "it ended at once" } else { "it did not begin in time" };
-            return Err(stuck("keep the lock")(io::Error::other(why)).into());
-        }
     }
+}
+
+fn stuck(doing: &'static str) -> impl Fn(io::Error) -> Stuck {
+    move |error| Stuck::new(doing, error)
 }
 
 fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use jvs_kernel::signals::Signals;
+use jvs_lock::hold::Who;
 use jvs_lock::hold::idle::Silence;
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::span::Span;
@@ -30,7 +31,7 @@ use crate::context::{Context, Env, Here};
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
 use crate::session::life::SignsOfLife;
-use crate::tree::{Member, ProcessTree, handle, listed};
+use crate::tree::{Member, ProcessTree, handle, is_there, listed};
 
 /// How long `jvs run` may take to warn its user before the command is ended.
 const TELL_MS: u64 = 200;
@@ -68,6 +69,11 @@ struct Supervisor {
     belief: Belief,
     /// When one of these processes ends, a stake may be over.
     follows: Vec<OwnedFd>,
+    /// Processes whose end ends a stake, but which could not be found to follow: the stakes
+    /// must be checked again soon.
+    missed: Vec<Who>,
+    /// How soon.
+    look_after_ms: u64,
     /// A `jvs run` reads its messages and sends orders; when its pipe closes, it is gone.
     attached: bool,
     notifier: Notifier<io::Stdout>,
@@ -83,6 +89,8 @@ struct Supervisor {
     ends: Option<BootMs>,
     /// When the attached command left, or was gone.
     leaving: Option<BootMs>,
+    /// It has renewed before, and so has used everything that it needs to continue.
+    settled_in: bool,
 }
 
 /// The state of renewal.
@@ -173,6 +181,8 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     if let Some((ends, lease)) = &ends_of {
         ends.extend(*lease, until);
     }
+    // Before it reports that it is ready: no end after that may be missed.
+    let (follows, missed) = follows(&horizon);
     let mut notifier = Notifier::new(io::stdout());
     notifier.send(KeeperMessage::Ready(until));
     Ok(Supervisor {
@@ -186,7 +196,9 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
         orders,
         answers,
         belief,
-        follows: follows(&horizon),
+        follows,
+        missed,
+        look_after_ms: SHORTEST_INTERVAL_MS,
         attached: args.attached,
         notifier,
         on_loss: args.on_loss,
@@ -197,12 +209,22 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
         until: now,
         ends: horizon.at,
         leaving: None,
+        settled_in: false,
     })
 }
 
-/// Handles on the processes whose end ends a stake.
-fn follows(horizon: &Horizon) -> Vec<OwnedFd> {
-    horizon.with.iter().filter_map(|who| handle(who.pid, who.start)).collect()
+/// Handles on the processes whose end ends a stake, and those processes that are not there.
+fn follows(horizon: &Horizon) -> (Vec<OwnedFd>, Vec<Who>) {
+    let (mut handles, mut missed) = (Vec::new(), Vec::new());
+    for who in &horizon.with {
+        match handle(who.pid, who.start) {
+            Some(handle) => handles.push(handle),
+            // Otherwise the kernel offers no handles, or too many files are open.
+            None if !is_there(who.pid, who.start) => missed.push(*who),
+            None => {}
+        }
+    }
+    (handles, missed)
 }
 
 impl Supervisor {
@@ -228,8 +250,8 @@ impl Supervisor {
     /// Renews in time until there is a reason to stop.
     fn run_until_end(&mut self) -> Result<KeeperEnd, Failure> {
         let mut lines = MessageLines::default();
-        let renew_at = SystemClock.now().boot.plus(self.interval_ms);
-        let mut renewing = Renewing { at: renew_at, busy: false, trouble: String::new() };
+        let at = self.next_renewal(SystemClock.now().boot);
+        let mut renewing = Renewing { at, busy: false, trouble: String::new() };
         loop {
             let now = SystemClock.now().boot;
             if let Some(end) = self.what_is_due(now, &mut renewing) {
@@ -279,9 +301,15 @@ impl Supervisor {
         }
         if now >= renewing.at && !renewing.busy {
             renewing.busy = self.orders.send(Task::Keep).is_ok();
-            renewing.at = now.plus(self.interval_ms);
+            renewing.at = self.next_renewal(now);
         }
         None
+    }
+
+    /// When the renewal after one at `now` is due.
+    fn next_renewal(&self, now: BootMs) -> BootMs {
+        let sooner = (!self.missed.is_empty()).then_some(self.look_after_ms);
+        now.plus(sooner.unwrap_or(self.interval_ms).min(self.interval_ms))
     }
 
     /// Waits until something happens or is due. Returns whether the worker has answered,
@@ -337,16 +365,22 @@ impl Supervisor {
         match did {
             TaskOutcome::Kept(horizon) => {
                 renewing.trouble.clear();
-                (self.follows, self.ends) = (follows(&horizon), horizon.at);
+                self.look_out_for(&horizon);
+                renewing.at = renewing.at.min(self.next_renewal(now));
                 let until = self.belief.until().unwrap_or(now);
                 if let Some((ends, lease)) = &self.ends_of {
                     ends.extend(*lease, until);
                 }
                 self.report(KeeperMessage::Renewed(until));
+                if !std::mem::replace(&mut self.settled_in, true) {
+                    // Not earlier: the keeper of a short command would only need it again.
+                    jvs_kernel::program::let_go_of_unused();
+                }
             }
             TaskOutcome::Left(horizon) => {
                 self.leaving = None;
-                (self.follows, self.ends) = (follows(&horizon), horizon.at);
+                self.look_out_for(&horizon);
+                renewing.at = renewing.at.min(self.next_renewal(now));
                 if self.others_keep_it()? {
                     return Ok(Some(KeeperEnd::StandDown));
                 }
@@ -368,6 +402,16 @@ impl Supervisor {
             TaskOutcome::NotReleased(why) => renewing.trouble = why,
         }
         Ok(None)
+    }
+
+    fn look_out_for(&mut self, horizon: &Horizon) {
+        let (follows, missed) = follows(horizon);
+        // Less and less often: a process that still counts as alive may be in a PID
+        // namespace that cannot be seen from here.
+        let same = missed == self.missed;
+        self.look_after_ms = if same { self.look_after_ms * 2 } else { SHORTEST_INTERVAL_MS };
+        self.look_after_ms = self.look_after_ms.min(self.interval_ms);
+        (self.follows, self.missed, self.ends) = (follows, missed, horizon.at);
     }
 
     /// Handles messages from the attached command, or the end of its pipe.

@@ -12,7 +12,7 @@ use jvs_repo::proc;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpid};
 
-use super::guardian::{Charge, GuardianMessage, LEAVE, guard};
+use super::guardian::{Charge, GuardianMessage, LEAVE, LOOK, guard};
 use super::terminal::Terminal;
 use crate::alarm::Alarm;
 use crate::args::Follow;
@@ -181,8 +181,10 @@ impl Child {
         &self.tree
     }
 
-    /// Lets the command begin.
-    pub(super) fn let_go(&mut self) -> io::Result<()> {
+    /// Lets the command begin. The guardian, which began before the keepers, now sees
+    /// until when the leases last.
+    pub(super) fn let_go(&mut self, orders: &Pipe) -> io::Result<()> {
+        say(&orders.write, &LOOK);
         // From here on we hand the terminal about also from its background.
         signals::ignore(Signal::TTOU)?;
         if let Some(terminal) = &self.terminal {

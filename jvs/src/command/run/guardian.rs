@@ -101,6 +101,8 @@ impl FromStr for GuardianMessage {
 const ELSEWHERE_MS: u64 = 50;
 /// What it is told: to leave those who live on alone, and to end.
 pub(super) const LEAVE: &str = "leave";
+/// To look until when the leases last, which it could not see when it began.
+pub(super) const LOOK: &str = "look";
 
 /// What a guardian is given.
 pub(super) struct Charge<'c> {

@@ -7,6 +7,7 @@ use jvs_lock::hold::{Ask, Entered, Stake};
 use jvs_lock::kept::Kept;
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::{Lease, LockError, Ticket};
+use jvs_repo::clock::BootMs;
 use jvs_repo::config::LockPolicy;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use crate::args::OnLoss;
 use crate::command::lock::turn::LockTurn;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::keeper::{self, Attached, LeaseEnds, Order};
+use crate::keeper::{self, Attached, LeaseEnds, Order, Started, Starting};
 use crate::session::Acting;
 
 /// A lock that the command runs under.
@@ -106,54 +107,77 @@ impl<'h, 'r> RunLock<'h, 'r> {
     }
 }
 
-/// Has each kept by a keeper that knows of the command; if one cannot be, none is held.
-pub(super) fn keep<'h>(
+/// The keeper of a lock that the command runs under, while it begins.
+pub(super) struct Beginning<'h> {
+    order: Order<'h>,
+    keeper: Result<Starting, Failure>,
+}
+
+/// Has a keeper begin for each, which knows of the command.
+pub(super) fn begin<'h>(
     context: &Context<'_>,
     acting: &'h Acting,
-    policy: &LockPolicy,
     held: &[RunLock<'h, '_>],
     on_loss: OnLoss,
     life: BorrowedFd<'h>,
     ends: &'h LeaseEnds,
-) -> Result<Vec<Guarded<'h>>, Failure> {
-    let mut guarded: Vec<Guarded<'h>> = Vec::new();
-    for (at, one) in held.iter().enumerate() {
+) -> Vec<Beginning<'h>> {
+    let each = held.iter().enumerate().map(|(at, one)| {
         let order = Order {
             here: one.turn.here,
             session: &acting.session,
             ticket: one.lease.ticket(),
             attached: Some(Attached { on_loss, life, ends: (ends, at), guest: one.joined }),
         };
-        match keeper::start(context, &order, None) {
-            Ok(keeper) => {
-                let until = keeper.until();
-                let interval_ms = renew_interval_ms(one.lease.claim().lease_ms, policy);
-                let (renewed, keeper) = (context.clock().now().boot, Some(keeper));
-                guarded.push(Guarded { order, until, interval_ms, renewed, keeper, lost: None });
-            }
-            Err(failure) => {
-                // They leave like any other: a lock is given back if it was the last.
-                let begun = guarded.len();
-                give_all_back(held, guarded)?;
-                for one in &held[begun..] {
-                    let _ = one.turn.locks.leave(one.turn.holds, &one.stake);
-                }
-                return Err(failure);
-            }
-        }
-    }
-    Ok(guarded)
+        let keeper = keeper::spawn(context, &order, None);
+        Beginning { order, keeper }
+    });
+    each.collect()
 }
 
-/// The command did not run at all.
+/// Waits until each is kept; if one cannot be, none is held.
+pub(super) fn keep<'h>(
+    context: &Context<'_>,
+    policy: &LockPolicy,
+    held: &[RunLock<'_, '_>],
+    begun: Vec<Beginning<'h>>,
+) -> Result<Vec<Guarded<'h>>, Failure> {
+    let (mut guarded, mut failed) = (Vec::new(), None);
+    for (one, Beginning { order, keeper }) in held.iter().zip(begun) {
+        let keeper = match keeper.and_then(|keeper| keeper.until_it_keeps(&order)) {
+            Ok(keeper) => Some(keeper),
+            Err(failure) => {
+                failed.get_or_insert(failure);
+                None
+            }
+        };
+        let until = keeper.as_ref().map_or(BootMs(0), Started::until);
+        let interval_ms = renew_interval_ms(one.lease.claim().lease_ms, policy);
+        let renewed = context.clock().now().boot;
+        guarded.push(Guarded { order, until, interval_ms, renewed, keeper, lost: None });
+    }
+    match failed {
+        None => Ok(guarded),
+        Some(failure) => {
+            give_all_back(held, guarded)?;
+            Err(failure)
+        }
+    }
+}
+
+/// The command did not run at all. It leaves like any other: a lock is given back if it
+/// was the last.
 pub(super) fn give_all_back(
     held: &[RunLock<'_, '_>],
     all: Vec<Guarded<'_>>,
 ) -> Result<(), Failure> {
     for (one, guarded) in held.iter().zip(all) {
-        one.turn.holds.remove(&one.stake);
-        if let Some(keeper) = guarded.keeper {
-            give_back(keeper)?;
+        match guarded.keeper {
+            Some(keeper) => {
+                one.turn.holds.remove(&one.stake);
+                give_back(keeper)?;
+            }
+            None => drop(one.turn.locks.leave(one.turn.holds, &one.stake)),
         }
     }
     Ok(())
@@ -189,6 +213,12 @@ pub(super) fn hand_down(
         command.env("JVS_FENCING_TOKENS", tokens.join(" "));
     }
     Ok(())
+}
+
+/// The names of their worktrees, for a prompt.
+pub(super) fn names(held: &[RunLock<'_, '_>]) -> String {
+    let names: Vec<&str> = held.iter().map(|one| one.turn.here.worktree.as_str()).collect();
+    names.join(",")
 }
 
 /// What is said of several, each for itself.

@@ -282,6 +282,28 @@ fn my_lock_is_free_soon_after_the_last_that_needed_it_has_ended() {
     });
 }
 
+/// The process ends while the keeper is about to follow it: nothing is heard of that.
+#[test]
+fn my_lock_is_free_though_whom_it_was_kept_for_ended_before_it_was_followed() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    world.ok("ann", "config set lock.lease_duration_ms 600000");
+    world.ok("ann", "config set lock.renew_interval_ms 200000");
+    let mut process = Command::new("sleep").arg("1000").spawn().expect("started");
+    let slowly = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pidfd_open", "-e"];
+    let slowly = slowly.into_iter().chain(["inject=pidfd_open:delay_enter=500000"]);
+    let words = format!("lock acquire --while {}", process.id());
+    let acquired = world.jvs("ann", &words).under(slowly).start();
+    eventually("it is locked", PATIENCE, || register(&world).hold != Hold::Free);
+    process.kill().expect("it is there");
+    process.wait().expect("it has ended");
+    // With the keeper, long before the next renewal.
+    acquired.wait(PATIENCE);
+    assert_eq!(register(&world).hold, Hold::Free);
+}
+
 #[test]
 fn i_am_told_that_my_time_is_over() {
     let world = World::new();

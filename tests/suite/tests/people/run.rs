@@ -343,6 +343,61 @@ fn nobody_leaves_a_cgroup_through_somebody_else_s_pid_namespace() {
     let _ = elsewhere.wait();
 }
 
+/// Whoever ends what is left clears its cgroup away, for nobody else knows of it.
+#[test]
+fn no_cgroup_is_left_of_a_run_that_was_killed_with_its_guardian() {
+    let world = World::new();
+    if world.run("ci", "run --contain cgroup", "true").run().code() != 0 {
+        return; // The kit has said that there are none here.
+    }
+    let (file, script) = waiting(&world, "true");
+    let running = world.run("ci", "run --lease 3s --contain cgroup", &script).start();
+    let command = pid_in(&file);
+    let of_command = format!("/proc/{}/cgroup", command.as_raw_nonzero());
+    let of_command = fs_err::read_to_string(of_command).expect("it runs");
+    let path = of_command.lines().find_map(|line| line.strip_prefix("0::/")).expect("unified");
+    let mounts = fs_err::read_to_string("/proc/self/mounts").expect("mounts");
+    let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
+    let mount = mount.and_then(|line| line.split(' ').nth(1)).expect("a mount");
+    let cgroup = std::path::Path::new(mount).join(path);
+    assert!(path.contains("jvs-run-") && cgroup.is_dir(), "{}", cgroup.display());
+    // Stopped first, so that neither has the time to clear away behind the other.
+    let both = [guardian(running.pid()), running.pid()];
+    for signal in [Signal::STOP, Signal::KILL] {
+        both.into_iter().for_each(|process| world.signal(process, signal));
+    }
+    running.wait(PATIENCE);
+    world.ok("next", "lock acquire --no-keeper --wait=25s");
+    eventually("it is cleared away", PATIENCE, || !cgroup.exists());
+}
+
+/// A script that ends when it has started one who sleeps, in a session of its own, and
+/// whose name is by then that of what it does.
+fn leaves_a_sleeper(file: &std::path::Path) -> String {
+    format!(
+        "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' & \
+         until [ -e {0} ] && grep -q sleep /proc/$(cat {0})/comm; do sleep 0.02; done",
+        file.display()
+    )
+}
+
+/// As in a sandbox that knows an older kernel's calls alone.
+#[test]
+fn what_i_left_in_the_background_is_ended_also_where_processes_have_no_handles() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let world = World::new();
+    let daemon = world.outside("daemon");
+    let script = leaves_a_sleeper(&daemon);
+    let without = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=pidfd_open", "-e"];
+    let without = without.into_iter().chain(["inject=pidfd_open:error=ENOSYS"]);
+    let outcome = world.run("ci", "run --contain reap", &script).under(without).run().ok();
+    assert!(is_gone(pid_in(&daemon)), "{outcome}");
+    assert!(outcome.stderr().contains("sleep"), "it is named: {outcome}");
+    assert_eq!(world.status()["state"], "free");
+}
+
 #[test]
 fn my_build_goes_on_when_i_hang_up_if_i_said_so() {
     for contain in ["reap", "auto"] {
@@ -390,11 +445,7 @@ fn a_daemon_may_be_left_and_that_is_said() {
     for contain in ["auto", "reap"] {
         let world = World::new();
         let daemon = world.outside("daemon");
-        let script = format!(
-            "setsid sh -c 'echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000' & \
-             until [ -e {0} ]; do sleep 0.02; done; exit 4",
-            daemon.display()
-        );
+        let script = format!("{}; exit 4", leaves_a_sleeper(&daemon));
         let options = format!("run --leave-background --contain {contain}");
         let outcome = world.run("ci", &options, &script).run().exits(4);
         let left = pid_in(&daemon);

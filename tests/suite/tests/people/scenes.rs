@@ -54,7 +54,7 @@ fn my_build_was_killed_and_then_my_new_lock_went_away() {
         world.signal(build.pid(), Signal::KILL);
         world.ok("ann", "lock acquire --no-keeper --lease 10m");
         // Until well after the keeper of the killed one has ended what that left.
-        world.run("ann", "run", "sleep 1").run().ok();
+        world.run("ann", "run --wait=25s", "sleep 1").run().ok();
         assert_eq!(holder(world).0, "ann");
         the_rival_is_kept_out(world);
         world.ok("ann", "lock release");
@@ -69,7 +69,7 @@ fn my_build_was_killed_and_then_i_could_not_lock() {
         world.signal(build.pid(), Signal::KILL);
         world.ok("ann", "lock acquire");
         // Until well after the keeper of the killed one has ended what that left.
-        world.run("ann", "run", "sleep 1").run().ok();
+        world.run("ann", "run --wait=25s", "sleep 1").run().ok();
         eventually("another one keeps it", PATIENCE, || world.status()["keeper"]["alive"] == true);
         the_rival_is_kept_out(world);
         world.ok("ann", "lock release");
