@@ -114,10 +114,12 @@ fn what_a_former_worktree_of_a_name_had_published_stays_visible() {
         let begun = worktrees::begin_from(&locks, &name, Isolation::Exclusive, base);
         begun.expect("begun").finish(&files).expect("made");
         drop(where_off(off, || ward.repair("doctor")));
-        Catalog::new(ward.store()).open(second.snapshot_id).is_ok()
+        let published = [&ward.ids[..], &[first.snapshot_id, second.snapshot_id]].concat();
+        ward.check(&published)
     };
-    assert!(stays(None), "with the rule it stays");
-    assert!(!stays(Some(Rule::FormerWorktreesAreLeft)), "without it it is set aside");
+    assert_eq!(stays(None), Ok(()), "with the rule it stays");
+    let lost = stays(Some(Rule::FormerWorktreesAreLeft)).expect_err("without it it is set aside");
+    assert!(lost.contains("was lost"), "{lost}");
 }
 
 #[test]

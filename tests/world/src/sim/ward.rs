@@ -198,8 +198,8 @@ impl<'w> Ward<'w> {
         self.solo.image()
     }
 
-    /// Nothing that was published is lost: it is visible and whole, or set aside
-    /// whole; and the newest of it is still the head.
+    /// Nothing that was published is lost: all of it is visible and whole, of whatever
+    /// worktree it is, and what was published in `main` is still in the history of its head.
     pub fn check(&self, published: &[SnapshotId]) -> Result<(), String> {
         let catalog = Catalog::new(self.store());
         for (path, bytes) in &self.kept {
@@ -207,17 +207,12 @@ impl<'w> Ward<'w> {
                 return Err(format!("{path} was changed"));
             }
         }
-        let mut aside = BTreeSet::new();
-        for repair in self.store().list(&layout::quarantine()).unwrap_or_default() {
-            let op: OpNonce = repair.name.to_str().and_then(|n| n.parse().ok()).expect("a nonce");
-            let inside = self.store().list(&layout::quarantined(op)).expect("listed");
-            aside.extend(inside.iter().filter_map(|e| e.name.to_str()?.parse::<SnapshotId>().ok()));
-        }
+        let mut of_main = Vec::new();
         for id in published {
-            if aside.contains(id) {
-                continue;
-            }
             let ready = catalog.open(*id).map_err(|error| format!("{id} was lost: {error}"))?;
+            if ready.descriptor().worktree_id == main() {
+                of_main.push(id);
+            }
             let file = payload_file(&ready.dir());
             let bytes = self.store().read(&file, 1000).map_err(|e| format!("{id}: {e}"))?;
             if Digest::of(&bytes) != ready.descriptor().content.payload_root_hash {
@@ -230,7 +225,7 @@ impl<'w> Ward<'w> {
         for step in lineage {
             history.insert(step.map_err(|e| e.to_string())?.descriptor().snapshot_id);
         }
-        match published.iter().find(|id| !history.contains(id) && !aside.contains(id)) {
+        match of_main.iter().find(|id| !history.contains(id)) {
             Some(id) => Err(format!("{id} is no ancestor of the head any more: {history:?}")),
             None => Ok(()),
         }
