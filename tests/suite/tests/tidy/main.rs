@@ -15,3 +15,4 @@ mod on_disk;
 mod packages;
 mod source;
 mod switches;
+mod walks;
