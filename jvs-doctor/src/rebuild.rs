@@ -38,6 +38,8 @@ pub(crate) enum Ruin {
 pub struct Rebuild {
     pub(crate) worktree: WorktreeName,
     pub(crate) ruin: Ruin,
+    /// Not a `Term` with the token: each of the two is above all that were seen, whichever
+    /// term those were of, and the epoch's random bits are drawn when it is made.
     pub(crate) epoch_counter: u32,
     pub(crate) token: FencingToken,
     pub(crate) generation: Generation,

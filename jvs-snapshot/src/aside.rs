@@ -9,6 +9,7 @@ use jvs_repo::id::OpNonce;
 use jvs_repo::layout;
 use jvs_repo::store::RepoPath;
 
+use crate::publish::Snapshots;
 use crate::staging_name::StagingName;
 use crate::trees::Trees;
 
@@ -38,14 +39,14 @@ pub(crate) fn move_dir(seams: Seams<'_>, from: &RepoPath, to: &RepoPath) -> io::
     if from == to { Ok(()) } else { store.sync_dir(&from) }
 }
 
-/// Removes a directory that is certainly nobody's work. Out of sight first, so
-/// that what a killed process leaves is known to be garbage by its name.
-pub(crate) fn delete_dir(seams: Seams<'_>, trees: &dyn Trees, dir: &RepoPath) -> io::Result<()> {
-    let doomed = StagingName::Doomed { op: OpNonce::random(seams.entropy) }.path();
-    match move_dir(seams, dir, &doomed) {
+/// Removes a directory that is certainly nobody's work. It is moved out of sight first,
+/// so that the name of what a killed process leaves says that it is garbage.
+pub(crate) fn delete_dir(at: &Snapshots<'_>, dir: &RepoPath) -> io::Result<()> {
+    let doomed = StagingName::Doomed { op: OpNonce::random(at.seams.entropy) }.path();
+    match move_dir(at.seams, dir, &doomed) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
-        Ok(()) => finish(trees, &doomed),
+        Ok(()) => finish(at.trees, &doomed),
     }
 }
 

@@ -153,10 +153,9 @@ impl<'r> Draft<'r> {
 
     /// Gives it up.
     pub fn discard(self) -> io::Result<()> {
-        let Snapshots { seams, trees } = self.at;
-        delete_dir(seams, trees, &self.dir())?;
+        delete_dir(&self.at, &self.dir())?;
         // Its last move may have been applied without an answer.
-        delete_dir(seams, trees, &layout::snapshot(self.bound.id))
+        delete_dir(&self.at, &layout::snapshot(self.bound.id))
     }
 }
 
@@ -237,7 +236,7 @@ pub enum PublishError<S> {
         #[source]
         error: LockError,
     },
-    /// It is committed, and whoever next works on the worktree will show it.
+    /// It is committed, and a process that next works on the worktree will show it.
     #[error("snapshot {id} is committed but could not be made visible: {source}")]
     NotYetVisible {
         /// The snapshot's id.
@@ -379,7 +378,7 @@ impl<'r> Staged<'r> {
         }
     }
 
-    /// The id that it gets on top of another head: that of `bound`, which is new. Whoever
+    /// The id that it gets on top of another head: that of `bound`, which is new. A process that
     /// judged the old one to be garbage must not find the new one there.
     fn id_on_top(&self, bound: &SnapshotBound) -> SnapshotId {
         sabotage!(Rule::RebasedUnderANewId => self.id());
@@ -409,7 +408,7 @@ impl<'r> Staged<'r> {
 
     /// Gives it up. Only for one that certainly was not published.
     pub fn discard(self) -> io::Result<()> {
-        delete_dir(self.at.seams, self.at.trees, &layout::snapshot(self.id()))
+        delete_dir(&self.at, &layout::snapshot(self.id()))
     }
 }
 

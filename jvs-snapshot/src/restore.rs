@@ -158,7 +158,7 @@ impl<'r> Restore<'r> {
         match self.copy_to(source, chosen, &dir, progress) {
             Ok(degraded) => Ok(Copied { degraded, ..copied }),
             Err(error) => {
-                let _ = delete_dir(seams, self.at.trees, &dir);
+                let _ = delete_dir(&self.at, &dir);
                 Err(error)
             }
         }
@@ -214,7 +214,7 @@ impl<'r> Restore<'r> {
     ) -> Result<RestoredWorktree, RestoreError> {
         let base = Base { head: source.id(), generation: source.descriptor().commit_seq };
         let begun = worktrees::begin_from(locks, name, isolation, base)?;
-        // Only now is the snapshot a head that nobody collects: whoever was
+        // Only now is the snapshot a head that nobody collects: a process that was
         // collecting it already shows by its absence.
         let copied = match self.at.catalog().open(source.id()) {
             Ok(source) => self.copy(&source, None, name, begun.state(), progress),
@@ -229,7 +229,7 @@ impl<'r> Restore<'r> {
         };
         let finished = begun.finish(&copied.tree());
         // The manifest of the copy, and all of it if the worktree was not made.
-        let _ = delete_dir(self.at.seams, self.at.trees, &copied.dir());
+        let _ = delete_dir(&self.at, &copied.dir());
         Ok(RestoredWorktree { record: finished?, degraded: copied.degraded })
     }
 

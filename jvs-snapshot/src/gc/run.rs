@@ -84,7 +84,7 @@ pub fn run(
                 continue;
             }
         };
-        match delete_dir(at.seams, at.trees, &dir) {
+        match delete_dir(at, &dir) {
             Ok(()) => freed.dead += 1,
             Err(error) => freed.left.push((dir, error.to_string())),
         }
@@ -126,7 +126,7 @@ pub fn run(
     Ok(freed)
 }
 
-/// Is it only room that was missing? Whoever makes room must not need any.
+/// Is it only room that was missing? A process that makes room must not need any.
 fn needs_no_room(error: &io::Error) -> bool {
     sabotage!(Rule::CollectsWhenFull => false);
     room::is_full(error)
@@ -235,8 +235,8 @@ fn put_back(
     }
 }
 
-/// Decides about a snapshot that is out of sight and whole. Whoever needed it
-/// from now on did not find it any more; whoever needs it already shows in what
+/// Decides about a snapshot that is out of sight and whole. A process that needed it
+/// from now on did not find it any more; a process that needs it already shows in what
 /// is read here.
 pub(super) fn settle(
     at: &Snapshots<'_>,
@@ -263,7 +263,7 @@ pub(super) fn settle(
     }
     freed.snapshots.push(id);
     match finish(at.trees, &doomed) {
-        // Collected all the same: whoever may removes the rest with the next collection.
+        // Collected anyway: a user who may removes the rest with the next collection.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             freed.left.push((doomed, error.to_string()));
             Ok(())

@@ -55,7 +55,7 @@ pub fn replace(
         Ok(dir) => dir,
         Err(error) => {
             let _ = note(EventPhase::NotApplied, told);
-            let _ = delete_dir(at.seams, at.trees, &copied.dir());
+            let _ = delete_dir(at, &copied.dir());
             return Err(error.into());
         }
     };
@@ -65,7 +65,7 @@ pub fn replace(
         Ok(swapped) => swapped,
         Err(stopped) if stopped.certain && stopped.swapped.is_empty() => {
             let _ = note(EventPhase::NotApplied, told);
-            let _ = delete_dir(at.seams, at.trees, &dir);
+            let _ = delete_dir(at, &dir);
             return Err(stopped.error);
         }
         Err(stopped) => {
@@ -123,13 +123,13 @@ fn left(
     let worth = match (wish.chosen, &replaced) {
         // Nobody's file was ever in it.
         (Some(_), None) => {
-            let _ = delete_dir(at.seams, at.trees, dir);
+            let _ = delete_dir(at, dir);
             return None;
         }
         _ => discard(at, dir, &tree, replaced.as_ref(), known),
     };
     let why = match worth {
-        // What cannot be removed now is compared again by whoever collects garbage.
+        // What cannot be removed now is compared again by the process that collects garbage.
         Ok(Worth::Nothing) | Err(_) => return None,
         Ok(Worth::Something(paths)) => Ok(paths),
         Ok(Worth::Unproven(why)) => Err(why),
