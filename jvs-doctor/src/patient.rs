@@ -66,7 +66,7 @@ pub struct Patient<'r> {
 /// A head that a person chose.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChosenHead {
-    /// Which; `None` to begin anew, without one.
+    /// Which; `None` to begin again, without one.
     pub head: Option<SnapshotId>,
     /// Whose; `None` for whichever worktree it fits.
     pub worktree: Option<WorktreeName>,

@@ -31,7 +31,7 @@ pub(crate) enum Fault {
     Io(String),
 }
 
-/// What a register was READ as. Whoever has one has READ it: there is no other way
+/// What a register was READ as. A process that has one has READ it: there is no other way
 /// to make one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Read {

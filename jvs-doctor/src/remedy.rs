@@ -19,7 +19,7 @@ use crate::rebuild::Rebuild;
 pub enum Remedy {
     /// Makes a control directory that is missing.
     MakeDirectory(RepoPath),
-    /// Writes the format anew, under a new id.
+    /// Writes the format again, under a new id.
     RewriteFormat {
         /// Is there a file to set aside first?
         replace: bool,
@@ -60,7 +60,7 @@ pub enum Remedy {
         /// The snapshot to show.
         id: SnapshotId,
     },
-    /// Writes READY anew for an ancestor of a head, which was committed.
+    /// Writes READY again for an ancestor of a head, which was committed.
     RestoreReady(SnapshotId),
     /// Writes metadata for a worktree that lost it.
     WriteWorktreeRecord {
@@ -82,7 +82,7 @@ pub enum Remedy {
         /// How it is known.
         how: Provenance,
     },
-    /// Writes a tag anew that the audit log remembers.
+    /// Writes a tag again that the audit log remembers.
     RestoreTag(LoggedTag),
     /// Puts an empty file in the place of a register's entry that is something else.
     ReplaceEntry(RepoPath),

@@ -16,7 +16,7 @@ pub enum ForkInto<'p> {
     /// microseconds.
     Cgroup(BorrowedFd<'p>),
     /// The first process of a new PID namespace, with mounts of its own. With `user`
-    /// also in a user namespace of its own, which whoever is not root needs.
+    /// also in a user namespace of its own, which a user other than root needs.
     Namespace {
         /// A user namespace too.
         user: bool,

@@ -1,7 +1,7 @@
 //! Whether a file is open for writing somewhere on this host.
 //!
 //! The kernel counts writers of every file and tells nobody, except by refusing a
-//! read lease (`F_SETLEASE`): that is asked for, and given back at once.
+//! read lease (`F_SETLEASE`): that is asked for, and released at once.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, AsRawFd};
 const F_SETSIG: libc::c_int = 10;
 
 /// Whether anybody on this host has the file open for writing, or mapped so that it
-/// can be written to. `file` is open for reading only. The kernel answers whoever
+/// can be written to. `file` is open for reading only. The kernel answers the process that
 /// owns the file, and root; others get an error.
 ///
-/// Whoever opens the file for writing in this very moment waits for the lease, a
+/// A process that opens the file for writing in this very moment waits for the lease, a
 /// few microseconds, and this process is sent a signal: one that is ignored unless
 /// somebody asked for it.
 pub fn is_open_for_writing(file: impl AsFd) -> io::Result<bool> {

@@ -5,7 +5,7 @@
 //! **Responsibility.** All unsafe code of the project, behind functions that are
 //! safe to call with anything. Every other crate forbids it.
 //!
-//! **Must not know.** Repositories, locks, what a signal or a line means to whoever
+//! **Must not know.** Repositories, locks, what a signal or a line means to the process that
 //! asked.
 //!
 //! # Limitations

@@ -31,12 +31,12 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches these from now on, for the rest of the process's life. Once.
+    /// Catches these from now on, for the rest of the process's epoch. Once.
     pub fn catch(signals: &[Signal]) -> io::Result<Self> {
         Self::catch_if(signals, |_| true)
     }
 
-    /// As [`Self::catch`], but leaves ignored what whoever started this process wants
+    /// As [`Self::catch`], but leaves ignored what the process that started this process wants
     /// ignored (`nohup`, `trap ''`): a program that is started afterwards ignores it, too.
     pub fn catch_unless_ignored(signals: &[Signal]) -> io::Result<Self> {
         // Ignored, children could not be waited for.
@@ -90,7 +90,7 @@ pub fn answer_with_nothing(signal: Signal) -> io::Result<()> {
     set(signal, nothing as *const () as libc::sighandler_t)
 }
 
-/// Ends this process as `signal` would have, had it not been caught: whoever
+/// Ends this process as `signal` would have, had it not been caught: a process that
 /// waits for it sees that.
 pub fn die_of(signal: Signal) {
     if set(signal, libc::SIG_DFL).is_ok() {

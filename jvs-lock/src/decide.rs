@@ -89,7 +89,7 @@ pub fn acquire(
 }
 
 /// May another's claim, or nobody's, be taken over? The one answer to that
-/// question, for whoever acquires, steals, freezes, retires or lifts a freeze:
+/// question, for the process that acquires, steals, freezes, retires or lifts a freeze:
 /// asked about the very state that is then moved.
 pub fn may_take_over(
     state: &State,
@@ -191,7 +191,7 @@ fn commit_if(
     head: SnapshotId,
     committed: bool,
 ) -> Result<Own, Refusal> {
-    // What is committed is committed, whoever holds the lock by now.
+    // What is committed is committed, no matter who holds the lock by now.
     if committed || state.head == Some(head) {
         return Ok(Own::Done);
     }
@@ -308,7 +308,7 @@ fn still_held(state: &State, bound: Bound) -> Result<(), Refusal> {
     })
 }
 
-/// Said only where the order of terms shows it. Of another life with the same counter
+/// Said only where the order of terms shows it. Of another epoch with the same counter
 /// nobody knows whether it came before: the hold counts as taken.
 fn nobody_took_it(state: &State, bound: Bound) -> bool {
     sabotage!(Rule::BoundToToken => false);

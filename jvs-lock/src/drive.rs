@@ -1,11 +1,11 @@
 //! Takes one operation to a *certain* outcome: READ, decide, log, CAS, and the
 //! resolution of answers that say neither yes nor no.
 //!
-//! The one place that issues a CAS: here for operations within a life of the register,
-//! in [`life`] from one life to the next. What an operation wants is its caller's
+//! The one place that issues a CAS: here for operations within an epoch of the register,
+//! in [`epoch`] from one epoch to the next. What an operation wants is its caller's
 //! business, handed in as a function of the state just read.
 
-mod life;
+mod epoch;
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -178,7 +178,7 @@ impl<'r> Driver<'_, 'r> {
     }
 
     /// Writes down what is about to be tried, and answers it. A release is tried also if
-    /// there is no room for that: whoever could make room may wait for it. It is then
+    /// there is no room for that: a process that could make room may wait for it. It is then
     /// told afterwards, and if there is no room even then by the register alone.
     fn announced(
         &self,
@@ -201,7 +201,7 @@ impl<'r> Driver<'_, 'r> {
         }
     }
 
-    /// CAS: moves the register from `old` to `new`, the next state of the same life, if
+    /// CAS: moves the register from `old` to `new`, the next state of the same epoch, if
     /// it is at `old`.
     fn swap(&self, old: &State, new: &State) -> Answer {
         debug_assert!(new.follows(old), "{old} -> {new}");

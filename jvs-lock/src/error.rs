@@ -364,7 +364,7 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
     if let Some(note) = holder.note() {
         write!(f, ": \"{note}\"")?;
     }
-    // Whoever is kept out by a clock that is wrong is told which, and how far.
+    // A session that is kept out by a wrong clock is told which clock, and how far it is off.
     let doubt = view.judgement.as_ref().and_then(widest);
     match doubt.filter(|evidence| evidence.lower_bound_ms() > WORTH_TELLING_MS) {
         Some(evidence) => write!(f, "; but {evidence}"),

@@ -1,9 +1,9 @@
-//! Giving back one very state of the register, and no other: for whoever cannot
+//! Releasing one very state of the register, and no other: for the process that cannot
 //! know which processes of its session have joined a hold since.
 //!
-//! To join a hold is to refresh it, and every refresh changes the register's name.
-//! So a release that starts from the name that was seen takes nothing from anybody:
-//! whoever joined before it has changed that name, whoever joins after it finds the
+//! To join a hold is to refresh it, and every refresh changes the register's name. So a
+//! release that starts from the name that was seen takes nothing from anybody: the process
+//! that joined before it has changed that name, a process that joins after it finds the
 //! lock free.
 
 use jvs_repo::audit::EventKind;
@@ -36,7 +36,7 @@ impl<'r> Locks<'r> {
     }
 
     /// Frees a lock that nobody received whom it was handed to, if the register is
-    /// exactly as `seen`: whoever goes on with a hold has changed its name.
+    /// exactly as `seen`: a process that goes on with a hold has changed its name.
     pub(crate) fn free_exactly(
         &self,
         worktree: &WorktreeName,

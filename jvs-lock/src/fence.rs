@@ -21,7 +21,7 @@ use crate::register::Register;
 use crate::state::{Hold, State};
 
 /// A worktree that many write to, as it was when work on it began. Nobody holds
-/// it, so there is nothing to renew or release; whoever takes or freezes it
+/// it, so there is nothing to renew or release; a process that takes or freezes it
 /// meanwhile raises the token and so fences what was begun.
 pub struct Shared<'r> {
     locks: Locks<'r>,
@@ -191,7 +191,7 @@ impl<'l, 'r> Fence<'l, 'r> {
 }
 
 /// Is a commit in the state that is read back? It is the head, or was made visible by
-/// whoever went on from it.
+/// the process that went on from it.
 fn is_committed_in(
     state: &State,
     head: SnapshotId,

@@ -4,8 +4,8 @@
 //! seen or said to be done is missing from the history that the register itself
 //! commits to, and no place in that history has two states.
 
+mod epoch;
 mod law;
-mod life;
 mod logs;
 mod problem;
 
@@ -20,24 +20,24 @@ use jvs_repo::store::Store;
 use crate::mutation::Rule;
 use crate::register::{ReadError, Register};
 use crate::state::State;
-use life::KnownStates;
+use epoch::KnownStates;
 
 pub use law::is_renewal;
 pub use logs::{LogLine, Logged, Logs, read_logs};
 pub use problem::{Problem, Wrong};
 
-/// One life of one register, as far as it is known, oldest state first.
+/// One epoch of one register, as far as it is known, oldest state first.
 #[derive(Debug, Clone)]
 pub struct EpochHistory {
     /// The worktree.
     pub worktree: WorktreeName,
-    /// Which life.
+    /// Which epoch.
     pub epoch: Epoch,
     /// The states it went through.
     pub states: Vec<State>,
     /// What does not add up in it.
     pub problems: Vec<Problem>,
-    /// Did another life take its place?
+    /// Did another epoch take its place?
     pub is_over: bool,
 }
 
@@ -110,9 +110,9 @@ pub fn witness(
 }
 
 /// Lives by worktree, earlier ones first.
-type LifeKey = (WorktreeName, (u32, u16));
+type EpochKey = (WorktreeName, (u32, u16));
 
-fn life_key(worktree: &WorktreeName, state: &State) -> LifeKey {
+fn epoch_key(worktree: &WorktreeName, state: &State) -> EpochKey {
     (worktree.clone(), state.epoch.grouping())
 }
 
@@ -123,14 +123,14 @@ pub fn check(registers: &[Witnessed], logs: &Logs) -> HistoryReport {
         .iter()
         .map(|(place, flaw)| Problem::Line { place: *place, flaw: *flaw })
         .collect();
-    let mut known: BTreeMap<LifeKey, KnownStates> = BTreeMap::new();
+    let mut known: BTreeMap<EpochKey, KnownStates> = BTreeMap::new();
     for logged in &logs.events {
         if let Err(problem) = take_in(&mut known, logged) {
             problems.push(problem);
         }
     }
     for seen in registers {
-        let known = known.entry(life_key(&seen.worktree, &seen.state)).or_default();
+        let known = known.entry(epoch_key(&seen.worktree, &seen.state)).or_default();
         known.shows(seen.state, seen.still);
     }
     let mut lives: Vec<EpochHistory> = Vec::new();
@@ -155,7 +155,7 @@ pub fn check(registers: &[Witnessed], logs: &Logs) -> HistoryReport {
     }
 }
 
-/// A life whose first token is not above those of a life before it.
+/// An epoch whose first token is not above those of an epoch before it.
 fn fallen_between(earlier: &EpochHistory, states: &[State]) -> Option<Problem> {
     sabotage!(Rule::LawfulSteps => None);
     let first = states.first()?;
@@ -169,7 +169,7 @@ fn fallen_between(earlier: &EpochHistory, states: &[State]) -> Option<Problem> {
     })
 }
 
-fn take_in(lives: &mut BTreeMap<LifeKey, KnownStates>, logged: &Logged) -> Result<(), Problem> {
+fn take_in(lives: &mut BTreeMap<EpochKey, KnownStates>, logged: &Logged) -> Result<(), Problem> {
     let Logged { place, event } = logged;
     let (Some(worktree), Some(to)) = (&event.worktree, &event.to) else { return Ok(()) };
     let not_a_state = || Problem::NotAState { place: *place };
@@ -180,13 +180,13 @@ fn take_in(lives: &mut BTreeMap<LifeKey, KnownStates>, logged: &Logged) -> Resul
     };
     if let Some(from) = from {
         // Whatever comes of the event: its writer saw that state.
-        lives.entry(life_key(worktree, &from)).or_default().was_seen(from, *place);
+        lives.entry(epoch_key(worktree, &from)).or_default().was_seen(from, *place);
     }
     let linked = from.map_or_else(|| to.is_birth(), |from| to.follows(&from));
     if !linked {
         return Err(Problem::BadLink { place: *place, to: to.to_string() });
     }
-    let known = lives.entry(life_key(worktree, &to)).or_default();
+    let known = lives.entry(epoch_key(worktree, &to)).or_default();
     known.was_told(from, to, *place, event.kind, event.phase);
     Ok(())
 }

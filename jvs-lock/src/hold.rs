@@ -8,8 +8,8 @@
 //! may be stopped.
 //!
 //! **Must not know.** Where the private directory is, and what a keeper is.
-//! Whoever is told that it holds was told by the register: the names here only say
-//! who must be asked before the lock is given back.
+//! A process that is told that it holds was told by the register: the names here only say
+//! who must be asked before the lock is released.
 
 pub mod admit;
 mod claim;

@@ -79,7 +79,7 @@ impl View {
 }
 
 impl<'v> Holder<'v> {
-    /// What whoever looks is to it.
+    /// What the observer is to it.
     pub fn kinship(&self) -> Kinship {
         if self.view.mine {
             return Kinship::Oneself;

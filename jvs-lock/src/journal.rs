@@ -177,14 +177,14 @@ impl<'r> Journal<'r> {
     }
 }
 
-/// Does an event wait for its turn at the log? A renewal does not: whoever is stuck there
+/// Does an event wait for its turn at the log? A renewal does not: a process that is stuck there
 /// must not cost a lease.
 fn waits_for_its_turn(kind: EventKind) -> bool {
     sabotage!(Rule::RenewalsDoNotWait => true);
     kind != EventKind::Renew
 }
 
-/// Is a log that answered this asked again for a moment? A JuiceFS mount answers whoever
+/// Is a log that answered this asked again for a moment? A JuiceFS mount answers the process that
 /// opens a file with the error of the last write to it until it has closed it for those
 /// who had it open then, which it does some time after they did.
 fn may_have_room_soon(error: &io::Error) -> bool {

@@ -21,7 +21,7 @@ pub enum Standing {
     Live,
     /// Its lease is over, but the margin for clocks and grace is not.
     Expired,
-    /// Whoever comes may take it.
+    /// Anyone may take it.
     Stealable,
 }
 

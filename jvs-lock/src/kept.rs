@@ -1,4 +1,4 @@
-//! Until when a lock is kept: what its stakes say, for whoever looks from outside.
+//! Until when a lock is kept: what its stakes say, for observers.
 //! Pure, and for display alone: nothing is decided by it.
 
 use jvs_repo::clock::Reading;
@@ -16,7 +16,7 @@ pub fn of(
     yields: &dyn Fn(&Stake) -> bool,
     is_terminal: &dyn Fn(Who) -> bool,
 ) -> Kept {
-    // What is asked for anew replaces what was asked for before, once it is answered.
+    // What is asked for again replaces what was asked for before, once it is answered.
     let replaced = |old: &Stake| {
         let mut asking = stakes.iter().filter(|new| !new.answered);
         old.answered && asking.any(|new| old.is_for_the_same(new))

@@ -150,7 +150,7 @@ impl<'r> Lease<'r> {
         &self.began_as
     }
 
-    /// Removes the own record, once the lock is given back.
+    /// Removes the own record, once the lock is released.
     pub(crate) fn forget_record(&mut self) {
         if let Some(own) = self.own.take() {
             // Best effort: a record without a holder is drift.
@@ -256,7 +256,7 @@ impl<'r> Lease<'r> {
         self.renewal = Renewal::Every(ms);
     }
 
-    /// Tells whoever looks which process keeps renewing it, or that none does and it
+    /// Tells observers which process keeps renewing it, or that none does and it
     /// lasts as long as its lease.
     pub fn set_keeper(&mut self, keeper: Option<Keeper>) -> io::Result<()> {
         let Some(own) = &mut self.own else { return Ok(()) };
@@ -265,7 +265,7 @@ impl<'r> Lease<'r> {
         own.rewrite()
     }
 
-    /// Until when it is kept, as whoever looks is told from the next renewal on.
+    /// Until when it is kept, as observers are told from the next renewal on.
     pub fn keep_until(&mut self, kept: Kept) {
         let told = self.own.as_ref().and_then(|own| own.record.kept.as_ref());
         self.kept = Some(kept.unless_as_told(told));
@@ -279,7 +279,7 @@ impl<'r> Lease<'r> {
     }
 
     /// Has the register confirm this very hold, for a lease of `lease_ms` from now on or
-    /// of the length that it had, by a CAS of this process: whoever is told that it holds
+    /// of the length that it had, by a CAS of this process: a process that is told that it holds
     /// is told by that. Also of a lease that is over, as long as nobody took it.
     pub(crate) fn confirm(
         &mut self,
@@ -502,7 +502,7 @@ impl<'r> Lease<'r> {
         }
         let (worktree, claim) = (self.register.worktree(), self.claim);
         let mut record = match self.own.take() {
-            // Somebody removed or replaced the file: the same record, anew.
+            // Somebody removed or replaced the file: the same record, again.
             Some(own) => {
                 let mut record = own.record;
                 record.renewed(&self.locks.session, &claim, self.locks.stamp(at));
@@ -519,7 +519,7 @@ impl<'r> Lease<'r> {
         Ok(())
     }
 
-    /// Tells whoever looks of a grant that was just made.
+    /// Tells observers of a grant that was just made.
     pub(crate) fn write_first_record(&mut self, note: Option<&str>) {
         let (state, at) = (self.began_as, self.began_at);
         self.write_record(&state, at, note);
@@ -534,7 +534,7 @@ impl<'r> Lease<'r> {
     }
 
     /// The same for a grant that nobody of the session was told of, nor can find: it is
-    /// given back if that fails.
+    /// released if that fails.
     pub(crate) fn made_durable(self) -> Result<Self, RegisterError> {
         let Err(source) = self.sync_grant() else { return Ok(self) };
         let worktree = self.worktree().clone();
@@ -551,7 +551,7 @@ fn is_lost(error: &LockError) -> bool {
 }
 
 /// A release that failed, with the lease it failed to release. Its belief has
-/// ended all the same.
+/// ended anyway.
 #[derive(thiserror::Error)]
 #[error("{error}")]
 pub struct ReleaseError<'r> {
@@ -563,7 +563,7 @@ pub struct ReleaseError<'r> {
 }
 
 impl ReleaseError<'_> {
-    /// Is the lock given back all the same, as long as the power stays on?
+    /// Is the lock released anyway, as long as the power stays on?
     pub fn is_given_back(&self) -> bool {
         matches!(self.error, LockError::Register(RegisterError::NotDurable { .. }))
     }

@@ -142,7 +142,7 @@ pub struct Others {
 }
 
 impl Others {
-    /// The lock that may still be live and ends last: whoever takes ours respects it.
+    /// The lock that may still be live and ends last: a process that takes ours respects it.
     pub fn live(&self, now: WallMs, policy: &LockPolicy) -> Option<&Legacy> {
         sabotage!(Rule::OthersAreRespected => None);
         let live = self.locks.iter().filter(|legacy| legacy.is_live(now, policy));
@@ -256,7 +256,7 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrati
             if path.to_string() != legacy.path {
                 continue;
             }
-            // One that its tool took anew since is not the one that was judged.
+            // One that its tool took again since is not the one that was judged.
             let aside = layout::legacy_lock_aside(worktree, locks.fresh_op());
             let is_meant = |bytes: &[u8]| parse(bytes, &path).as_ref() == Some(&legacy);
             store

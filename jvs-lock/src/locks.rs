@@ -44,11 +44,11 @@ pub struct Want<'w> {
     pub lease_ms: u64,
     /// Why, for the audit log.
     pub reason: Option<&'w str>,
-    /// What for, for whoever looks at the lock.
+    /// What for, for observers.
     pub note: Option<&'w str>,
     /// How often it will be renewed; `None` if nobody will, and it simply lasts.
     pub renewed_every_ms: Option<u64>,
-    /// Until when it will be kept, for whoever looks at the lock.
+    /// Until when it will be kept, for observers.
     pub kept: Option<&'w Kept>,
     /// Take it afresh, with the gate's leave: a term that is this session's already
     /// is then not refreshed but burnt, for nobody was told that it holds it. The grant
@@ -70,7 +70,7 @@ pub(crate) enum Override {
     Nobody,
     /// A lock of another tool: it is being turned into one of ours.
     Others,
-    /// Whoever holds: forced.
+    /// The holder: forced.
     Everybody,
 }
 
@@ -120,7 +120,7 @@ impl<'r> Locks<'r> {
     }
 
     /// The same, with what makes a head visible. Without it nothing is known of
-    /// snapshots here, and whoever ends a register's life leaves them as they are.
+    /// snapshots here, and a process that ends a register's epoch leaves them as they are.
     #[must_use]
     pub fn showing(self, show_head: ShowHead) -> Self {
         Locks { show_head: Some(show_head), ..self }
@@ -133,7 +133,7 @@ impl<'r> Locks<'r> {
     }
 
     /// The same, remembering what is seen of other hosts' locks in `sightings`,
-    /// so that the session's next command need not start watching anew.
+    /// so that the session's next command need not start watching again.
     #[must_use]
     pub fn remembering(self, sightings: Arc<dyn Sightings>) -> Self {
         Locks { sightings, ..self }
@@ -238,7 +238,7 @@ impl<'r> Locks<'r> {
                 Ok(Acquire::Refresh) => {
                     // Another process of this session made this state: a grant
                     // that was tried before is its, or was refreshed by it, and
-                    // who cannot tell must not give it back.
+                    // who cannot tell must not release it.
                     granted = None;
                     Ok(Move::Try(EventKind::Renew, state.extended(want.lease_ms, now.wall, op)))
                 }
@@ -257,7 +257,7 @@ impl<'r> Locks<'r> {
         let mut lease = self.lease_of(register, applied, want, granted)?;
         lease.tell_unheard(unheard);
         if want.gate.is_some() {
-            // Whoever came through a gate opens its hold first: one disk's time for both.
+            // A process that came through a gate opens its hold first: one disk's time for both.
             return Ok(lease);
         }
         lease.write_first_record(want.note);
@@ -302,7 +302,7 @@ impl<'r> Locks<'r> {
         let state = register.read()?;
         let term = ticket.map_or_else(|| state.term(), |ticket| ticket.term);
         let bound = Bound { term, holder: self.session.nonce() };
-        // Asked by renewing's rules: whoever may renew may go on.
+        // Asked by renewing's rules: a process that may renew may go on.
         if let Err(refusal) = decide::renew(&state, bound, self.fresh_op()) {
             let refusal = if ticket.is_none() { Refusal::NotHeld } else { refusal };
             return Err(self.refused(&register, &state, refusal, None, Some(bound.term.token)));
@@ -311,7 +311,7 @@ impl<'r> Locks<'r> {
     }
 
     /// Begins work on a worktree that many write to. Nobody may hold it now, and
-    /// whoever takes or freezes it before the commit fences that.
+    /// the process that takes or freezes it before the commit fences that.
     pub fn share(&self, worktree: &WorktreeName) -> Result<Shared<'r>, LockError> {
         Shared::begin(self.clone(), worktree)
     }
@@ -396,7 +396,7 @@ impl<'r> Locks<'r> {
         Ok(state)
     }
 
-    /// What whoever finds it frozen is to read, and the freeze made durable.
+    /// What the process that finds it frozen is to read, and the freeze made durable.
     pub(crate) fn tell_of_freeze(
         &self,
         register: &Register<'_>,
@@ -413,7 +413,7 @@ impl<'r> Locks<'r> {
         drive::make_durable(register, "was frozen")
     }
 
-    /// Lifts a freeze, whoever made it.
+    /// Lifts a freeze, no matter who made it.
     pub fn unfreeze(&self, worktree: &WorktreeName, reason: &str) -> Result<State, LockError> {
         let meant = self.register(worktree).read()?.term();
         self.thaw(worktree, reason, |state, tried| decide::unfreeze(state, meant, tried))

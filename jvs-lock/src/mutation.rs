@@ -42,7 +42,7 @@ pub enum Rule {
     /// What is only told about a lock, its record and files of other tools, is
     /// never needed.
     AdvisoryFilesAreNotNeeded,
-    /// A live lock of another tool is respected by whoever takes.
+    /// A live lock of another tool is respected by every operation that takes one.
     OthersAreRespected,
     /// What else changes hands is durable, too, before anyone is told of it.
     DurableBeforeTold,
@@ -60,17 +60,17 @@ pub enum Rule {
     LawfulSteps,
     /// A name is confirmed by CAS before anything else of it is touched.
     ConfirmedBeforeTouched,
-    /// Whoever loses a name removes nothing of whoever has it.
+    /// A process that loses a name removes nothing of the process that has it.
     LoserRemovesNothing,
     /// A rename reserves its target before it retires its source.
     TargetReservedFirst,
     /// A retirement is done only if it is this operation's.
     RetiredByItself,
-    /// A rename that fails gives its source a new life.
+    /// A rename that fails gives its source a new epoch.
     RenameTakenBack,
     /// What was made is durable before anyone is told.
     MadeDurably,
-    /// Whoever fails to make a worktree leaves nothing of what it made.
+    /// A process that fails to make a worktree leaves nothing of what it made.
     FailedMakingLeavesNothing,
     /// What a removal took away is looked at again before it is anybody's to delete.
     TakenThenLooked,
@@ -78,7 +78,7 @@ pub enum Rule {
     ForgottenThenLooked,
     /// What a rename moved is looked at again before it is anybody's.
     MovedThenLooked,
-    /// Whoever retires a register makes its head visible first.
+    /// A process that retires a register makes its head visible first.
     ShownBeforeRetired,
     /// A register forgets its head for another only once that is visible.
     ShownBeforeNextLife,
@@ -95,7 +95,7 @@ pub enum Rule {
     OneBootTimeClock,
     /// What ids say of clocks is believed only if wall and boot time went the same way.
     ClocksGoTogether,
-    /// Whoever takes over what is not its own asks one and the same question.
+    /// A process that takes over what is not its own asks one and the same question.
     OneTakeOver,
     /// A freeze after waiting is made from one's own hold and no other.
     FreezeFromOwnHold,

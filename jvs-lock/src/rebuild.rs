@@ -1,7 +1,7 @@
-//! A register that was lost, emptied, doubled or rolled back gets a new life:
+//! A register that was lost, emptied, doubled or rolled back gets a new epoch:
 //! a higher epoch, a token above all that were ever seen, nobody holding.
 //!
-//! Which state that is, whoever saw the evidence decides. Here is only how it
+//! The caller, which saw the evidence, decides which state that is. Here is only how it
 //! gets in place, by calls that say by name what they replace: two who rebuild
 //! at once, or one who comes late, change nothing that is whole.
 
@@ -38,7 +38,7 @@ pub fn install(
     birth::install(locks.seams, &mut journal, worktree, state, EventKind::Rebuild, Some(reason))
 }
 
-/// Moves a register on to its next life from the entry `from`, whatever else is
+/// Moves a register on to its next epoch from the entry `from`, whatever else is
 /// in it. Applied only if that very entry is there.
 pub fn replace(
     locks: &Locks<'_>,

@@ -38,7 +38,7 @@ pub enum Renewal {
     Every(u64),
 }
 
-/// How often a lease of `lease_ms` is renewed by whoever keeps it: the policy's
+/// How often a lease of `lease_ms` is renewed by the process that keeps it: the policy's
 /// share of it, and never less than twice a lease.
 pub fn renew_interval_ms(lease_ms: u64, policy: &LockPolicy) -> u64 {
     /// Shortest time between two renewals.
@@ -67,7 +67,7 @@ pub trait Meaning: Sized {
     /// Says who renews it, and how often.
     fn set_renewal(&mut self, renewal: Renewal, policy: &LockPolicy);
 
-    /// Is it the record of the claim in `state` or of one before it? Of another life with
+    /// Is it the record of the claim in `state` or of one before it? Of another epoch with
     /// the same counter nobody knows.
     fn is_not_after(&self, state: &State) -> bool;
 
@@ -249,7 +249,7 @@ pub(crate) struct OwnRecord {
     pub(crate) record: Record,
 }
 
-/// A name beside the locks that only whoever writes or removes this record uses.
+/// A name beside the locks that only the process that writes or removes this record uses.
 fn name_of_its_own(record: &Record) -> RepoPath {
     layout::lock_tmp_under(&record.worktree_id, record.term(), record.lock_id)
 }
@@ -330,7 +330,7 @@ impl OwnRecord {
     }
 
     /// Removes what is left of the record of a claim that ended before `now`, if it is
-    /// the record of that claim or of one before it, and not of whoever came next nor a
+    /// the record of that claim or of one before it, and not of the process that came next nor a
     /// lock of another tool. Best effort: a record without a holder is drift.
     pub(crate) fn forget(store: &dyn Store, worktree: &WorktreeName, now: &State) {
         let Ok(file) = store.open(&layout::lock_record(worktree)) else { return };
@@ -342,7 +342,7 @@ impl OwnRecord {
         }
     }
 
-    /// Removes the record if it is still this file. Whoever is paused between the look
+    /// Removes the record if it is still this file. A process that is paused between the look
     /// and the removal may find the record of the next holder there, or a lock of
     /// another tool: so it is looked at once more, under a name of its own.
     pub(crate) fn remove(self, store: &dyn Store) -> io::Result<()> {

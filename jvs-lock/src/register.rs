@@ -179,7 +179,7 @@ impl<'r> Register<'r> {
         }
     }
 
-    /// One try of a READ. What [`may_pass`] of its answers proves nothing yet: whoever
+    /// One try of a READ. What [`may_pass`] of its answers proves nothing yet: a process that
     /// READs many registers pauses for all of them at once, for each of [`pauses`].
     pub fn read_once(&self) -> Result<State, ReadError> {
         let names = self.store.first_batch(&self.dir).map_err(|source| {
@@ -249,7 +249,7 @@ impl<'r> Register<'r> {
     }
 }
 
-/// May a register that was at `seen` be at `shown`? Of another life with the same counter
+/// May a register that was at `seen` be at `shown`? Of another epoch with the same counter
 /// nobody knows that it is not older.
 fn goes_on(seen: (Epoch, Seq), shown: (Epoch, Seq)) -> bool {
     sabotage!(Rule::MonotoneReads => true);

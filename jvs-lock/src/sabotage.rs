@@ -17,7 +17,7 @@ use crate::lease::{Lease, ReleaseError};
 use crate::seams::Seams;
 use crate::state::{Claim, Hold, State};
 
-/// Raised only by whoever takes what nobody holds.
+/// Raised only by the process that takes what nobody holds.
 pub(crate) fn token_of_free(state: &State) -> FencingToken {
     match state.holder() {
         Some(_) => state.token,

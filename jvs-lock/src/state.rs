@@ -96,7 +96,7 @@ impl NameFormat {
 pub struct State {
     /// How its name is spelled.
     pub format: NameFormat,
-    /// Which life of the register.
+    /// Which epoch of the register.
     pub epoch: Epoch,
     /// The fencing token.
     pub token: FencingToken,
@@ -169,7 +169,7 @@ impl State {
         self.followed_by(State { token, hold: Hold::Held(claim), op, ..*self })
     }
 
-    /// Above that of whoever holds it: a steal raises the token, too.
+    /// Above that of its present holder: a steal raises the token, too.
     fn token_of_next_holder(&self) -> FencingToken {
         sabotage!(Rule::StealRaisesToken => crate::sabotage::token_of_free(self));
         self.token.next()
@@ -276,7 +276,7 @@ impl State {
         self.seq == Seq(0) && self.chained_to(None).chain == self.chain
     }
 
-    /// May it be of a name that is reserved, confirmed or not? Whoever has held or
+    /// May it be of a name that is reserved, confirmed or not? A process that has held or
     /// committed since moved it further.
     pub fn may_be_reserved(&self) -> bool {
         self.hold == Hold::Free && self.seq <= Seq(1)
@@ -311,7 +311,7 @@ impl State {
 }
 
 /// What a chain of the first format covers of the state before. Not its other fields:
-/// whoever changed them and kept the chain was not found out by what came after.
+/// the process that changed them and kept the chain was not found out by what came after.
 fn chain_before(previous: Option<&State>) -> Vec<u8> {
     previous.map_or([0; 8], |previous| previous.chain.0).to_vec()
 }

@@ -28,7 +28,7 @@ pub enum StatusWord {
     Held,
     /// Its lease is over, but not yet for long enough to take it.
     Expired,
-    /// Whoever comes may take it.
+    /// Anyone may take it.
     Stealable,
     /// An operator froze it.
     Frozen,
@@ -70,7 +70,7 @@ pub struct View {
     pub unheard: Option<String>,
     /// When the look was taken.
     pub at: Reading,
-    /// Who looked, if that is known: whoever is told of a holder wants to know
+    /// Who looked, if that is known: a process that is told of a holder wants to know
     /// whether it is oneself.
     pub seen_by: Option<Box<Onlooker>>,
 }
@@ -114,7 +114,7 @@ impl View {
         }
     }
 
-    /// Would whoever comes next get it?
+    /// Would the next one to come get it?
     pub fn is_takeable(&self) -> bool {
         matches!(self.word(), StatusWord::Free | StatusWord::Stealable)
     }

@@ -59,7 +59,7 @@ pub struct Watched<'w> {
     pub needed_ms: u64,
 }
 
-/// Whoever has the patience to watch what looks abandoned before it is taken.
+/// Watches a lock that looks abandoned before it is taken.
 pub trait Patience: Send + Sync {
     /// Told where a watch stands, at each look; may stop it.
     fn tell(&self, watched: Watched<'_>) -> ControlFlow<()>;
@@ -81,7 +81,7 @@ enum WatchEnd {
     TryAgain,
     /// Its holder renewed it: a clock is wrong.
     Renewed(Box<View>),
-    /// Whoever was told said to stop.
+    /// The user said to stop.
     Stopped,
 }
 

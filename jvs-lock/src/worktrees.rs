@@ -6,16 +6,16 @@
 //!
 //! 1. An operation writes its *note*: the record that is to be, under a name that
 //!    carries the operation's nonce.
-//! 2. It *reserves* the name: a register's life of its own, which nobody else began.
-//!    Nothing else is touched, so whoever comes may take a reservation over, by
-//!    beginning the next life from that very state.
-//! 3. It *confirms* the reservation by a CAS within that life. From then on the name
-//!    is its own, and it alone (or whoever ends what it began) moves files there.
+//! 2. It *reserves* the name: a register's epoch of its own, which nobody else began.
+//!    Nothing else is touched, so a process that comes may take a reservation over, by
+//!    beginning the next epoch from that very state.
+//! 3. It *confirms* the reservation by a CAS within that epoch. From then on the name
+//!    is its own, and it alone (or the process that ends what it began) moves files there.
 //! 4. Its note becomes the record, by an exclusive rename: the worktree is there.
 //!
-//! A register is never moved nor made anew. What is removed or renamed away is
+//! A register is never moved nor made again. What is removed or renamed away is
 //! *retired* by CAS and stays in place, so that a name that is used again goes on
-//! above its old token, however often. Its head is made visible before: the next life
+//! above its old token, however often. Its head is made visible before: the next epoch
 //! knows nothing of it.
 
 mod create;

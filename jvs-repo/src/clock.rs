@@ -14,7 +14,7 @@ pub use self::shown::{ShownTime, show_times_at, shown_as_written};
 use crate::mutation::Rule;
 use crate::sabotage;
 
-/// Unix time in milliseconds, on whoever's wall clock.
+/// Unix time in milliseconds, on someone's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WallMs(pub u64);
@@ -190,7 +190,7 @@ pub trait Clock: Send + Sync {
     fn sleep_ms(&self, ms: u64);
 }
 
-/// How often both clocks are read anew until nothing came in between.
+/// How often both clocks are read again until nothing came in between.
 const PAIRING_TRIES: u32 = 8;
 
 /// The host's own clocks.

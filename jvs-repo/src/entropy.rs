@@ -42,7 +42,7 @@ fn from_device(mut bytes: &mut [u8]) -> io::Result<()> {
 
 impl Entropy for SystemEntropy {
     fn fill(&self, bytes: &mut [u8]) {
-        // Whoever starts asks once whether there is any.
+        // A process that starts asks once whether there is any.
         self.try_fill(bytes).expect("the kernel gave randomness before");
     }
 }

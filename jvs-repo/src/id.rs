@@ -76,7 +76,7 @@ macro_rules! counter {
             /// never counted on from: a counter does not wrap.
             pub const END: Self = $name(COUNTER_END);
 
-            /// The next value. Whoever counts on from what was read asks first
+            /// The next value. A process that counts on from what was read asks first
             /// whether it is at its end.
             #[must_use]
             pub const fn next(self) -> Self {
@@ -190,7 +190,7 @@ hex_id! {
     Chain, 8, "16 hexadecimal digits"
 }
 
-/// Which life of the register: a counter raised only by a rebuild, with random
+/// Which epoch of the register: a counter raised only by a rebuild, with random
 /// bits so that two independent rebuilds never look alike.
 ///
 /// Ordered by the counter alone: of two lives with the same counter and other random
@@ -204,10 +204,10 @@ pub struct Epoch {
 }
 
 impl Epoch {
-    /// The largest counter that a register's life may have.
+    /// The largest counter that a register's epoch may have.
     pub const END: u32 = u32::MAX - 1;
 
-    /// A key for maps and listings: it groups the states of one life and says nothing
+    /// A key for maps and listings: it groups the states of one epoch and says nothing
     /// about which of two lives came first.
     pub fn grouping(self) -> (u32, u16) {
         (self.counter, self.salt)

@@ -387,7 +387,7 @@ pub fn is_removing(file: &str) -> bool {
 const REMOVING: &str = "removing-";
 
 /// Whose files a directory of that name in [`staging()`] is, and by which operation
-/// they were removed in which life of its register.
+/// they were removed in which epoch of its register.
 pub fn removed_of(file: &str) -> Option<(WorktreeName, Epoch, OpNonce)> {
     let mut parts = file.strip_prefix("removed-")?.rsplitn(5, '-');
     let (op, _token, salt) = (parts.next()?, parts.next()?, parts.next()?);

@@ -82,7 +82,7 @@ pub enum Next {
     /// Remove the symlink that is in place of a control directory, then see what is
     /// missing.
     RemoveSymlink,
-    /// Let whoever may read it look, or be let in.
+    /// Let anyone who may read it look, or be let in.
     HaveOwnerAskDoctor,
     /// See to the mount and the permissions, then look again.
     CheckMountAndAskDoctor,
@@ -98,7 +98,7 @@ pub enum Next {
     RepairInterrupted,
     /// Repair once the mount answers.
     RepairOnceMounted,
-    /// Say which of these is the head; `None` begins anew.
+    /// Say which of these is the head; `None` begins again.
     ChooseHead(Vec<Option<SnapshotId>>),
     /// Restore the head of this worktree from a backup, or choose another.
     RestoreOrChooseHead(WorktreeName),
@@ -112,7 +112,7 @@ pub enum Next {
     ListOrCreateWorktree(WorktreeName),
     /// Make another one.
     CreateWorktree,
-    /// Make this one anew, once what is half made is out of the way.
+    /// Make this one again, once what is half made is out of the way.
     CreateWorktreeAgain(WorktreeName),
     /// See who has it now, and whether it is still to go.
     SeeWhetherToRemove,
@@ -172,7 +172,7 @@ pub enum Next {
     RunWithBoth(WorktreeName, WorktreeName),
     /// Give it back where this session has it, or from here, or go on here as that session.
     ReleaseElsewhere(WorktreeName, String),
-    /// End the commands that need it, and give it back.
+    /// End the commands that need it, and release it.
     ReleaseByForce(WorktreeName),
     /// Turn a rule on by which a live lock can be reclaimed.
     AllowReclaim,

@@ -2,7 +2,7 @@
 //!
 //! The mode of the control directory says it, because every process sees that for free
 //! and an administrator's `chmod` changes it: whatever is made in a repository later is as
-//! open as its control directory, whatever the umask of whoever makes it. New
+//! open as its control directory, whatever the umask of the user who makes it. New
 //! directories inherit the group by their set-group-ID bit. `repo.shared` in the
 //! configuration is what was asked for.
 

@@ -206,7 +206,7 @@ pub trait Store: Send + Sync {
 
     /// Creates an empty file that is claimed from the first moment at which it can be
     /// seen, for as long as the descriptor is open: the kernel ends the claim with the
-    /// process, whoever can see that. Nothing where there are no such claims.
+    /// process, no matter who can see that. Nothing where there are no such claims.
     fn create_claimed(&self, path: &RepoPath) -> io::Result<Option<OwnedFd>> {
         self.create_new(path).map(|_| None)
     }

@@ -1,9 +1,9 @@
-//! A term: which life of a worktree's register, and which token in it. Every grant of
+//! A term: which epoch of a worktree's register, and which token in it. Every grant of
 //! a lock has one to itself, and every operation is bound to the one it began under.
 //!
 //! Terms are ordered by the counter of their epoch and then by their token. Of two
 //! lives with the same counter neither came before the other: `<` and `>` are both
-//! false, so whoever asks "is it over?" is told no, and leaves it alone.
+//! false, so a process that asks "is it over?" is told no, and leaves it alone.
 
 use std::fmt;
 use std::str::FromStr;

@@ -55,7 +55,7 @@ impl<'r> Catalog<'r> {
         self.is_there(&layout::ready(&layout::snapshot(id)))
     }
 
-    /// Is it visible? For whoever would take it for uncommitted if it were not: a
+    /// Is it visible? For the process that would take it for uncommitted if it were not: a
     /// mount may remember that READY was not there, so its denial is not believed.
     pub fn is_shown(&self, id: SnapshotId) -> io::Result<bool> {
         self.store.is_there(&layout::ready(&layout::snapshot(id)))

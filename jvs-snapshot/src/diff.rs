@@ -36,7 +36,7 @@ pub fn between(
 }
 
 /// What changed in the files below `worktree` since `before` was taken, as far as
-/// `trust` lets it be seen. Whoever removes or overwrites files because of it trusts
+/// `trust` lets it be seen. A process that removes or overwrites files because of it trusts
 /// nothing.
 pub fn since(
     store: &dyn Store,
@@ -66,7 +66,7 @@ pub fn since_of(
 }
 
 /// Where a write changes no time before it reaches its server, it is made to, so that
-/// whoever asks right after it is not told that nothing changed. What cannot be is
+/// the process that asks right after it is not told that nothing changed. What cannot be is
 /// left: this is for those who only want to know. Done before the manifest is opened:
 /// whatever is open makes a mount be asked about each file.
 fn bring_to_light(

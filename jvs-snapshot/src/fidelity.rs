@@ -162,13 +162,13 @@ impl<F: AsFd> CopyTarget for ByName<'_, F> {
     }
 }
 
-/// Run as whoever owns it, or whose group it is in, these make a program act for
+/// Run as its owner or its group, these make a program act for
 /// them: `chmod u+s` and `g+s`.
 const SET_ID: u32 = 0o6000;
 /// On a directory: what is made in it gets its group. Nothing runs by that.
 const SET_GROUP_ID: u32 = 0o2000;
 
-/// The mode that a copy may get. Whoever makes a copy of somebody else's set-user
+/// The mode that a copy may get. Anyone who makes a copy of somebody else's set-user
 /// program, and cannot give it away, must not make one of their own of it: the
 /// other, who wrote it, could then act as them.
 fn permitted(original: &NodeStat, copy: &NodeStat) -> u32 {

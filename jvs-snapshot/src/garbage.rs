@@ -74,8 +74,8 @@ pub fn removable(read_before_listing: &State, x: &Candidate) -> Disposal {
     if x.term < s.term() {
         return Disposal::Garbage(Uncommittable::Fenced);
     }
-    // No parent means no READY parent: whoever takes the first snapshot of a
-    // worktree is left alone until the token moves. Generations of another life, be it
+    // No parent means no READY parent: a process that takes the first snapshot of a
+    // worktree is left alone until the token moves. Generations of another epoch, be it
     // a later one or one with the same counter, are not this head's: a rebuild may
     // have gone back to an older head.
     let overtaken = x.term.epoch == s.epoch
@@ -91,9 +91,9 @@ pub fn is_dead(read_before_listing: &State, term: Term) -> bool {
     term < read_before_listing.term()
 }
 
-/// Were files that lie aside under this life and operation removed for good? Only
+/// Were files that lie aside under this epoch and operation removed for good? Only
 /// the operation that retired a worktree moves its files there, and only once it
-/// has; the register stays retired by it, or goes on to the next life.
+/// has; the register stays retired by it, or goes on to the next epoch.
 pub fn is_removed(read_before_listing: &State, epoch: Epoch, op: OpNonce) -> bool {
     let s = read_before_listing;
     s.epoch > epoch || s.epoch == epoch && s.hold == Hold::Retired && s.op == op

@@ -2,7 +2,7 @@
 //! that anybody wrote: it hands in what it has of a file before the file counts as
 //! closed. One look at its statistics, instead of a question about each file.
 //!
-//! The mount counts the files and directories that are open, each once, whoever has it
+//! The mount counts the files and directories that are open, each once, no matter who has it
 //! open and how often. So whatever this process has open itself, and knows to be no file
 //! of the tree, may be taken off: it is among those that are counted for as long as the
 //! descriptor lives. That is why the files of `bystanders`, which keepers and other
@@ -18,7 +18,7 @@ use crate::tree;
 
 /// How often a mount is asked: what was closed a moment ago is still counted.
 const LOOKS: usize = 3;
-/// How many bystanders are opened. Whoever has more than that asks each file.
+/// How many bystanders are opened. A process that has more than that asks each file.
 const BYSTANDERS_MAX: usize = 200;
 
 /// What this process has open on a mount, none of it a file of the tree.

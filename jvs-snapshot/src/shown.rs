@@ -1,4 +1,4 @@
-//! How a committed snapshot becomes visible. Whoever READ that it is a head may do it,
+//! How a committed snapshot becomes visible. A process that READ that it is a head may do it,
 //! once that is durable, and as often as anybody likes.
 
 use std::io;
@@ -33,7 +33,7 @@ pub(crate) fn show(seams: Seams<'_>, committed: SnapshotId) -> io::Result<()> {
     store.sync_dir(&dir)
 }
 
-/// Makes a head visible if its publisher did not come to it: for whoever ends the life
+/// Makes a head visible if its publisher did not come to it: for the process that ends the epoch
 /// of the register that has it, which was READ and is durable.
 ///
 /// A head that was collected since needs nothing. Nor does one that has lost its READY

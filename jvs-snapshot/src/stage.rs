@@ -262,7 +262,7 @@ impl Capture<'_> {
         Ok(Captured { content, reused, parent_ignored, phases: phases.end() })
     }
 
-    /// A mount asks for a clone as the caller's user and first group: whoever may use
+    /// A mount asks for a clone as the caller's user and first group: a process that may use
     /// the repository by another of their groups is refused, and copies.
     fn is_for_another_engine(&self, built: &Result<Built, CaptureError>) -> bool {
         let Err(CaptureError::CloneFailed(error)) = built else { return false };

@@ -1,7 +1,7 @@
 //! Names for snapshots, which stay until they are deleted.
 //!
-//! A tag protects its snapshot from collection. Whoever makes one looks at the
-//! snapshot *after* the tag is there, and whoever collects looks at the tags
+//! A tag protects its snapshot from collection. A process that makes one looks at the
+//! snapshot *after* the tag is there, and a process that collects looks at the tags
 //! *after* the snapshot is out of sight: one of the two sees the other.
 
 use std::collections::{BTreeMap, HashSet};

@@ -127,7 +127,7 @@ pub fn stat(dir: impl AsFd, name: &[u8]) -> io::Result<NodeStat> {
     stat_from(fs::statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, wanted())?)
 }
 
-/// As [`stat`], asked of whoever has the file and not of the kernel's memory: a
+/// As [`stat`], asked of the server of the file and not of the kernel's memory: a
 /// remote file's attributes may be remembered for seconds. The same where files
 /// are local.
 pub fn stat_afresh(dir: impl AsFd, name: &[u8]) -> io::Result<NodeStat> {
@@ -623,7 +623,7 @@ pub fn sync(file: impl AsFd) -> io::Result<()> {
     Ok(fs::fsync(file)?)
 }
 
-/// What was written to a file, by whomever, is with whoever stores it.
+/// What was written to a file, by anyone, is with whatever stores it.
 pub fn sync_content(file: impl AsFd) -> io::Result<()> {
     Ok(fs::fdatasync(file)?)
 }
@@ -636,7 +636,7 @@ pub fn path_of_open(dir: impl AsFd) -> io::Result<std::path::PathBuf> {
     Ok(std::ffi::OsString::from_vec(path).into())
 }
 
-/// Opens a filesystem's control file, to talk to whoever serves it.
+/// Opens a filesystem's control file, to talk to the server of it.
 pub fn open_control(mount_point: &Path, name: &str) -> io::Result<OwnedFd> {
     let dir = open_root(mount_point)?;
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -15,7 +15,7 @@ use crate::progress::{CapturePhase, Progress};
 /// A lease is renewed this often while files are captured.
 const RENEWALS_A_LEASE: u64 = 3;
 
-/// How often a lease of this length is renewed by whoever captures under it.
+/// How often a lease of this length is renewed by the process that captures under it.
 pub fn renewed_every_ms(lease_ms: u64) -> u64 {
     (lease_ms / RENEWALS_A_LEASE).max(1)
 }

@@ -199,7 +199,7 @@ pub(crate) fn walk<V: Visitor>(
 }
 
 /// What is not there any more is no failure of the walk: it is a change, and
-/// whoever must know of changes compares two walks.
+/// the process that must know of changes compares two walks.
 pub(crate) fn vanished(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)

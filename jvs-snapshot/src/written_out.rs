@@ -223,7 +223,7 @@ fn is_handed_in(file: &OwnedFd) -> bool {
         || (has_arrived(file).is_ok() && read_through(file).is_ok())
 }
 
-/// Waits until all that was stored into a mapped file has reached whoever serves it. A
+/// Waits until all that was stored into a mapped file has reached the server of it. A
 /// `syncfs` of a filesystem in user space sends pages and does not wait for them, and a
 /// read waits for those that it reads.
 fn has_arrived(file: &OwnedFd) -> io::Result<()> {
@@ -231,7 +231,7 @@ fn has_arrived(file: &OwnedFd) -> io::Result<()> {
     tree::sync_content(file)
 }
 
-/// Reads a byte from whoever serves the file and not from the kernel's memory.
+/// Reads a byte from the server of the file and not from the kernel's memory.
 fn read_through(file: &OwnedFd) -> io::Result<()> {
     tree::bypass_memory(file)?;
     tree::read_at(file, &mut [0], 0).map(|_| ())

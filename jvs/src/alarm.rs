@@ -1,5 +1,5 @@
 //! Sleeping until something happens or a moment comes, on the clock that goes
-//! on while the machine is asleep: whoever wakes up too late knows it at once.
+//! on while the machine is asleep: a process that wakes up too late knows it at once.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -10,7 +10,7 @@ use crate::command::{counted, size};
 use crate::context::Context;
 use crate::{interrupt, render};
 
-/// The line is written anew after so many milliseconds.
+/// The line is written again after so many milliseconds.
 const REFRESH_MS: u64 = 100;
 
 /// A line that several threads move on.

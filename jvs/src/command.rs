@@ -32,7 +32,7 @@ use crate::session::life::SignsOfLife;
 
 /// Runs one command.
 pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failure> {
-    // Whoever asks is alive. Also at the end: it may have taken long.
+    // A command is a sign of life. Also at its end: it may have taken long.
     let life = (!matches!(command, Command::Keeper(_))).then(|| context.life());
     life.iter().for_each(SignsOfLife::sign);
     let answer = match command {

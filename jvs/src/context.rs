@@ -174,7 +174,7 @@ impl<'a> Context<'a> {
     }
 
     /// The fencing token that a parent handed down for `worktree`, if one did, and the
-    /// life of the register that it was granted in, if that was handed down too.
+    /// epoch of the register that it was granted in, if that was handed down too.
     pub(crate) fn handed_token(
         &self,
         worktree: &WorktreeName,
@@ -379,7 +379,7 @@ impl<'a> Context<'a> {
         holds_of(state.holder()?).is_relied_on(state)
     }
 
-    /// The hold of a worktree, whoever holds it.
+    /// The hold of a worktree, no matter who holds it.
     pub(crate) fn holds_of<'r>(
         &'r self,
         repo: &Repo,

@@ -99,7 +99,7 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<String> {
         let usual = || usual_hint(self.code()).map(str::to_owned);
         let hint = match self.denied() {
-            // Whoever was refused is helped by what lets them in.
+            // Anyone who was refused is helped by what lets them in.
             Some(denied) => Some(denied.help()),
             None if let Some(limit) = self.limit() => Some(limit.to_owned()),
             None => self.error.next().as_ref().map(hint::spell).or_else(usual),

@@ -1,5 +1,5 @@
 //! Ctrl-C during long work under a lock: the work ends by itself, so that its lock
-//! is given back and nothing is left; a second one ends the process.
+//! is released and nothing is left; a second one ends the process.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use crate::sleeper::ENDING;
 
 /// The number of the signal that came; none has that number.
 static CAME: AtomicI32 = AtomicI32::new(0);
-/// What was caught, where no thread was left to wait for it: then whoever asks looks.
+/// What was caught, where no thread was left to wait for it: then the process that asks looks.
 static UNWATCHED: OnceLock<Arc<Signals>> = OnceLock::new();
 
 /// From now on the first signal is only noted. Once in a process, and not where

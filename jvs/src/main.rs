@@ -27,7 +27,6 @@ mod render;
 mod session;
 mod sink;
 mod sleeper;
-
 mod tree;
 mod trust;
 mod umask;
@@ -54,7 +53,7 @@ fn main() -> ExitCode {
     let _ = jvs_kernel::signals::answer_with_nothing(rustix::process::Signal::XFSZ);
     let env = Env::of_process();
     let output = Output::choose(args::asks_for_json(&words), env);
-    // What programs read is in UTC, and so is what a keeper says to whoever started it.
+    // What programs read is in UTC, and so is what a keeper says to the process that started it.
     if !output.is_json() && !is_keeper {
         jvs_repo::clock::show_times_at(local_time::offset_seconds);
     }

@@ -261,7 +261,7 @@ impl AnswerStream {
         }
     }
 
-    /// Waits so long, or until nobody reads any more: then false, even if there
+    /// Waits this long, or until nobody reads any more: then false, even if there
     /// is nothing to say.
     pub(crate) fn wait(self, ms: u32) -> bool {
         let stdout = io::stdout();
@@ -327,7 +327,7 @@ struct Envelope<'a> {
     ok: bool,
     #[serde(flatten)]
     answer: AnswerBody<'a>,
-    /// What a command that failed has to say all the same.
+    /// What a command that failed has to say anyway.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'a Value>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]

@@ -1,4 +1,4 @@
-//! Who is asking: the session's id, its secret, and the process that speaks
+//! Who is asking: the session's id, its secret, and a process that speaks
 //! for it.
 //!
 //! **Must not know.** What a session may do; that is the lock's business.
@@ -127,7 +127,7 @@ pub(crate) fn family(id: &SessionId) -> String {
 }
 
 /// The secret on this host, with the directory `holds`: in another one nobody sees what
-/// the others of the session rely on, so whoever looks there is another holder.
+/// the others of the session rely on, so a process that looks there is another holder.
 fn of_this_host(secret: &Secret, holds: &str) -> Secret {
     secret.on_host(&format!("{} {holds}", proc::machine_id()), &SystemClock.boot_id())
 }

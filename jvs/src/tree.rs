@@ -4,7 +4,7 @@
 //! A **guardian** stands between `jvs run` and its command. It is the process that
 //! orphans of the tree are given to, so it has no children exactly when nobody of the
 //! tree is left; and it is the process that ends them if both `jvs run` and its keeper
-//! are killed. Whoever watches the lease (the keeper, `jvs run`) can end the tree
+//! are killed. A process that watches the lease (the keeper, `jvs run`) can end the tree
 //! without the guardian's help: it may have been stopped.
 
 mod cgroup;
@@ -71,7 +71,7 @@ pub(crate) struct ProcessTree {
     pub(crate) hold: Containment,
 }
 
-/// A process of a tree, for whoever is told of it.
+/// A process of a tree, for the process that is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Member {
     pub(crate) pid: u32,
@@ -107,7 +107,7 @@ impl From<&Process> for Member {
 }
 
 impl ProcessTree {
-    /// Who is there now, the guardian not counted. Not one moment: it may miss whoever
+    /// Who is there now, the guardian not counted. Not one moment: it may miss the process that
     /// was being born, so that nobody is there for certain only when the guardian has
     /// ended.
     pub(crate) fn members(&self) -> Vec<Member> {
@@ -190,7 +190,7 @@ impl ProcessTree {
     /// `last`. For a process that has nothing else to do meanwhile.
     pub(crate) fn end(&self, kill_at: BootMs, last: BootMs) -> Vec<Member> {
         self.ask();
-        // How often nobody was to be seen after everybody was made to end: whoever was
+        // How often nobody was to be seen after everybody was made to end: a process that was
         // missed while being born is seen the next time.
         let mut empty = 0;
         loop {

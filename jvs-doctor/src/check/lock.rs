@@ -24,7 +24,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
             Some(expires) => Span(view.at.wall.since(expires)).to_string(),
             None => continue,
         };
-        // This host's clock alone proves nothing: somebody may renew it all the same.
+        // This host's clock alone proves nothing: somebody may renew it anyway.
         let unproven = view.judgement.as_ref().is_some_and(|judged| judged.watch_ms > 0);
         let ended = match unproven {
             true => format!("looks over for {over} by this host's clock, which proves nothing,"),

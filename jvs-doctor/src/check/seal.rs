@@ -52,7 +52,7 @@ fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut Find
 }
 
 /// How many files are searched for a flipped bit in one look. It takes a tenth of a
-/// second each, and whoever fills a directory chooses how often.
+/// second each, and a process that fills a directory chooses how often.
 pub(crate) const MOST_SEARCHED: u32 = 100;
 
 pub(super) const NOT_TRIED: &str = "there are too many such files to look for a flipped bit in each: repair \

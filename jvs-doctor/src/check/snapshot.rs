@@ -167,7 +167,7 @@ fn collection_of<'s>(survey: &'s Survey<'_, '_>, id: SnapshotId) -> Option<&'s L
     collections.find(|logged| names(&logged.event)).map(|logged| &logged.place)
 }
 
-/// What is described and has the draft that becomes its READY: that is written anew only
+/// What is described and has the draft that becomes its READY: that is written again only
 /// where there is none.
 fn with_draft_of_ready(snap: &Snap) -> Option<&Descriptor> {
     sabotage!(Rule::DraftOfReadyIsUsed => None);

@@ -1,5 +1,5 @@
-//! Repairs of locks: what is over is given back, what is stale is removed, and
-//! whoever holds goes on holding.
+//! Repairs of locks: what is over is released, what is stale is removed, and
+//! the holder keeps holding.
 
 use jvs_lock::hold::{Ask, Holds, LeaveOutcome, StakeKind as HoldKind};
 use jvs_lock::record::{FoundRecord, Meaning, parse};
@@ -30,8 +30,8 @@ impl Hand<'_, '_, '_, '_> {
         }
     }
 
-    /// What is over is taken and given back, so that its holder is fenced. One's
-    /// own is given back as it was seen: were it renewed since, it is in use.
+    /// What is over is taken and released, so that its holder is fenced. One's
+    /// own is released as it was seen: were it renewed since, it is in use.
     pub(super) fn free(&self, worktree: &WorktreeName) -> Result<(), RepairError> {
         let view = self.locks.inspect(worktree)?;
         let want =
@@ -84,7 +84,7 @@ impl Hand<'_, '_, '_, '_> {
         Ok(self.unlink(&aside)?)
     }
 
-    /// Is it the record of whoever holds now?
+    /// Is it the record of its present holder?
     fn is_of_a_holder(&self, worktree: &WorktreeName, bytes: &[u8]) -> bool {
         sabotage!(Rule::PutsBack => false);
         let FoundRecord::Record(record) = parse(bytes, worktree) else { return false };
@@ -122,7 +122,7 @@ impl Hand<'_, '_, '_, '_> {
     }
 }
 
-/// Is it the session's own hold? That is given back as it was seen, and not taken.
+/// Is it the session's own hold? That is released as it was seen, and not taken.
 fn is_own(view: &View) -> bool {
     sabotage!(Rule::HoldIsLeft => false);
     view.mine

@@ -34,7 +34,7 @@ impl Hand<'_, '_, '_, '_> {
             }
             Ruin::States(states) => {
                 let (keep, rest) = states.split_first().ok_or(RepairError::NoEntry)?;
-                // First the new epoch, then the leftovers: whoever is interrupted
+                // First the new epoch, then the leftovers: a process that is interrupted
                 // in between leaves several entries, of which the new one wins.
                 reborn::replace(self.locks, worktree, keep, state, REASON)?;
                 for other in rest {

@@ -5,7 +5,7 @@ use jvs_lock::Lease;
 
 use super::RepairError;
 
-/// Whoever else relies on it.
+/// Others that rely on it.
 pub(super) fn give_back(lease: Lease<'_>) -> Result<(), RepairError> {
     lease.release().map_err(|failed| failed.error)?;
     Ok(())

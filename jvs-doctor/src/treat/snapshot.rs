@@ -20,7 +20,7 @@ use crate::mutation::Rule;
 use crate::proof::{Proof, Uncollected};
 
 impl Hand<'_, '_, '_, '_> {
-    /// Through the lock: whoever may commit may show what was committed.
+    /// Through the lock: a process that may commit may show what was committed.
     pub(super) fn show(
         &self,
         worktree: &WorktreeName,

@@ -100,7 +100,7 @@ fn a_claim_that_nobody_judged_is_somebodys() {
 #[test]
 fn an_operation_is_bound_to_its_token() {
     let first = held_by(ME);
-    // Stolen, given back, and taken again by the same session: not the same hold.
+    // Stolen, released, and taken again by the same session: not the same hold.
     let again = first.granted(OTHER, 1, WallMs(0), EARLIER).released(EARLIER).granted(
         ME,
         30_000,

@@ -1,5 +1,5 @@
 //! All logs of a repository, read once. One that cannot be read is named, and the
-//! others are read all the same.
+//! others are read anyway.
 
 use std::ffi::OsString;
 use std::fmt;

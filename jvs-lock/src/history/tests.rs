@@ -7,7 +7,7 @@ use super::*;
 const ME: HolderNonce = HolderNonce([1; 16]);
 const OTHER: HolderNonce = HolderNonce([2; 16]);
 
-/// A register's life written down faithfully: birth, grant, two renewals, a
+/// A register's epoch written down faithfully: birth, grant, two renewals, a
 /// commit, a steal, a release.
 fn life() -> Vec<(EventKind, State)> {
     let op = |n| OpNonce([n; 8]);
@@ -110,7 +110,7 @@ fn a_steal_without_its_event_is_a_bad_link() {
     );
 }
 
-/// A life whose last release found no room for its event; its last renewal has none if
+/// An epoch whose last release found no room for its event; its last renewal has none if
 /// `renewals` says so.
 fn released_untold(lost: impl Fn(&Event) -> bool) -> HistoryReport {
     let mut life = life();

@@ -50,7 +50,7 @@ fn has_it_to_itself(kind: StakeKind) -> bool {
 }
 
 /// Which of the live stakes in `term` still rely on it when somebody says that the
-/// session is to give it back: commands, and those who were not answered yet.
+/// session is to release it: commands, and those who were not answered yet.
 pub fn relying<'s>(term: Term, alive: &[&'s Stake]) -> Vec<&'s Stake> {
     let runs = alive.iter().any(|stake| stake.kind.is_run());
     let relies = |stake: &&&Stake| {

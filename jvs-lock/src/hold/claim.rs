@@ -1,5 +1,5 @@
 //! What this process claims of its stakes' files: for as long as it lives, and not a
-//! moment longer. Whoever cannot see the process, from another PID namespace, sees by
+//! moment longer. A process that cannot see the process, from another PID namespace, sees by
 //! that whether it has ended.
 
 use std::os::fd::OwnedFd;

@@ -12,7 +12,7 @@ use jvs_repo::term::Term;
 /// What came of trying to end a hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// It is ending: whoever sees this gives the lock back.
+    /// It is ending: a process that sees this releases the lock.
     Ends(Cause),
     /// These still need it.
     Needed(Vec<Stake>),
@@ -52,7 +52,7 @@ impl Holds<'_> {
             if !needed.is_empty() {
                 return Ok(Ending::Needed(needed));
             }
-            // Whoever joined since has moved the name, and this fails.
+            // A process that joined since has moved the name, and this fails.
             if self.swap(&hold, &hold.then(HoldState::Ending))? {
                 return Ok(Ending::Ends(cause));
             }
@@ -94,7 +94,7 @@ impl Holds<'_> {
         Some(self.alive(&scan).iter().any(|stake| rests(&stake)))
     }
 
-    /// Remembers that the hold `term` was given back, if the register confirmed it.
+    /// Remembers that the hold `term` was released, if the register confirmed it.
     /// Answers whether it did.
     pub fn released(&self, term: Term, seen: &State, cause: Cause) -> Result<bool, LockError> {
         let confirmed = is_confirmed(term, seen);
@@ -134,7 +134,7 @@ impl Holds<'_> {
     }
 }
 
-/// Did the register confirm that the hold `term` was given back? It shows *free* under the
+/// Did the register confirm that the hold `term` was released? It shows *free* under the
 /// same token; anything else says nothing of who ended it.
 fn is_confirmed(term: Term, seen: &State) -> bool {
     sabotage!(HoldRule::OnlyConfirmedIsReleased => true);

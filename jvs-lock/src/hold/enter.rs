@@ -143,7 +143,7 @@ impl Holds<'_> {
         StakeEnd { with: ask.with, at: ask.lasts_ms.map(|ms| now.plus(ms)) }
     }
 
-    /// Puts a stake into the hold as it is, and moves its name so that whoever
+    /// Puts a stake into the hold as it is, and moves its name so that a process that
     /// looked before has to look again.
     fn join(&self, ask: &Ask) -> Result<Joined, LockError> {
         let mut rounds = 0;
@@ -152,7 +152,7 @@ impl Holds<'_> {
             match self.try_to_join(ask) {
                 Ok(Some(joined)) => return Ok(joined),
                 Ok(None) => {}
-                // The session was forgotten meanwhile: its files are made anew.
+                // The session was forgotten meanwhile: its files are made again.
                 Err(LockError::Hold(refusal))
                     if matches!(*refusal, HoldRefusal::Forgotten { .. }) && rounds < FORGOTTEN => {}
                 Err(error) => return Err(error),
@@ -172,7 +172,7 @@ impl Holds<'_> {
         let hold = self.look()?;
         let scan = self.scan()?;
         let mut alive = self.alive(&scan);
-        // The session has held it anew since: what cannot be seen to run does not keep
+        // The session has held it again since: what cannot be seen to run does not keep
         // its runs out for ever.
         alive.retain(|stake| {
             let earlier = stake.term.is_some_and(|its| its < hold.term);
@@ -212,7 +212,7 @@ impl Holds<'_> {
         }
     }
 
-    /// Who joins a hold moves its name, so that whoever looked before looks again. Answers
+    /// Who joins a hold moves its name, so that a process that looked before looks again. Answers
     /// the name since; `None` if others came in between.
     fn move_joined(&self, hold: HoldName, next: HoldName) -> Result<Option<HoldName>, LockError> {
         sabotage!(HoldRule::JoinMovesTheName => Ok(Some(hold)));
@@ -231,7 +231,7 @@ impl Holds<'_> {
     }
 
     /// Opens the hold `term`, granted from `from`. False if the session is there or
-    /// beyond already. Neither the hold nor the grant is durable then: whoever is told of
+    /// beyond already. Neither the hold nor the grant is durable then: a process that is told of
     /// it, this process or one that joins it, sees to that first.
     fn open(&self, term: Term, from: &State) -> Result<bool, LockError> {
         let mut rounds = 0;
@@ -285,7 +285,7 @@ impl<'r> Locks<'r> {
             match entered {
                 Ok(Some((lease, joined))) => return Ok(Entered { lease, stake, joined }),
                 Ok(None) => holds.remove(&stake),
-                // Whoever opened it came after all that this process tried.
+                // A process that opened it came after all that this process tried.
                 Err(
                     Stop::Untouched(LockError::Hold(refusal))
                     | Stop::Moved(LockError::Hold(refusal)),
@@ -296,7 +296,7 @@ impl<'r> Locks<'r> {
                     holds.remove(&stake);
                     return Err(error);
                 }
-                // The stake stays: whoever opens a hold that was burnt by this one sees
+                // The stake stays: a process that opens a hold that was burnt by this one sees
                 // by it that it has to ask the register.
                 Err(Stop::Moved(error)) => return Err(error),
             }
@@ -372,13 +372,13 @@ impl<'r> Locks<'r> {
         let from = passed.iter().rev().find(|state| state.token.next() == term.token);
         let Some(from) = from else { return Ok(None) };
         let opened = holds.bind(stake, term).and_then(|()| holds.open(term, from));
-        // Whatever came of that, whoever looks is told who has the lock.
+        // Whatever came of that, observers are told who has the lock.
         lease.write_first_record(want.note);
         if !opened.map_err(Stop::Moved)? {
             return Ok(None);
         }
         if let Err(source) = holds.sync_with(&lease) {
-            // Nobody was told of it, and whoever has come into the hold since makes it
+            // Nobody was told of it, and a process that has come into the hold since makes it
             // durable or is told of nothing either: it is left as any other hold is.
             let given_back = matches!(self.leave(holds, stake), Ok(LeaveOutcome::Back(_)));
             let error = RegisterError::not_durable(worktree.clone(), given_back, source);
@@ -458,7 +458,7 @@ impl<'r> Locks<'r> {
         self.seams.clock.sleep_ms(1 + longest * u64::from(random[0]) / 256);
     }
 
-    /// The command of `entered` is about to answer. Whoever said to know of what was
+    /// The command of `entered` is about to answer. A process that said to know of what was
     /// lost is now told what it holds: it is forgotten.
     pub fn answer(&self, holds: &Holds<'_>, ask: &Ask, stake: &mut Stake) -> Result<(), LockError> {
         if ask.lasts_ms.is_some() {
@@ -482,7 +482,7 @@ impl<'r> Locks<'r> {
     }
 }
 
-/// Who joins a hold that nobody was told of makes it durable. Whoever opened it may be just
+/// Who joins a hold that nobody was told of makes it durable. A process that opened it may be just
 /// about to: a power cut must neither take the grant back nor make the session forget what
 /// this process is told.
 fn make_joined_durable(holds: &Holds<'_>, lease: &Lease<'_>) -> Result<(), RegisterError> {

@@ -302,7 +302,7 @@ impl<'r> Holds<'r> {
                 let _ = store.remove_dir(&private);
             }
             made(born)?;
-            // Whoever is told that it holds must be remembered as one who did.
+            // A process that is told that it holds must be remembered as one who did.
             store.sync_dir(&self.place)?;
             above.iter().try_for_each(|dir| store.sync_dir(&dir.parent()))
         };
@@ -412,7 +412,7 @@ impl<'r> Holds<'r> {
         }
     }
 
-    /// The time of a stake is over now. Best effort: whoever replaced it since has said
+    /// The time of a stake is over now. Best effort: a process that replaced it since has said
     /// another time.
     pub fn run_out(&self, stake: &Stake, now: BootMs) {
         let over = Stake { over: StakeEnd { at: Some(now), ..stake.over }, ..*stake };
@@ -457,7 +457,7 @@ impl<'r> Holds<'r> {
     /// Clears up what `scan` showed of stakes in the hold `term`, which has ended since.
     /// If the register was then seen free under that token (`confirmed`), also what the
     /// dead left on their way into this hold or an earlier one: no CAS that they had
-    /// issued can land beside whoever takes the lock from here on.
+    /// issued can land beside the process that takes the lock from here on.
     pub(super) fn sweep(&self, scan: &Scan, term: Term, confirmed: bool) {
         for stake in &scan.stakes {
             let earlier = stake.term.is_none_or(|its| its < term);

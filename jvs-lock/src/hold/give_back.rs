@@ -1,4 +1,4 @@
-//! How a lock is given back: by the last who leaves, by whoever keeps it, or
+//! How a lock is released: by the last who leaves, by the process that keeps it, or
 //! because somebody says so.
 
 use super::admit::relying;
@@ -20,7 +20,7 @@ use jvs_repo::term::Term;
 /// What became of a hold that somebody left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaveOutcome {
-    /// It was given back.
+    /// It was released.
     Back(Cause),
     /// Others of the session still need it.
     Kept(Vec<Stake>),
@@ -41,7 +41,7 @@ pub(super) fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Resul
 }
 
 impl<'r> Locks<'r> {
-    /// Leaves a hold: takes the stake back, and gives the lock back if it was the
+    /// Leaves a hold: takes the stake back, and releases the lock if it was the
     /// last one.
     pub fn leave(&self, holds: &Holds<'_>, stake: &Stake) -> Result<LeaveOutcome, LockError> {
         holds.remove(stake);
@@ -133,7 +133,7 @@ impl<'r> Locks<'r> {
             let scan = holds.scan()?;
             nobody_relies(holds, term, &scan)?;
             let open = hold.term == term && hold.state == HoldState::Open;
-            // A term that is not open is nobody's: whoever took it and lives was seen.
+            // A term that is not open is nobody's: a process that took it and lives was seen.
             if open && !holds.swap(&hold, &hold.then(HoldState::Ending))? {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! A lock that is handed to a session at the very moment at which it stops waiting.
 //!
-//! Whoever hands over has seen a ticket, moves the register, and then looks for the
-//! ticket again. Whoever stops waiting takes its ticket away, and then looks at the
+//! A process that hands over has seen a ticket, moves the register, and then looks for the
+//! ticket again. A process that stops waiting takes its ticket away, and then looks at the
 //! register. So at least one of the two sees that nobody is there to receive it, and
 //! nobody has to wait for a lease that is nobody's.
 
@@ -19,7 +19,7 @@ use crate::state::{Hold, State};
 impl<'r> Locks<'r> {
     /// Gives back what this session was handed although it does not wait any more: a
     /// term that is its own and in which nobody of it has a hold. It is entered as
-    /// anything else is, and left at once, so whoever of the session comes meanwhile
+    /// anything else is, and left at once, so a process of the session that comes meanwhile
     /// keeps it.
     pub fn decline(&self, holds: &Holds<'_>) -> Result<(), LockError> {
         sabotage!(HoldRule::LeaverGivesBack => Ok(()));

@@ -20,7 +20,7 @@ pub struct Silence<S> {
 }
 
 impl<S: PartialEq> Silence<S> {
-    /// Beginning now: whoever started the keeper has just given a sign.
+    /// Beginning now: a process that started the keeper has just given a sign.
     pub fn begin(last: Option<S>, now: BootMs) -> Self {
         Silence { last, since: now }
     }

@@ -9,9 +9,9 @@ use jvs_repo::term::Term;
 /// What has become of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HoldState {
-    /// Whoever puts a stake in it may have it confirmed.
+    /// A process that puts a stake in it may have it confirmed.
     Open,
-    /// Its last stake is gone: it is being given back, and never resumed.
+    /// Its last stake is gone: it is being released, and never resumed.
     Ending,
     /// Given back, and the register confirmed that.
     Released,

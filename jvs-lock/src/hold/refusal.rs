@@ -50,7 +50,7 @@ impl fmt::Display for Reliance {
 pub enum Refused {
     /// To run beside it.
     Run,
-    /// To give the lock back, or to hand it over.
+    /// To release the lock, or to hand it over.
     GiveBack,
     /// The same, although they were to be ended first.
     Force,

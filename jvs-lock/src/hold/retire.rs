@@ -29,7 +29,7 @@ impl Locks<'_> {
     pub fn held_before_retiring(&self, holds: &Holds<'_>) -> Result<Option<HeldBefore>, LockError> {
         let state = match self.register(holds.worktree()).read() {
             Ok(state) => state,
-            // There is nothing to be held; whoever retires it says what is wrong.
+            // There is nothing to be held; a process that retires it says what is wrong.
             Err(ReadError::Missing { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };

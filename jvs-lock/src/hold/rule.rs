@@ -24,13 +24,13 @@ pub enum HoldRule {
     LookAfterRead,
     /// What was lost is asked for after that READ, too.
     MemoryAfterRead,
-    /// A hold with a live stake is not given back.
+    /// A hold with a live stake is not released.
     StakesKeepAHold,
     /// Who finds an open hold gone from the register marks it lost.
     FinderMarksTheLoss,
     /// Only a release that the register confirmed is remembered as one.
     OnlyConfirmedIsReleased,
-    /// A hold that commands rely on is not given back because somebody says so.
+    /// A hold that commands rely on is not released because somebody says so.
     ReleaseAsksTheOthers,
     /// Who gives a hold back because somebody says so gives back that one and no other.
     BoundToItsHold,

@@ -155,8 +155,8 @@ impl Stake {
         start_ticks == who.start || self.time_namespace != here.time_namespace
     }
 
-    /// Does its time count? From when somebody was told of it: whoever is about to be told
-    /// must not find it given back.
+    /// Does its time count? From when somebody was told of it: a process that is about to be told
+    /// must not find it released.
     fn counts_its_time(&self) -> bool {
         sabotage!(HoldRule::TimeCountsWhenTold => true);
         self.answered
@@ -169,7 +169,7 @@ impl Stake {
         tells_time && self.counts_its_time() && self.over.at.is_some_and(|at| here.now >= at)
     }
 
-    /// The same reason, told anew: what replaces it makes it superfluous.
+    /// The same reason, told again: what replaces it makes it superfluous.
     pub fn is_for_the_same(&self, other: &Stake) -> bool {
         self.kind == StakeKind::Acquire
             && other.kind == StakeKind::Acquire

@@ -15,7 +15,7 @@ pub trait Ties {
     fn now(&self) -> io::Result<Vec<WorktreeName>>;
 
     /// Is that held for a command that the one who waits was started by? Then it cannot
-    /// be given back from here.
+    /// be released from here.
     fn is_within(&self, _worktree: &WorktreeName) -> bool {
         false
     }
@@ -62,9 +62,10 @@ impl<'r> OwnTies<'r> {
 
     /// Does a hold with this stake last until the wait of this process is over?
     ///
-    /// A lock that somebody asked for is given back by whoever asked, and that is
-    /// waiting; unless it is over by its time before. A command that runs gives it back when it has ended: it waits for this
-    /// process only if it has started it. What cannot be seen may have.
+    /// A lock that somebody asked for is released by the process that asked, and that is
+    /// waiting; unless it is over by its time before. A command that runs releases it when
+    /// it has ended: it waits for this process only if it has started it. What cannot be
+    /// seen may have.
     fn is_tied(&self, stake: &Stake) -> bool {
         match stake.kind {
             StakeKind::Acquire => {

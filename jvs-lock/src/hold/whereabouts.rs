@@ -1,4 +1,4 @@
-//! Where the repository of a hold is, for people: whoever lists what a session holds
+//! Where the repository of a hold is, for people: a process that lists what a session holds
 //! knows only its id and an inode.
 
 use jvs_repo::layout;
@@ -17,7 +17,7 @@ impl Holds<'_> {
     }
 
     /// Writes down where the repository is, if that is news. Best effort: it is for
-    /// people, and whoever reads it looks whether it is so.
+    /// people, and a process that reads it looks whether it is so.
     pub fn tell_repository(&self) {
         let Some(root) = self.root.as_ref().filter(|root| self.repository().as_ref() != Some(root))
         else {

@@ -1,4 +1,4 @@
-//! Whom to signal because of a hold. Whoever may write the repository must not choose
+//! Whom to signal because of a hold. A process that may write the repository must not choose
 //! which process of its holder is ended.
 
 use jvs_repo::name::WorktreeName;

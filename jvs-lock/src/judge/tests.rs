@@ -393,7 +393,7 @@ fn taken_from_the_dead(case: &Case, boot_id: &str, comes_ms: u64) -> u64 {
         if judged.standing == Standing::Stealable && judged.watch_ms == 0 {
             return now_ms;
         }
-        // Whoever waits comes back when it was told to, or earlier.
+        // A waiter comes back when it was told to, or earlier.
         now_ms += judged.stealable_in_ms.clamp(1, 1_000);
         watch.look(case.state, at(now_ms), at(now_ms));
     }

@@ -2,7 +2,7 @@
 //! were read in, answer out.
 //!
 //! A wait goes to the session that holds the worktree, and from there to everything
-//! that this session waits for. Places in line do not matter: whoever stands ahead
+//! that this session waits for. Places in line do not matter: a process that stands ahead
 //! is kept waiting by the same holder, and when it gets the lock it is the holder.
 //!
 //! **Exactly one gives up.** Every cycle has one newest wait, by `Waiter::age`,

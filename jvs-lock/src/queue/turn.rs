@@ -55,7 +55,7 @@ impl Vantage {
 }
 
 /// Does the last sign of life look recent by wall clocks? A hint for those who
-/// take one look only; whoever stands in line watches instead.
+/// take one look only; a waiter in line watches instead.
 pub(super) fn seems_fresh(waiter: &Waiter, now: WallMs) -> bool {
     now.since(waiter.beat).max(waiter.beat.since(now)) <= SILENT_AFTER_MS
 }

@@ -146,7 +146,7 @@ impl<'r> Locks<'r> {
     /// Waits in line for the lock, at most `at_most_ms`, and takes it. `None`:
     /// the sleeper said to stop.
     ///
-    /// Whoever is first in line tries; the register decides. Only the first
+    /// A process that is first in line tries; the register decides. Only the first
     /// looks at the register, so the load does not grow with the square of the
     /// line's length. One whose session keeps something until then, as `ties` tells,
     /// gives up if those who have the lock wait for that.
@@ -160,7 +160,7 @@ impl<'r> Locks<'r> {
         ties: &dyn Ties,
     ) -> Result<Option<Lease<'r>>, LockError> {
         let started = self.seams.clock.now().boot;
-        // Whoever waits watches anyway.
+        // A waiter watches anyway.
         let at_once = self.at_once();
         match at_once.acquire_in_turn(worktree, want, lookup) {
             Ok(lease) => return Ok(Some(lease)),
@@ -374,7 +374,7 @@ fn due(locks: &Locks<'_>, view: &View) -> BootMs {
     let observed = locks.observed_in_ms(view);
     let by_clocks = view.judgement.as_ref().map_or(0, |judged| judged.stealable_in_ms);
     view.at.boot.plus(match by_clocks {
-        // Over by the clocks and refused all the same: they disagree.
+        // Over by the clocks and refused anyway: they disagree.
         0 => observed,
         ms => ms.min(observed),
     })

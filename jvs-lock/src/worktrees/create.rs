@@ -55,7 +55,7 @@ pub fn create(
     }
 }
 
-/// Whoever loses a name removes a directory only if it `made` it.
+/// A process that loses a name removes a directory only if it `made` it.
 fn is_removed_by_its_maker(made: bool) -> bool {
     sabotage!(Rule::LoserRemovesNothing => true);
     made
@@ -113,7 +113,7 @@ impl Begun<'_, '_> {
         });
         match moved.and_then(|()| making.place()) {
             Ok(record) => Ok(record),
-            // Whoever ends it finds the files on one side or the other.
+            // A process that ends it finds the files on one side or the other.
             Err(error @ WorktreeError::OutcomeUnknown { .. }) => Err(error),
             Err(error) => making.withdraw_with(error, || {
                 // The name is this operation's, and so is what is there, unless
@@ -190,7 +190,7 @@ impl<'l, 'r> Making<'l, 'r> {
                 note::dismiss(seams.store, &self.name, self.op);
                 Err(error)
             }
-            // Whoever finds it may still finish it.
+            // A process that finds it may still finish it.
             Err(_) => Err(unknown(&self.name)(error)),
         }
     }
@@ -268,7 +268,7 @@ pub(super) fn make_payload(
     })
 }
 
-/// Whoever fails to make a worktree leaves nothing of what it `made`.
+/// A process that fails to make a worktree leaves nothing of what it `made`.
 fn is_taken_back(made: bool) -> bool {
     sabotage!(Rule::FailedMakingLeavesNothing => false);
     made

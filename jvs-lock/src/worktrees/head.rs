@@ -1,7 +1,7 @@
 //! A head is visible before its register forgets it.
 //!
 //! What is committed and not visible yet is known to be committed by the register that
-//! has it as its head, and by nothing else: to whoever reads a later life of that
+//! has it as its head, and by nothing else: to the process that reads a later epoch of that
 //! register it is a draft of a hold that is over.
 
 use crate::error::RegisterError;

@@ -50,7 +50,7 @@ pub(super) enum Discarded {
     Placed,
 }
 
-/// Takes a note back: after this, whoever ends what others began cannot end this.
+/// Takes a note back: after this, a process that ends what others began cannot end this.
 pub(super) fn discard(
     store: &dyn Store,
     name: &WorktreeName,
@@ -81,7 +81,7 @@ pub(super) fn withdraw(
     }
 }
 
-/// Was the note of `op` withdrawn, by whoever is not at an end with that?
+/// Was the note of `op` withdrawn, by the process that is not at an end with that?
 pub(super) fn is_withdrawn(
     store: &dyn Store,
     name: &WorktreeName,
@@ -104,7 +104,7 @@ pub(super) fn unlink(store: &dyn Store, path: &RepoPath) -> Result<bool, Worktre
             Ok(()) => return Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => break,
             Err(error) if attempt == TRIES => return Err(io_at(path)(error)),
-            // It may be gone all the same: the next answer tells.
+            // It may be gone anyway: the next answer tells.
             Err(_) => {}
         }
     }

@@ -90,7 +90,7 @@ pub fn remove(
     Ok(Removed { files })
 }
 
-/// A name that was reserved, and no more: whoever reserved it is told so when it
+/// A name that was reserved, and no more: a process that reserved it is told so when it
 /// goes on.
 fn give_up_half_made(locks: &Locks<'_>, name: &WorktreeName) -> Result<Removed, WorktreeError> {
     let not_found = || WorktreeError::NotFound { name: name.clone() };
@@ -117,7 +117,7 @@ fn give_up_half_made(locks: &Locks<'_>, name: &WorktreeName) -> Result<Removed, 
 /// Takes the files of a retired worktree out of the way: with `force` whatever
 /// there is, otherwise only an empty directory.
 ///
-/// Whoever is paused before this may take what is somebody else's: its removal was
+/// A process that is paused before this may take what is somebody else's: its removal was
 /// ended and the worktree brought back. So what was taken is put back unless the
 /// register, READ after it, is at this removal still; and until then it has a name
 /// that nobody collects.
@@ -193,7 +193,7 @@ fn undecided(name: &WorktreeName, last: &State) -> RepoPath {
 }
 
 /// Gives files that were taken away their last name. This decides between the removal
-/// and whoever brings the worktree back: only one of them moves the files.
+/// and the process that brings the worktree back: only one of them moves the files.
 fn decided(
     locks: &Locks<'_>,
     name: &WorktreeName,
@@ -203,7 +203,7 @@ fn decided(
         (undecided(name, last), layout::removed_payload(name, last.term(), last.op));
     match note::move_new(locks.seams, &aside, &removed) {
         Ok(()) => Ok(removed),
-        // Deleted by whoever ended this, or back where they were.
+        // Deleted by the process that ended this, or back where they were.
         Err(NotMoved::Gone) => match locks.register(name).read() {
             Ok(state) if state == *last => Ok(removed),
             Ok(_) => Err(WorktreeError::BroughtBack { name: name.clone(), files: None }),
@@ -226,7 +226,7 @@ pub(super) fn end(
         if store.stat(&undecided(name, last)).is_ok() {
             match still_removed(locks, name, last) {
                 Ok(()) => drop(decided(locks, name, last)?),
-                // Whoever took them puts them back.
+                // The process that took them puts them back.
                 Err(WorktreeError::BroughtBack { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -239,7 +239,7 @@ pub(super) fn end(
     if store.stat(&payload).is_ok() {
         return Ok(());
     }
-    // They were taken away meanwhile, by whoever is at it still.
+    // They were taken away meanwhile, by the process that is at it still.
     match note::move_new(locks.seams, &undecided(name, last), &payload) {
         Err(NotMoved::Gone) if store.stat(&payload).is_err() => {
             let last = reserve::retire_exactly(locks, name, &next, "it was removed meanwhile")?;
@@ -287,7 +287,7 @@ pub(super) fn retire(
     Ok(state)
 }
 
-/// Whoever retires a register makes its head visible first.
+/// A process that retires a register makes its head visible first.
 fn show_before_retired<'r>(
     locks: &Locks<'r>,
     register: &Register<'r>,
@@ -303,7 +303,7 @@ fn goes_on_in(state: &State, reserved: &State) -> bool {
         && state.token < reserved.token
 }
 
-/// Gives a worktree that was retired its next life: its removal or renaming did not
+/// Gives a worktree that was retired its next epoch: its removal or renaming did not
 /// take place. Nobody holds it. `None`: somebody else was faster.
 pub(super) fn bring_back(
     locks: &Locks<'_>,
@@ -334,7 +334,7 @@ pub(super) fn forget(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(io_at(&path)(error)),
     };
-    // Whoever ended this before made way for the next of that name.
+    // A process that ended this before made way for the next of that name.
     if locks.register(name).read()? != *last {
         return Ok(());
     }
@@ -345,7 +345,7 @@ pub(super) fn forget(
     }
 }
 
-/// Removes the record of `name`, if it is still `record`: whoever was paused before this
+/// Removes the record of `name`, if it is still `record`: a process that was paused before this
 /// may find that of the next of the name.
 fn take_off_the_list(
     locks: &Locks<'_>,

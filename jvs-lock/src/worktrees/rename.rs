@@ -1,7 +1,7 @@
 //! How a worktree gets another name.
 //!
 //! The target is reserved first; the retirement of the source, which decides, is of
-//! the same operation, whose note says what is renamed to what. So whoever finds a
+//! the same operation, whose note says what is renamed to what. So the process that finds a
 //! rename that died can finish it, or take it back.
 
 use jvs_repo::id::OpNonce;
@@ -120,7 +120,7 @@ pub(super) fn finish(
     }
 }
 
-/// The new one is whole. Whoever is told so finds nothing left of the old one; what
+/// The new one is whole. A process that is told so finds nothing left of the old one; what
 /// cannot be forgotten now, the same command again forgets, and so does doctor.
 fn forget_source(locks: &Locks<'_>, old: &WorktreeName, last: &State) -> Result<(), WorktreeError> {
     let passes = |error: &WorktreeError| match error {
@@ -158,7 +158,7 @@ fn carry_over(
     note::place(seams, new, op)
 }
 
-/// Looks again once the files were moved. Whoever was paused before that may have moved
+/// Looks again once the files were moved. A process that was paused before that may have moved
 /// another's: the rename was taken back meanwhile, and nobody looks for files where
 /// they are now. They go back to the worktree that they are of.
 fn still_ours(

@@ -29,7 +29,7 @@ const LOOKS: u32 = 4;
 /// Between two looks.
 const PAUSE_MS: u64 = 250;
 
-/// What a new life starts from.
+/// What a new epoch starts from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Origin {
     pub(super) token: FencingToken,
@@ -41,7 +41,7 @@ pub(super) const FROM_NOTHING: Origin =
     Origin { token: FencingToken(0), generation: Generation(0), head: None };
 
 impl Origin {
-    /// The first state of the life after `before`, above all that the name ever
+    /// The first state of the epoch after `before`, above all that the name ever
     /// stood for.
     pub(super) fn life_after(
         &self,
@@ -59,7 +59,7 @@ impl Origin {
 }
 
 /// Reserves a name that no worktree has, for the operation `op`, whose note is
-/// written. The answer is the first state of a life that is this operation's.
+/// written. The answer is the first state of an epoch that is this operation's.
 pub(super) fn reserve(
     locks: &Locks<'_>,
     name: &WorktreeName,
@@ -67,7 +67,7 @@ pub(super) fn reserve(
     op: OpNonce,
 ) -> Result<State, WorktreeError> {
     try_to_reserve(locks, name, origin, op).inspect_err(|_| {
-        // It may be there all the same: what failed may have come after it.
+        // It may be there anyway: what failed may have come after it.
         if let Ok(seen) = locks.register(name).read()
             && seen.op == op
             && seen.is_birth()
@@ -80,7 +80,7 @@ pub(super) fn reserve(
 /// Is a register at `state`, which was READ, of a reservation that nobody owns: free,
 /// with neither a note, a record nor files?
 ///
-/// Whoever makes a worktree has a note from before it reserved the name until it touches
+/// A process that makes a worktree has a note from before it reserved the name until it touches
 /// nothing more of it, or until the note became the record; so if neither is there,
 /// nobody confirms or finishes `state` any more, and a CAS from exactly `state` takes
 /// nothing of anybody. Looked at twice: what is renamed during a listing it may miss.
@@ -126,8 +126,8 @@ fn try_to_reserve(
         if seen.op == op && seen.is_birth() {
             return Ok(seen);
         }
-        // Looked at after the READ: whoever gets a record has moved the register on
-        // from a reservation before, and whoever gave one up has no record by then.
+        // Looked at after the READ: a process that gets a record has moved the register on
+        // from a reservation before, and a process that gave one up has no record by then.
         if is_recorded(locks.seams.store, name)? {
             return Err(exists(name, "there is one of that name"));
         }
@@ -176,7 +176,7 @@ fn install(
     Ok(birth::install(locks.seams, &mut journal, name, state, EventKind::Create, None)?)
 }
 
-/// Begins the next life from exactly `from`. False: somebody else was faster.
+/// Begins the next epoch from exactly `from`. False: somebody else was faster.
 pub(super) fn begin_life<'r>(
     locks: &Locks<'r>,
     register: &Register<'r>,
@@ -189,7 +189,7 @@ pub(super) fn begin_life<'r>(
     Ok(locks.driver(register, reason).begin_life(from, next, kind)?)
 }
 
-/// A register forgets its head for another only once that is visible. Whoever retired it
+/// A register forgets its head for another only once that is visible. A process that retired it
 /// may have died, or not have known.
 fn show_before_next_life<'r>(
     locks: &Locks<'r>,
@@ -204,7 +204,7 @@ fn show_before_next_life<'r>(
     }
 }
 
-/// The next life of a reservation of one's own, from what its origin is by now.
+/// The next epoch of a reservation of one's own, from what its origin is by now.
 pub(super) fn reserve_again(
     locks: &Locks<'_>,
     name: &WorktreeName,
@@ -219,7 +219,7 @@ pub(super) fn reserve_again(
     Err(taken(name))
 }
 
-/// Is `state` in the life that `reserved` began, with nobody else having moved it?
+/// Is `state` in the epoch that `reserved` began, with nobody else having moved it?
 fn is_still(state: &State, reserved: &State) -> bool {
     state.term() == reserved.term() && state.head == reserved.head && state.hold == Hold::Free
 }
@@ -229,7 +229,7 @@ fn taken(name: &WorktreeName) -> WorktreeError {
 }
 
 /// Makes the reservation final: from now on the name is this operation's, and
-/// nobody takes it over. The CAS decides between it and whoever would have.
+/// nobody takes it over. The CAS decides between it and the process that would have.
 pub(super) fn confirm(
     locks: &Locks<'_>,
     name: &WorktreeName,
@@ -261,7 +261,7 @@ fn lost(name: &WorktreeName, reserved: &State, state: &State) -> LockError {
 }
 
 /// Gives a reservation of one's own up, confirmed or not. Best effort: one that
-/// stays is taken over by whoever wants the name, or ended by doctor. Somebody
+/// stays is taken over by the process that wants the name, or ended by doctor. Somebody
 /// else's is not touched, whatever it was that failed.
 pub(super) fn give_up(locks: &Locks<'_>, name: &WorktreeName, reserved: &State) {
     let register = locks.register(name);
@@ -277,7 +277,7 @@ pub(super) fn give_up(locks: &Locks<'_>, name: &WorktreeName, reserved: &State) 
     });
 }
 
-/// Whoever lost the name retires nothing of whoever has it.
+/// A process that lost the name retires nothing of the process that has it.
 fn may_give_up(state: &State, reserved: &State) -> bool {
     sabotage!(Rule::LoserRemovesNothing => true);
     is_still(state, reserved)
@@ -306,7 +306,7 @@ pub(super) fn retire_exactly(
 
 /// The last state of the newest register that an earlier version put aside. Of several
 /// that nobody can order the one with the highest token: what comes next is above all.
-/// Their heads are made visible, for the next life forgets them.
+/// Their heads are made visible, for the next epoch forgets them.
 fn last_buried(locks: &Locks<'_>, name: &WorktreeName) -> Result<Option<State>, WorktreeError> {
     let store = locks.seams.store;
     let entries = store.list(&layout::locks()).map_err(io_at(&layout::locks()))?;

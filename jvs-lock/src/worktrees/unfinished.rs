@@ -1,5 +1,5 @@
 //! What was begun with a worktree and not ended: told from its register and from
-//! the operation's note, and ended by whoever finds it.
+//! the operation's note, and ended by the process that finds it.
 
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -18,7 +18,7 @@ use crate::seams::Seams;
 use crate::state::{Hold, State};
 
 /// For how long nothing may happen before somebody else's work is ended. Who died
-/// is not asked of the clock; this only lets through whoever is quick.
+/// is not asked of the clock; this only lets through the process that is quick.
 const PAUSE_MS: u64 = 1_000;
 
 /// What is being done with a worktree.
@@ -111,7 +111,7 @@ pub(super) fn of_retired(
 /// Ends what was begun: finishes it if everything is there, and otherwise leaves
 /// the world as it was before. No file is deleted.
 ///
-/// Whoever began it and still lives is told the truth: it finds its operation
+/// A process that began it and still lives is told the truth: it finds its operation
 /// finished, or is told that it failed.
 pub fn end(locks: &Locks<'_>, name: &WorktreeName) -> Result<(), WorktreeError> {
     let seams = locks.seams;

@@ -1,7 +1,7 @@
 //! Adding to a log: where it ends, and what to do with one that is not to be added to.
 //!
 //! Bounded whatever the file is: a log is somebody else's bytes by the time it is
-//! opened again, and whoever locks must not have to read all of them.
+//! opened again, and a process that locks must not have to read all of them.
 
 use std::any::Any;
 use std::io;
@@ -108,7 +108,7 @@ impl<'s> Log<'s> {
         });
         self.refused = written.as_ref().is_err_and(room::is_full);
         if written.is_err() {
-            // It may be on disk in part, or not at all: the end is found anew.
+            // It may be on disk in part, or not at all: the end is found again.
             self.open = None;
         }
         written
@@ -154,7 +154,7 @@ impl<'s> Log<'s> {
     }
 
     /// The first of the writer's logs that is to be added to. What stands in one
-    /// that is not stays as it is: it is evidence, and whoever reads the logs is
+    /// that is not stays as it is: it is evidence, and a process that reads the logs is
     /// told of it. It keeps nobody from locking.
     fn open_log(&self) -> io::Result<(Box<dyn StoredFile>, End)> {
         let mut writer = self.writer;

@@ -1,8 +1,8 @@
 //! Room for the events that must be written before anything is done, kept for the day
-//! on which the volume is full: a lock that cannot be taken, given back or collected
+//! on which the volume is full: a lock that cannot be taken, released or collected
 //! under because of a line in a log would keep everybody from making room.
 //!
-//! One file for all writers. Whoever finds the volume full empties it and writes its
+//! One file for all writers. A process that finds the volume full empties it and writes its
 //! event into what becomes free; it is filled again when there is room.
 
 use std::io;

@@ -1,6 +1,6 @@
 //! Times in sentences for people.
 //!
-//! A sentence is put together by whoever knows what happened, often as the `Display` of
+//! A sentence is put together by the code that knows what happened, often as the `Display` of
 //! an error inside another error, and printed by a program that knows where its reader
 //! is. So a time stays a [`WallMs`] until its sentence is formatted, and the program says
 //! once at which offset it wants them. Libraries, files and documents for programs know
@@ -20,7 +20,7 @@ pub fn show_times_at(offset: fn(WallMs) -> i64) {
     let _ = OFFSET.set(offset);
 }
 
-/// A time in a sentence: RFC 3339 with the offset of whoever reads it.
+/// A time in a sentence: RFC 3339 with the offset of its reader.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownTime(WallMs);
 

@@ -1,5 +1,5 @@
 //! Who may take over a lock whose lease is live. Fencing makes any of these
-//! safe for what is published; none of them is kind to whoever was at work, so
+//! safe for what is published; none of them is kind to anyone who was at work, so
 //! only the one that hurts nobody is on by default.
 
 /// Which reasons are good enough.

@@ -81,7 +81,7 @@ pub struct Record {
     pub lease_expires_at: Option<String>,
     /// The fencing token.
     pub fencing_token: FencingToken,
-    /// Which life of the register the token belongs to.
+    /// Which epoch of the register the token belongs to.
     pub epoch: Epoch,
     /// Which boot the boot-time readings belong to.
     pub boot_id: BootId,
@@ -107,7 +107,7 @@ pub struct Record {
     /// Where people find the holder, as far as it said.
     #[serde(default, skip_serializing_if = "Place::is_unknown")]
     pub place: Place,
-    /// Until when it is kept, as far as whoever keeps it knows.
+    /// Until when it is kept, as far as the process that keeps it knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
     /// Who and what for.
@@ -193,7 +193,7 @@ pub fn host_as_recorded(host: &str) -> String {
 
 /// A user's name as a record carries it. One that is too long keeps its beginning
 /// for people and gets a digest of the whole: cut short alone, it would be the
-/// name of whoever is called like its beginning.
+/// name of another user that equals its beginning.
 pub fn user_as_recorded(user: &str) -> String {
     const MAX: usize = 64;
     const DIGITS: usize = 16;

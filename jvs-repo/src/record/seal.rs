@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::digest::Digest;
 use crate::json::{self, Limits};
 
-/// Every bit is tried of a record so long, which is longer than any that is written;
+/// Every bit is tried of a record this long, which is longer than any that is written;
 /// the effort grows with the square of the length, and who made it up chose that.
 const UNFLIP_MAX: usize = 2 * 1024;
 const FIELD: &str = "checksum";

@@ -49,7 +49,8 @@ impl Tag {
 
     /// Reads the tag of that name. The error says what is wrong.
     pub fn parse(name: &TagName, bytes: &[u8]) -> Result<Tag, String> {
-        // Told apart before its seal is looked at: whoever renamed a tag by hand edited it.
+        // Told apart before its seal is looked at: a process that renamed a tag by hand
+        // edited it.
         let says: Tag = json::parse(bytes)?;
         if says.name != *name {
             return Err(format!("it says that it is tag '{}'", says.name));

@@ -184,7 +184,7 @@ fn unlike_taken(error: io::Error) -> io::Error {
     }
 }
 
-/// Removes a file; done if it is gone, whoever did it.
+/// Removes a file; done if it is gone, no matter who did it.
 pub(super) fn remove<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<()> {
     let mut tries = 1;
     loop {
@@ -209,7 +209,7 @@ pub enum Removal {
 }
 
 /// Removes what is at `path` if it is what is meant. A name cannot be removed for what
-/// it stands for, and whoever is paused between a look and the removal would remove
+/// it stands for, and a process that is paused between a look and the removal would remove
 /// what others put there since. So it is moved to `aside`, a name with a nonce of the
 /// caller's own, looked at there, and put back if it is another's.
 pub(super) fn remove_meant<S: Store + ?Sized>(
@@ -255,7 +255,7 @@ fn remove_looked_at<S: Store + ?Sized>(
     }
     match store.rename_new(aside, path) {
         Ok(()) => {}
-        // Somebody wrote it anew meanwhile.
+        // Somebody wrote it again meanwhile.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) if is_there(store, aside)? => return Err(error),
         Err(_) => {}

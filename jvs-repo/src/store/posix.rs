@@ -184,13 +184,13 @@ impl PosixStore {
     }
 
     /// Gives the directory `to` the owner and mode of the directory `from`, so
-    /// that whoever could use the one can use the other.
+    /// that a process that could use the one can use the other.
     pub fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
         let stat = fs::fstat(self.open_dir(from)?)?;
         let to = self.open_dir(to)?;
         let (uid, gid) = (fs::Uid::from_raw(stat.st_uid), fs::Gid::from_raw(stat.st_gid));
         match fs::fchown(&to, Some(uid), Some(gid)) {
-            // Only root gives away; then it stays with whoever is at work.
+            // Only root gives away; then it stays with the process that is at work.
             Ok(()) | Err(Errno::PERM) => {}
             Err(error) => return Err(error.into()),
         }
@@ -459,7 +459,7 @@ impl Store for PosixStore {
 
     fn is_claimed(&self, path: &RepoPath) -> Option<bool> {
         let fd = self.open_at(path.as_str(), OFlags::RDONLY, Mode::empty()).ok()?;
-        // Shared: those who ask must not take each other for whoever claims it.
+        // Shared: those who ask must not take each other for the process that claims it.
         match fs::flock(&fd, fs::FlockOperation::NonBlockingLockShared) {
             Ok(()) => Some(false),
             Err(Errno::WOULDBLOCK) => Some(true),

@@ -83,7 +83,7 @@ pub(super) fn look_at(
 }
 
 /// Is it a head, whatever became of the name that it was taken under? A worktree that was
-/// renamed took its head along, shown or not, and its name may have begun another life
+/// renamed took its head along, shown or not, and its name may have begun another epoch
 /// since.
 pub(super) fn is_head(registers: &Registers, id: SnapshotId) -> bool {
     sabotage!(Rule::HeadOfAnyName => false);

@@ -13,7 +13,7 @@ use jvs_repo::store::RepoPath;
 use crate::error::SnapshotError;
 use crate::mutation::Rule;
 
-/// How often the listing is taken anew because a worktree was renamed or removed
+/// How often the listing is taken again because a worktree was renamed or removed
 /// meanwhile.
 const TRIES: u32 = 8;
 
@@ -123,7 +123,7 @@ impl Registers {
 
 /// A worktree that has a record and whose register was not read. Asked after the
 /// registers were: a record is placed after its register and removed before it, so
-/// whoever has one had a register then. `main` always has one. A register that came
+/// the process that has one had a register then. `main` always has one. A register that came
 /// since is not known either: the listing may have missed it and the one that it
 /// follows.
 fn unasked(

@@ -26,7 +26,7 @@ pub enum RestoreError {
     /// The worktree could not be made.
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
-    /// Files were swapped all the same, or may be.
+    /// Files were swapped anyway, or may be.
     #[error(transparent)]
     Half(Box<Half>),
 }

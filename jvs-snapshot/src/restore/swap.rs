@@ -43,7 +43,7 @@ impl Swapped {
 /// A swap that did not come to its end, or whose end was not under the lock.
 #[derive(Debug)]
 pub struct Stopped {
-    /// What was swapped all the same.
+    /// What was swapped anyway.
     pub swapped: Swapped,
     /// How many steps there were.
     pub steps: usize,
@@ -160,7 +160,7 @@ impl Swap<'_> {
             // What was moved away is what was replaced.
             _ if is_new(to) => Ok(()),
             _ => {
-                // Whoever took the restored file away took away what could be
+                // A process that took the restored file away took away what could be
                 // swapped.
                 let gone = matches!(self.spots.look(from), Err(error) if is_absence(&error));
                 let there = self.spots.look(to).ok();

@@ -32,7 +32,7 @@ use crate::render::{Done, shown};
 pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Failure> {
     let chosen_head = match args.head.as_deref() {
         None => None,
-        // To begin anew is too much to be done to whichever worktree it fits.
+        // To begin again is too much to be done to whichever worktree it fits.
         Some("none") => {
             let worktree = context.given_worktree()?.unwrap_or_else(WorktreeName::main);
             Some(ChosenHead { head: None, worktree: Some(worktree) })

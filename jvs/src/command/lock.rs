@@ -87,7 +87,7 @@ pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
 
 /// On a JuiceFS mount that acknowledges writes before they are uploaded, what this
 /// session writes about its lock may never be seen by others. Nobody needs it, but
-/// whoever wonders who held is left without an answer if this host dies.
+/// the process that wonders who held is left without an answer if this host dies.
 fn warned_of_writeback(here: &Here, done: Done) -> Done {
     let mount = Filesystem::at(here.repo.store().root_path());
     match mount.map(|mount| mount.juicefs) {
@@ -168,7 +168,7 @@ pub(super) fn resume<'r>(
     Here { repo, worktree }: &Here,
 ) -> Result<Lease<'r>, Failure> {
     let ticket = |(token, epoch): (FencingToken, Option<Epoch>)| {
-        // Without its life the token is taken for one of the life that there is: a
+        // Without its epoch the token is taken for one of the epoch that there is: a
         // register that was rebuilt goes on above it.
         let epoch = match epoch {
             Some(epoch) => epoch,

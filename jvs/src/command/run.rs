@@ -56,7 +56,7 @@ const FORWARDED: [Signal; 7] = [
     Signal::USR2,
     Signal::WINCH,
 ];
-/// How long the keeper may take to give the lock back.
+/// How long the keeper may take to release the lock.
 const RELEASE_MS: u64 = 15_000;
 
 pub(crate) fn command(context: &Context<'_>, args: &RunArgs) -> Result<Done, Failure> {
@@ -304,7 +304,7 @@ fn streams_of_complaints() -> Result<Stdio, Failure> {
     Ok(Stdio::from(stderr.map_err(|error| Stuck::new("hand on the standard error", error))?))
 }
 
-/// Has the keeper give the lock back. Answers what went wrong, if anything did.
+/// Has the keeper release the lock. Answers what went wrong, if anything did.
 fn give_back(mut keeper: Started) -> Result<Option<String>, Failure> {
     keeper.tell(&StarterMessage::Release);
     let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;

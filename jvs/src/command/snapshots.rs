@@ -48,7 +48,7 @@ impl<'r> WorkHold<'r> {
         }
     }
 
-    /// Takes the stake back, and gives the lock back if nobody else needs it; what
+    /// Takes the stake back, and releases the lock if nobody else needs it; what
     /// went wrong with that is told, and does not undo what was done.
     pub(super) fn give_back(self) -> Option<String> {
         let WorkHold::Entered(work) = self else { return None };

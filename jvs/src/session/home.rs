@@ -11,7 +11,7 @@ use crate::context::Env;
 /// Where the user's state is kept.
 pub(super) fn state(env: Env<'_>) -> Option<PathBuf> {
     let named = env.path("XDG_STATE_HOME");
-    // A home is the system's to make: whoever has none there has none.
+    // A home is the system's to make: a process that has none there has none.
     let home = env.path("HOME").filter(|home| rustix::fs::stat(home).is_ok());
     let usual = home.map(|home| home.join(".local/state"));
     [named, usual].into_iter().flatten().find(|path| is_mine(path))

@@ -108,7 +108,7 @@ pub(crate) fn notes(private: &PosixStore, file: &str) -> io::Result<Vec<(String,
     Ok(notes)
 }
 
-/// A session whose secret was put out of the way: whoever comes now under its id is
+/// A session whose secret was put out of the way: a process that comes now under its id is
 /// another holder, and does not touch what is being removed.
 pub(crate) struct Aside<'s> {
     private: &'s PosixStore,

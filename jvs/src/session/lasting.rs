@@ -17,7 +17,7 @@ use crate::context::Env;
 use crate::fail::Failure;
 
 const HOLDS: &str = "holds";
-/// Beside the place of secrets: whoever comes as another user with the same home has
+/// Beside the place of secrets: a process that comes as another user with the same home has
 /// secrets there.
 const STATE: &str = "jvs-holds";
 

@@ -1,7 +1,7 @@
 //! Who is asking, and how that is known: said, told by what started us, or seen
 //! from the terminal.
 //!
-//! A name that ends with the command is no name: whoever has neither a name nor a
+//! A name that ends with the command is no name: a process that has neither a name nor a
 //! terminal may work for the length of one command, and is promised nothing more.
 
 use jvs_lock::session::{SESSION_ID_MAX, SessionId};
@@ -92,7 +92,7 @@ pub(crate) fn variables_of(system: &str) -> &'static [&'static str] {
     HARNESSES.iter().find(|it| it.name == system).map_or(&[], |it| it.names)
 }
 
-/// The agent or CI system that this command runs under, whoever named the session.
+/// The agent or CI system that this command runs under, no matter who named the session.
 pub(super) fn agent(env: Env<'_>) -> Option<&'static str> {
     harness(env).ok().flatten().map(|(name, _)| name)
 }

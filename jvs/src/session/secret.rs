@@ -254,7 +254,7 @@ impl SecretFile {
         }
     }
 
-    /// Says whose it is, for whoever lists sessions. Best effort: nobody needs it.
+    /// Says whose it is, for the process that lists sessions. Best effort: nobody needs it.
     fn tell_whose(&self, id: &SessionId) {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let name = format!("{}{}", self.name, known::ID);
@@ -292,7 +292,7 @@ fn write_whole(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The processes of a session on this host append to its audit log one after the
-/// other: whoever has locked the file of that log's turn. It lies on a local
+/// other: a process that has locked the file of that log's turn. It lies on a local
 /// filesystem, where `flock` means what it says; and each repository's log has its
 /// own, so that a mount that hangs costs no other repository its turn.
 #[derive(Debug)]

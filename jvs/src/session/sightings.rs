@@ -1,5 +1,5 @@
 //! What this user saw of other hosts' locks, kept beside the session's secret so
-//! that one who asks again does not start watching anew. One small file a
+//! that one who asks again does not start watching again. One small file a
 //! worktree, its name a hash; a hint that may be lost or removed at any time.
 
 use std::os::fd::OwnedFd;
@@ -56,7 +56,7 @@ impl Sightings for Remembered {
         // Only news are worth a write: how long a name has been there is counted
         // from when it was first seen.
         if known.is_none_or(|known| known.state() != watch.state()) {
-            // Best effort: without it the next command watches anew.
+            // Best effort: without it the next command watches again.
             let _ = self.write(worktree, watch);
         }
     }

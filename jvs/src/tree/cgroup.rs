@@ -61,7 +61,7 @@ impl Cgroup {
         Ok(rustix::fs::open(&self.dir, flags, Mode::empty())?)
     }
 
-    /// Ends everything in it and below, whoever it belongs to.
+    /// Ends everything in it and below, no matter whose it is.
     pub(crate) fn kill(&self) {
         let _ = fs::write(self.dir.join("cgroup.kill"), "1");
     }
@@ -80,7 +80,7 @@ impl Cgroup {
     /// Lets what is in it live on where this process is.
     pub(crate) fn set_free(&self) {
         let Some(above) = self.dir.parent() else { return };
-        // Whoever is born meanwhile is found the next time.
+        // A process that is born meanwhile is found the next time.
         for _ in 0..ROUNDS {
             let members = self.members();
             for pid in &members {

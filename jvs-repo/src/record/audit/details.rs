@@ -1,7 +1,7 @@
 //! What an event says beyond its own fields: one shape per operation that has more to say.
 //!
-//! These are for whoever reads a log; two of them are read back ([`Collected`] and
-//! [`tag::LoggedTag`]). A version that says more of an operation is read all the same, so an
+//! These are for anyone who reads a log; two of them are read back ([`Collected`] and
+//! [`tag::LoggedTag`]). A version that says more of an operation is read anyway, so an
 //! [`super::Event`] keeps what it does not know.
 
 use serde::{Deserialize, Serialize};

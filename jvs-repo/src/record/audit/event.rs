@@ -80,7 +80,7 @@ pub struct Event {
     /// Register name after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Why, in the words of whoever did it.
+    /// Why, in the words of the user who did it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What else the operation says: [`super::Details`], or what a later version has.

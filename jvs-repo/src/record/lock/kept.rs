@@ -29,7 +29,7 @@ pub struct Kept {
     /// What it ends with before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<With>,
-    /// It ends as well once the session has given no sign of life for so long.
+    /// It ends as well once the session has given no sign of life for this long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_ms: Option<u64>,
 }

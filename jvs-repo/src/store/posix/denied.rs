@@ -52,7 +52,7 @@ pub struct Denied {
     /// Its permissions say otherwise: something else refuses.
     #[serde(skip)]
     by_something_else: bool,
-    /// It is of a snapshot: whoever changed its permissions would change that.
+    /// It is of a snapshot: changing its permissions would change that.
     #[serde(skip)]
     published: bool,
 }

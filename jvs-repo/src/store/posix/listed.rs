@@ -1,7 +1,7 @@
 //! A payload tree that others may still write into, removed by a list: nothing
 //! goes that was not in it, or is no longer as it was when the list was made.
 //!
-//! Whoever compares a tree and then removes it makes the list first. What is as it
+//! A process that compares a tree and then removes it makes the list first. What is as it
 //! is listed when its name goes was so while it was compared.
 
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ struct Fact {
 }
 
 impl Fact {
-    /// Asked of whoever has the file, not of the kernel's memory of it.
+    /// Asked of the server of the file, not of the kernel's memory of it.
     fn of(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Self> {
         Fact::at(dir, name, AtFlags::SYMLINK_NOFOLLOW)
     }
@@ -111,7 +111,7 @@ pub(super) fn list(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<TreeListi
             match descent.pending.pop() {
                 Some(child) => match descent.enter(child) {
                     Ok(()) => break,
-                    // Whoever removes it sees.
+                    // The removal will show it.
                     Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => {}
                     Err(error) => return Err(error.into()),
                 },
@@ -146,7 +146,7 @@ struct AsListed<'l> {
     listing: &'l TreeListing,
     top: &'l OsStr,
     /// Files of which this removal has taken a name, as they were right after that:
-    /// whoever writes to one between two of its names is seen by the time of it.
+    /// the process that writes to one between two of its names is seen by the time of it.
     shortened: RefCell<HashMap<FileIdentity, Fact>>,
 }
 

@@ -146,7 +146,7 @@ pub(super) fn unlink_inside(
 ) -> rustix::io::Result<()> {
     match fs::unlinkat(dir, name, flags) {
         Err(Errno::ACCESS) => {
-            // Only its owner may; whoever may not is told of the removal.
+            // Only its owner may; a process that may not is told of the removal.
             fs::fchmod(dir, Mode::RWXU).map_err(|_| Errno::ACCESS)?;
             fs::unlinkat(dir, name, flags)
         }

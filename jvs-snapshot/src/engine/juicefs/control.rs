@@ -52,7 +52,7 @@ impl Clone<'_> {
 /// Why there is no clone.
 #[derive(Debug)]
 pub(super) enum CloneRefusal {
-    /// Whoever answers does not understand: another way may work.
+    /// The server does not understand: another way may work.
     NotSpoken(String),
     /// It tried and failed.
     Failed(Errno),

@@ -23,7 +23,7 @@ pub(super) struct KeepRequest {
     pub(super) ask: Ask,
     /// For how long it is kept renewed, if it is.
     for_ms: Option<u64>,
-    /// What whoever looks is told of that.
+    /// What observers are told of that.
     told: Option<jvs_lock::kept::Kept>,
     /// Nobody said for how long, and nothing ends with the session.
     yields: bool,
@@ -79,7 +79,7 @@ pub(super) fn wish(
 /// A lock that is about to be answered for.
 struct Begun<'r> {
     lease: Lease<'r>,
-    /// `None` if a command handed it down, which keeps it and gives it back.
+    /// `None` if a command handed it down, which keeps it and releases it.
     left: Option<Left>,
 }
 
@@ -116,7 +116,7 @@ pub(super) fn leave_all(
         match begin(turn, acting, one, kept) {
             Ok(one) => begun.push(one),
             Err(failure) => {
-                // They leave like any other: a lock is given back if it was the last.
+                // They leave like any other: a lock is released if it was the last.
                 for (turn, stake) in turns.iter().zip(&stakes) {
                     let _ = turn.locks.leave(turn.holds, stake);
                 }

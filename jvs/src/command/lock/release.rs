@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context<'_>, args: &ReleaseArgs) -> Result<Done, Fai
     if let [turn] = &turns[..] {
         return release(turn, args.force);
     }
-    // None is given back if one of them is not there to be, or is needed.
+    // None is released if one of them is not there to be, or is needed.
     for turn in &turns {
         drop(resume(context, &locks, turn.here)?);
         if !args.force {
@@ -45,7 +45,7 @@ pub(super) fn run(context: &Context<'_>, args: &ReleaseArgs) -> Result<Done, Fai
         match release(turn, args.force) {
             Ok(one) => done.push(one),
             Err(failure) => {
-                // Somebody came in between: what was given back is told.
+                // Somebody came in between: what was released is told.
                 let given_back = turns.iter().take(done.len()).map(|turn| {
                     let worktree = &turn.here.worktree;
                     format!("warning: worktree {worktree} was already released\n")
@@ -73,7 +73,7 @@ fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
             end_commands(holds)?;
             unseen = holds.drop_unseen(ticket.term)?;
             match locks.release_as_told(holds, &ticket) {
-                // The last of them gave it back.
+                // The last of them released it.
                 Err(LockError::NotHeld { view }) if view.state.term() == ticket.term => {
                     Ok(view.state)
                 }

@@ -15,7 +15,7 @@ pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: LeaseOrigin) -
     held_as(context, lease, how, None)
 }
 
-/// The same, if the lease is kept renewed for so long, or less.
+/// The same, if the lease is kept renewed for this long, or less.
 pub(super) fn held_as(
     context: &Context<'_>,
     lease: &Lease<'_>,

@@ -7,7 +7,7 @@ use jvs_repo::duration::Period;
 use super::turn::LockTurn;
 use crate::fail::Failure;
 
-/// Comes into the hold of each, or of none: what was taken is given back if one of them
+/// Comes into the hold of each, or of none: what was taken is released if one of them
 /// cannot be had. `wait` is for all of them together. The answers are in the order of
 /// `turns`, which is that of the worktrees' names.
 ///
@@ -44,7 +44,7 @@ pub(crate) fn enter_all<'r>(
     Ok(entered.into_iter().map(|(_, one)| one).collect())
 }
 
-/// Takes a stake back, and gives the lock back if that was the last one. Best effort:
+/// Takes a stake back, and releases the lock if that was the last one. Best effort:
 /// nobody was told of it, nothing renews it, and so it runs out.
 pub(crate) fn leave(turn: &LockTurn<'_, '_>, entered: &Entered<'_>) {
     let _ = turn.locks.leave(turn.holds, &entered.stake);

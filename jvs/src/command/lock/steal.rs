@@ -43,7 +43,7 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
 }
 
 /// A lease that runs by clocks which are proven to disagree may be over long
-/// since: whoever wants to steal is told so, and how to find out without them.
+/// since: a process that wants to steal is told so, and how to find out without them.
 fn or_in_doubt(error: LockError, policy: &LockPolicy) -> LockError {
     match error {
         LockError::Conflict(view)

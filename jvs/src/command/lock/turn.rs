@@ -146,7 +146,7 @@ fn ancestry() -> Vec<Who> {
     up.map(|process| Who { pid: process.pid, start: process.start_ticks }).collect()
 }
 
-/// Waits in line and takes the lock, for nobody: whoever asks moves it on at once.
+/// Waits in line and takes the lock, for nobody: a process that asks moves it on at once.
 pub(super) fn wait_in_line<'r>(
     context: &Context<'_>,
     Here { repo, worktree }: &Here,

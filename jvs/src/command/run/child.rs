@@ -89,7 +89,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Has a guardian start `command`, which waits to be let go: whoever must know of
+    /// Has a guardian start `command`, which waits to be let go: a process that must know of
     /// it can be told before it does anything.
     pub(super) fn start(
         command: &mut Command,

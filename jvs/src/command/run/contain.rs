@@ -55,7 +55,7 @@ fn in_hold(
     started
 }
 
-/// The best first. A PID namespace is not made for whoever would need a user namespace
+/// The best first. A PID namespace is not made for the process that would need a user namespace
 /// for it, unless it is asked for: in one `sudo` fails, and files of others look like
 /// nobody's.
 fn ways(wanted: Contain, leave_background: bool, root: bool) -> &'static [Contain] {

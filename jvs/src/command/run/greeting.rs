@@ -16,7 +16,7 @@ use crate::tree::{Containment, Member, ProcessTree, listed};
 /// then shows a prompt; once, whatever those settings do.
 const MARK: &str = r#"case "$PS1" in "$JVS_PROMPT"*) ;; *) PS1="$JVS_PROMPT$PS1" ;; esac"#;
 
-/// Marks the prompt of the shell that `command` starts: `JVS_PROMPT` for whoever wants
+/// Marks the prompt of the shell that `command` starts: `JVS_PROMPT` for the process that wants
 /// to place it, `PS1` for shells that take it from the environment, and for bash, which
 /// sets its own, the line that it runs before each prompt.
 pub(super) fn mark_prompt(context: &Context<'_>, command: &mut Command, worktrees: &str) {

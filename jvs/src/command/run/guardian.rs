@@ -122,7 +122,7 @@ pub(super) struct Charge<'c> {
     pub(super) let_go: &'c mut OwnedFd,
 }
 
-/// The guardian's life, in the copy.
+/// The guardian's epoch, in the copy.
 pub(super) fn guard(mut charge: Charge<'_>) -> u8 {
     match begin(&mut charge) {
         Ok((signals, child)) => watch(&charge, &signals, child),
@@ -158,7 +158,7 @@ fn begin(charge: &mut Charge<'_>) -> io::Result<(Signals, Pid)> {
     rustix::io::dup3(&**gate, let_go, DupFlags::CLOEXEC)?;
     let child = fork(place, || become_the_command(command, gate, report))?;
     let streams = rustix::fs::open("/dev/null", OFlags::RDWR, Mode::empty())?;
-    // Whoever reads what the command writes waits for the command, not for this.
+    // A process that reads what the command writes waits for the command, not for this.
     rustix::stdio::dup2_stdin(&streams)?;
     rustix::stdio::dup2_stdout(&streams)?;
     rustix::stdio::dup2_stderr(&streams)?;
@@ -227,7 +227,7 @@ fn watch(charge: &Charge<'_>, signals: &Signals, child: Pid) -> u8 {
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
                 // Orphans in a PID namespace that was there before are given to its first
-                // process. They are in the cgroup all the same.
+                // process. They are in the cgroup anyway.
                 Err(_) if charge.hold.has_members() => {
                     elsewhere = Some(SystemClock.now().boot.plus(ELSEWHERE_MS));
                     break;

@@ -358,7 +358,7 @@ impl Guarded<'_> {
 
 impl EndingSteps {
     /// Nobody more can be ended; or nobody is there, and it is the guardian that was
-    /// stopped and cannot say so. Whoever was missed while being born is seen the next
+    /// stopped and cannot say so. A process that was missed while being born is seen the next
     /// time.
     fn is_over(&self, now: BootMs) -> bool {
         now >= self.give_up_at || self.empty > 2

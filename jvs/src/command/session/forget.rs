@@ -41,7 +41,7 @@ pub(super) fn run(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(nothing().into()),
         aside => aside.map_err(stuck)?,
     };
-    // Whoever had read the secret before it was put aside may have come in since: it
+    // A process that had read the secret before it was put aside may have come in since: it
     // shows a stake before it touches anything.
     if let Err(refused) = look_again(&looking, &survey, &id, force) {
         aside.put_back().map_err(stuck)?;

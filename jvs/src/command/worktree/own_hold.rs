@@ -19,7 +19,7 @@ use crate::session::Acting;
 /// Does what takes a worktree's name away from it, in a session that may hold it.
 ///
 /// If it succeeds the hold is over. If it fails after the register was retired, the
-/// worktree was given its next life, which nobody holds: it is taken again before
+/// worktree was given its next epoch, which nobody holds: it is taken again before
 /// anybody who waits, for whom it was held before.
 pub(super) fn retiring<T>(
     context: &Context<'_>,

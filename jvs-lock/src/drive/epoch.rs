@@ -1,4 +1,4 @@
-//! The CAS from one life of a register to the next.
+//! The CAS from one epoch of a register to the next.
 
 use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::id::Epoch;
@@ -10,7 +10,7 @@ use crate::register::{Answer, ReadError};
 use crate::state::State;
 
 impl Driver<'_, '_> {
-    /// Begins the next life of the register from exactly `from`. False: the register is
+    /// Begins the next epoch of the register from exactly `from`. False: the register is
     /// elsewhere, and the attempt can never land any more.
     pub(crate) fn begin_life(
         &self,
@@ -59,7 +59,7 @@ impl Driver<'_, '_> {
         Ok(true)
     }
 
-    /// Moves a register that cannot be READ on to its next life from the entry `from`,
+    /// Moves a register that cannot be READ on to its next epoch from the entry `from`,
     /// whatever else is in it. Applied only if that very entry is there.
     pub(crate) fn replace(&self, from: &State, next: State) -> Result<State, RegisterError> {
         let worktree = self.register.worktree();

@@ -1,4 +1,4 @@
-//! One life of a register: all states that anybody told of, and the way back from
+//! One epoch of a register: all states that anybody told of, and the way back from
 //! the newest to the first.
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,7 +23,7 @@ struct Mention {
     from: Option<State>,
 }
 
-/// All that is known of one life of a register.
+/// All that is known of one epoch of a register.
 #[derive(Default)]
 pub(super) struct KnownStates {
     by_seq: BTreeMap<Seq, Vec<State>>,
@@ -76,7 +76,7 @@ impl KnownStates {
         all.filter_map(|state| Some((state, *self.witnessed.get(state)?)))
     }
 
-    /// Where to start: at the register, or, for a life that is over, at the
+    /// Where to start: at the register, or, for an epoch that is over, at the
     /// last state that is known to have been reached.
     fn newest(&self) -> Option<State> {
         let reached = || self.witnesses().next_back().map(|(state, _)| *state);
@@ -110,7 +110,7 @@ impl KnownStates {
     }
 }
 
-/// The way back through one life.
+/// The way back through one epoch.
 struct Walk<'k> {
     known: &'k KnownStates,
     worktree: &'k WorktreeName,
