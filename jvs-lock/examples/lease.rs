@@ -48,6 +48,7 @@ fn session<'r>(store: &'r PosixStore, id: &str) -> Result<Locks<'r>, Box<dyn Err
     let identity = Identity {
         host: "example".into(),
         user: id.into(),
+        account: jvs_repo::proc::account(),
         pid: std::process::id(),
         start_time: 0,
         pid_namespace: None,

@@ -18,6 +18,7 @@ pub use self::register::{OfRegister, RegisterError};
 use crate::hold::HoldRefusal;
 use crate::judge::{Evidence, Judgement, Method, Standing};
 use crate::legacy::Legacy;
+use crate::policy::Act;
 use crate::queue::CircleStep;
 use crate::reclaim::WhyNot;
 use crate::record::FoundRecord;
@@ -66,12 +67,30 @@ pub enum LockError {
         steps: Vec<CircleStep>,
     },
     /// A live holder, and no rule that allows to overrule it.
-    #[error("{}; it cannot be reclaimed: {why_not}", conflict(view))]
+    #[error("{}; {}: {why_not}", conflict(view), cannot(*act))]
     ReclaimDenied {
         /// What was seen.
         view: Box<View>,
+        /// What was asked for.
+        act: Act,
         /// Which rules there are and why none applies.
         why_not: WhyNot,
+    },
+    /// The repository names who may, and this user is not among them.
+    #[error(
+        "worktree '{worktree}': only those named in policy.admins ({admins}) may {doing}, and {} \
+         not one of them",
+        who(*uid)
+    )]
+    NotAdmin {
+        /// The worktree.
+        worktree: WorktreeName,
+        /// What was asked for.
+        doing: &'static str,
+        /// Those who may.
+        admins: String,
+        /// Who asked.
+        uid: Option<u32>,
     },
     /// A lock of another tool, which may still be at work.
     #[error("{}", of_legacy(worktree, legacy, *now))]
@@ -395,6 +414,7 @@ impl Layered for LockError {
             | LockError::InLine { .. }
             | LockError::ReclaimDenied { .. }
             | LockError::Legacy { .. } => Code::LockConflict,
+            LockError::NotAdmin { .. } => Code::Permission,
             LockError::Deadlock { .. } => Code::Deadlock,
             LockError::Frozen(_) => Code::LockFrozen,
             LockError::ClockSkew { .. } => Code::ClockSkewExceeded,
@@ -416,7 +436,8 @@ impl Layered for LockError {
                 Next::TryLaterOrWhy(stealable_in(view), view.worktree.clone())
             }
             LockError::Conflict(view) => next_in_conflict(view),
-            LockError::ReclaimDenied { view, why_not } => match why_not.off.as_slice() {
+            LockError::NotAdmin { .. } => Next::AskAdmin,
+            LockError::ReclaimDenied { view, why_not, .. } => match why_not.off.as_slice() {
                 [] => next_in_conflict(view),
                 _ => next_in_conflict(view).or(Next::AllowReclaim),
             },
@@ -478,7 +499,10 @@ impl Layered for LockError {
                 details["watch_ms"] = json!(view.judgement.as_ref().map(|judged| judged.watch_ms));
                 Some(details)
             }
-            LockError::ReclaimDenied { view, why_not } => {
+            LockError::NotAdmin { worktree, admins, uid, .. } => {
+                Some(json!({"worktree": worktree, "admins": admins, "uid": uid}))
+            }
+            LockError::ReclaimDenied { view, why_not, .. } => {
                 let mut details = view_details(view);
                 details["reason"] = json!("LOCK_HELD");
                 details["priority"] = json!("low");
@@ -522,6 +546,20 @@ impl Layered for LockError {
             }
             _ => None,
         }
+    }
+}
+
+fn cannot(act: Act) -> &'static str {
+    match act {
+        Act::FreezeByForce => "it cannot be frozen by force",
+        _ => "it cannot be reclaimed",
+    }
+}
+
+fn who(uid: Option<u32>) -> String {
+    match uid {
+        Some(uid) => format!("user {uid} is"),
+        None => "a user whose id is not known outside of its namespace is".to_owned(),
     }
 }
 

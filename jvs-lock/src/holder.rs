@@ -7,6 +7,7 @@ use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, With};
+use crate::policy;
 use crate::record::{FoundRecord, Record, host_as_recorded, user_as_recorded};
 use crate::session::{Place, Session, Sort};
 use crate::span::Span;
@@ -19,6 +20,8 @@ pub struct Onlooker {
     pub session: String,
     /// The user, as a record has it.
     pub user: String,
+    /// The user to the kernel, if known.
+    pub uid: Option<u32>,
     /// The host.
     pub host: String,
     /// Which boot of it.
@@ -34,20 +37,27 @@ impl Onlooker {
         Onlooker {
             session: session.id().as_str().to_owned(),
             user: user_as_recorded(&identity.user),
+            uid: identity.uid(),
             host: identity.host.clone(),
             boot_id: identity.boot_id.clone(),
             place: session.place().clone(),
         }
     }
 
-    fn is_user_of(&self, record: &Record) -> bool {
-        !self.user.is_empty() && self.user == record.metadata.user_identity
+    /// `None` if the id of either is not known.
+    pub fn is_user_of(&self, record: &Record) -> Option<bool> {
+        policy::is_user(record, self.uid, &self.user, &self.boot_id)
     }
 
     fn is_on_host_of(&self, record: &Record) -> bool {
         self.boot_id == record.boot_id && host_as_recorded(&self.host) == record.metadata.hostname
     }
 }
+
+/// What a holder says of itself and nobody checks: it decides nothing but who ranks higher,
+/// where a repository wants that.
+pub const SELF_DECLARED: &[&str] =
+    &["user", "host", "terminal", "agent", "note", "environment", "purpose"];
 
 /// What an onlooker is to the holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +105,7 @@ impl<'v> Holder<'v> {
         let terminals = at_terminal(&me.place) && at_terminal(&record.place);
         if record.session_id == me.session {
             Kinship::OtherPrivateDir
-        } else if terminals && me.is_user_of(record) {
+        } else if terminals && me.is_user_of(record) == Some(true) {
             Kinship::OtherTerminal
         } else {
             Kinship::None
@@ -224,7 +234,7 @@ impl<'v> Holder<'v> {
                 let dir = record.place.private_dir.as_deref()?;
                 let base = dir.strip_suffix("/jvs")?;
                 let me = self.view.seen_by.as_deref()?;
-                let words = match me.is_user_of(record) {
+                let words = match me.is_user_of(record) == Some(true) {
                     true => format!("use that directory: export XDG_RUNTIME_DIR={base}"),
                     false => format!("run this as the user to whom {dir} belongs"),
                 };
@@ -247,9 +257,10 @@ impl<'v> Holder<'v> {
         let place = record.map(|record| &record.place);
         let kept = record.and_then(|record| record.kept.as_ref());
         let me = self.view.seen_by.as_deref();
-        let same_user = record.zip(me).map(|(record, me)| me.is_user_of(record));
+        let same_user = record.zip(me).and_then(|(record, me)| me.is_user_of(record));
         json!({
             "user": metadata.map(|it| &it.user_identity),
+            "uid": record.and_then(|record| record.uid),
             "host": metadata.map(|it| &it.hostname),
             "terminal": place.and_then(|place| place.terminal.as_ref()),
             "agent": place.and_then(|place| place.agent.as_ref()),
@@ -259,6 +270,7 @@ impl<'v> Holder<'v> {
             "idle_release_ms": kept.and_then(|kept| kept.idle_ms),
             "same_user": record.filter(|_| self.view.mine).map_or(same_user, |_| Some(true)),
             "same_id_elsewhere": self.kinship() == Kinship::OtherPrivateDir,
+            "self_declared": record.map(|_| SELF_DECLARED),
         })
     }
 }

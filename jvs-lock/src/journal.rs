@@ -29,6 +29,7 @@ pub struct Journal<'r> {
     clock: &'r dyn Clock,
     session_id: String,
     holder_id: String,
+    uid: Option<u32>,
 }
 
 impl<'r> Journal<'r> {
@@ -40,6 +41,7 @@ impl<'r> Journal<'r> {
             clock,
             session_id: session.id().as_str().to_owned(),
             holder_id: session.holder_id(),
+            uid: session.identity().uid(),
         }
     }
 
@@ -143,6 +145,7 @@ impl<'r> Journal<'r> {
             worktree: worktree.cloned(),
             session_id: self.session_id.clone(),
             holder_id: self.holder_id.clone(),
+            uid: self.uid,
             from: None,
             to: None,
             reason: reason.map(str::to_owned),
@@ -169,6 +172,7 @@ impl<'r> Journal<'r> {
             worktree: Some(worktree.clone()),
             session_id: self.session_id.clone(),
             holder_id: self.holder_id.clone(),
+            uid: self.uid,
             from: from.map(State::to_string),
             to: Some(to.to_string()),
             reason: reason.map(str::to_owned),

@@ -34,6 +34,7 @@
 //! let identity = Identity {
 //!     host: "laptop".into(),
 //!     user: "ann".into(),
+//!     account: jvs_repo::proc::account(),
 //!     pid: std::process::id(),
 //!     start_time: 0,
 //!     pid_namespace: None,
@@ -82,6 +83,7 @@ pub mod legacy;
 pub mod liveness;
 mod locks;
 pub mod mutation;
+pub mod policy;
 pub mod queue;
 pub mod rebuild;
 pub mod reclaim;
@@ -103,7 +105,7 @@ pub use error::{BirthError, LockError, OfRegister, RegisterError};
 pub use fence::{Fence, Shared};
 pub use journal::Journal;
 pub use lease::{Lease, LeaseOrigin, ReleaseError, Ticket};
-pub use locks::{Locks, ShowHead, Stakes, Want};
+pub use locks::{Locks, SeenBy, ShowHead, Stakes, Want};
 pub use seams::Seams;
 pub use session::{Identity, Secret, Session, SessionId};
 pub use state::{Hold, State};

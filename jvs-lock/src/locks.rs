@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jvs_repo::audit::{Details, EventKind, EventPhase, Log};
 use jvs_repo::clock::{BootClock, BootMs, Reading};
-use jvs_repo::config::LockPolicy;
+use jvs_repo::config::{LockPolicy, ReclaimRules};
 use jvs_repo::id::{FencingToken, OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
+use jvs_repo::proc::ProcessStat;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
@@ -21,13 +22,15 @@ use crate::kept::Kept;
 use crate::lease::{Lease, LeaseOrigin, Ticket};
 use crate::legacy;
 use crate::mutation::Rule;
+use crate::policy::{self, Act, Claimant, LockHolder, Ruling};
+use crate::queue::Lookup;
 use crate::reclaim;
 use crate::record::{Meaning, OwnRecord, Record, Renewal, Stamp};
 use crate::register::Register;
 use crate::seams::Seams;
 use crate::session::Session;
 use crate::state::{Hold, LEASE_MAX_MS, State};
-use crate::view::{self, View};
+use crate::view::{self, StatusWord, View};
 use crate::watching::{InMemory, Patience, Sightings};
 use crate::worktrees;
 
@@ -70,8 +73,8 @@ pub(crate) enum Override {
     Nobody,
     /// A lock of another tool: it is being turned into one of ours.
     Others,
-    /// The holder: forced.
-    Everybody,
+    /// Whom the repository's policy lets this session overrule.
+    ByPolicy,
 }
 
 /// The locks of a repository in the hands of one session. Cheap to clone.
@@ -85,7 +88,12 @@ pub struct Locks<'r> {
     pub(crate) patience: Option<Arc<dyn Patience>>,
     pub(crate) stakes: Option<Stakes<'r>>,
     pub(crate) show_head: Option<ShowHead>,
+    pub(crate) rules: Arc<ReclaimRules>,
+    pub(crate) lookup: Option<SeenBy<'r>>,
 }
+
+/// How the processes of this host are seen from any thread.
+pub type SeenBy<'r> = &'r (dyn Fn(u32) -> Option<ProcessStat> + Sync);
 
 /// Does anything rest on the hold in that state? `None` if that cannot be seen.
 pub type Stakes<'r> = &'r (dyn Fn(&State) -> Option<bool> + Sync);
@@ -93,6 +101,12 @@ pub type Stakes<'r> = &'r (dyn Fn(&State) -> Option<bool> + Sync);
 /// Makes a head visible if its publisher did not come to it. The register that has it
 /// was READ, and is durable.
 pub type ShowHead = fn(Seams<'_>, SnapshotId) -> io::Result<()>;
+
+/// Why a freeze is not lifted.
+enum Thaw {
+    Refused(Refusal),
+    Failed(LockError),
+}
 
 /// A grant that was tried.
 struct Granted {
@@ -116,7 +130,15 @@ impl<'r> Locks<'r> {
             patience: None,
             stakes: None,
             show_head: None,
+            rules: Arc::default(),
+            lookup: None,
         }
+    }
+
+    /// The same, forcing by these rules; `lookup` tells whether a keeper has died.
+    #[must_use]
+    pub fn ruled_by(self, rules: ReclaimRules, lookup: SeenBy<'r>) -> Self {
+        Locks { rules: Arc::new(rules), lookup: Some(lookup), ..self }
     }
 
     /// The same, with what makes a head visible. Without it nothing is known of
@@ -162,9 +184,11 @@ impl<'r> Locks<'r> {
     /// The same session id on another host has another secret and so another
     /// nonce; it takes over under a new token, and the old hold is fenced.
     pub fn acquire(&self, worktree: &WorktreeName, want: Want<'_>) -> Result<Lease<'r>, LockError> {
+        let who = Claimant::of(&self.session, false);
         self.take(worktree, want, &|view| {
-            let elsewhere = reclaim::is_same_session_elsewhere(view.record()?, &self.session);
-            elsewhere.then_some(reclaim::Decision::SAME_SESSION)
+            let holder = LockHolder { record: view.record(), keeper: None };
+            let ruling = policy::may(Act::Acquire, self.stands(view), holder, who, &self.rules);
+            ruling.reason().map(reclaim::Decision::by)
         })
     }
 
@@ -247,8 +271,8 @@ impl<'r> Locks<'r> {
                     let view =
                         seen.as_ref().ok_or(RegisterError::internal("a conflict is seen"))?;
                     match over(view) {
-                        Some(by) if by.allowed => grant(EventKind::Reclaim, Some(by)),
-                        _ => Err(self.refused(&register, state, refusal, seen, None)),
+                        Some(by) => grant(EventKind::Reclaim, Some(by)),
+                        None => Err(self.refused(&register, state, refusal, seen, None)),
                     }
                 }
                 Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
@@ -336,7 +360,8 @@ impl<'r> Locks<'r> {
     }
 
     /// Freezes the worktree: nobody acquires or publishes until the freeze ends
-    /// or is lifted. `force` takes it from a live holder, who is fenced.
+    /// or is lifted. `force` takes it from a live holder, who is fenced, where a reclaim
+    /// could.
     pub fn freeze(
         &self,
         worktree: &WorktreeName,
@@ -344,8 +369,46 @@ impl<'r> Locks<'r> {
         reason: &str,
         force: bool,
     ) -> Result<State, LockError> {
-        let over = if force { Override::Everybody } else { Override::Nobody };
-        self.freeze_over(worktree, for_ms, reason, over)
+        if !force {
+            return self.freeze_over(worktree, for_ms, reason, Override::Nobody);
+        }
+        let who = Claimant::of(&self.session, true);
+        let answer = self.freeze_over(worktree, for_ms, reason, Override::ByPolicy);
+        self.or_denied(answer, Act::FreezeByForce, who, &self.rules, self.lookup())
+    }
+
+    fn lookup(&self) -> Option<Lookup<'r>> {
+        self.lookup.map(|lookup| lookup as Lookup<'r>)
+    }
+
+    /// May this session do so to what is seen in `view`?
+    fn ruling(&self, act: Act, view: &View) -> Ruling {
+        let who = Claimant::of(&self.session, act == Act::FreezeByForce);
+        let holder = self.holder_in(view, self.lookup());
+        policy::may(act, self.stands(view), holder, who, &self.rules)
+    }
+
+    /// May this session end its own commands to give the lock back?
+    pub fn may_release_by_force(&self, worktree: &WorktreeName) -> Result<(), LockError> {
+        match self.ruling(Act::ReleaseByForce, &self.inspect(worktree)?) {
+            Ruling::NotAdmin => Err(self.not_admin(worktree, "use --force")),
+            // Whether it has it is asked by the release itself.
+            _ => Ok(()),
+        }
+    }
+
+    fn not_admin(&self, worktree: &WorktreeName, doing: &'static str) -> LockError {
+        let (admins, uid) = (self.rules.admins.to_string(), self.session.identity().uid());
+        LockError::NotAdmin { worktree: worktree.clone(), doing, admins, uid }
+    }
+
+    /// The change with what the log keeps of it: whoever is overruled, by whom and why.
+    fn telling(&self, kind: EventKind, next: State, ruling: Option<Ruling>, view: &View) -> Move {
+        sabotage!(Rule::OverrulingIsTold => Move::Try(kind, next));
+        match ruling.and_then(Ruling::reason).map(reclaim::Decision::by) {
+            Some(by) => Move::TryOver(kind, next, reclaim::details(by, view, &self.session)),
+            None => Move::Try(kind, next),
+        }
     }
 
     pub(crate) fn freeze_over(
@@ -366,7 +429,6 @@ impl<'r> Locks<'r> {
         reason: &str,
         over: Override,
     ) -> Result<State, LockError> {
-        let force = over == Override::Everybody;
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
@@ -374,21 +436,28 @@ impl<'r> Locks<'r> {
         let Applied { state, before } =
             self.driver(&register, Some(reason)).run(|state, now, _| {
                 self.refuse_reserved(worktree, state)?;
-                let seen = Some(self.examine(&register, state, began)?);
-                let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-                let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
-                match decide::freeze(state, op, judged, force, &self.policy) {
+                let view = self.examine(&register, state, began)?;
+                let ruling =
+                    (over == Override::ByPolicy).then(|| self.ruling(Act::FreezeByForce, &view));
+                let force = ruling.is_some_and(Ruling::allows);
+                match decide::freeze(state, op, view.judgement.as_ref(), force, &self.policy) {
                     Ok(Own::Try)
-                        if over == Override::Nobody
-                            && let Some(view) = foreign =>
+                        if over != Override::Others && !force && view.foreign.is_some() =>
                     {
-                        Err(LockError::of_other_tool(view))
+                        Err(LockError::of_other_tool(&view))
                     }
                     Ok(Own::Try) => {
-                        Ok(Move::Try(EventKind::Freeze, state.frozen(me, for_ms, now.wall, op)))
+                        let next = state.frozen(me, for_ms, now.wall, op);
+                        Ok(self.telling(EventKind::Freeze, next, ruling, &view))
                     }
                     Ok(Own::Done) => Ok(Move::Applied),
-                    Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
+                    Err(_)
+                        if ruling == Some(Ruling::NotAdmin)
+                            && view.word() == StatusWord::Frozen =>
+                    {
+                        Err(self.not_admin(worktree, "freeze over this freeze"))
+                    }
+                    Err(refusal) => Err(self.refused(&register, state, refusal, Some(view), None)),
                 }
             })?;
         let may_replace = || over == Override::Others || !self.has_foreign_record(worktree);
@@ -413,10 +482,24 @@ impl<'r> Locks<'r> {
         drive::make_durable(register, "was frozen")
     }
 
-    /// Lifts a freeze, no matter who made it.
+    /// Lifts a freeze, also another's where the policy lets this session.
     pub fn unfreeze(&self, worktree: &WorktreeName, reason: &str) -> Result<State, LockError> {
-        let meant = self.register(worktree).read()?.term();
-        self.thaw(worktree, reason, |state, tried| decide::unfreeze(state, meant, tried))
+        let register = self.register(worktree);
+        let (meant, began) = (register.read()?.term(), self.seams.clock.now());
+        self.thaw(worktree, reason, |state, tried, next| {
+            match decide::unfreeze(state, meant, tried).map_err(Thaw::Refused)? {
+                Own::Done => Ok(Move::Applied),
+                Own::Try => {
+                    let view = self.examine(&register, state, began);
+                    let view = view.map_err(|error| Thaw::Failed(error.into()))?;
+                    let ruling = self.ruling(Act::Unfreeze, &view);
+                    if ruling == Ruling::NotAdmin {
+                        return Err(Thaw::Failed(self.not_admin(worktree, "lift this freeze")));
+                    }
+                    Ok(self.telling(EventKind::Unfreeze, next, Some(ruling), &view))
+                }
+            }
+        })
     }
 
     /// Lifts the freeze `meant`, which was found to be over, if it is over still.
@@ -429,10 +512,14 @@ impl<'r> Locks<'r> {
         sabotage!(Rule::LiftWhatWasSeen => self.unfreeze(worktree, reason));
         let register = self.register(worktree);
         let began = self.seams.clock.now();
-        self.thaw(worktree, reason, |state, tried| {
+        self.thaw(worktree, reason, |state, tried, next| {
             let seen = self.examine(&register, state, began).ok();
             let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-            decide::lift(state, meant, tried, judged, &self.policy)
+            match decide::lift(state, meant, tried, judged, &self.policy) {
+                Ok(Own::Try) => Ok(Move::Try(EventKind::Unfreeze, next)),
+                Ok(Own::Done) => Ok(Move::Applied),
+                Err(refusal) => Err(Thaw::Refused(refusal)),
+            }
         })
     }
 
@@ -440,17 +527,21 @@ impl<'r> Locks<'r> {
         &self,
         worktree: &WorktreeName,
         reason: &str,
-        mut decide: impl FnMut(&State, bool) -> Result<Own, Refusal>,
+        mut decide: impl FnMut(&State, bool, State) -> Result<Move, Thaw>,
     ) -> Result<State, LockError> {
         let register = self.register(worktree);
         let op = self.fresh_op();
         let Applied { state, .. } = self.driver(&register, Some(reason)).run_durably(
             "is not frozen any more",
-            |state, _, tried| match decide(state, !tried.is_empty()) {
-                Ok(Own::Try) => Ok(Move::Try(EventKind::Unfreeze, state.released(op))),
-                Ok(Own::Done) => Ok(Move::Applied),
-                Err(Refusal::NotHeld) => Err(LockError::NotFrozen { worktree: worktree.clone() }),
-                Err(refusal) => Err(self.refused(&register, state, refusal, None, None)),
+            |state, _, tried| match decide(state, !tried.is_empty(), state.released(op)) {
+                Ok(moved) => Ok(moved),
+                Err(Thaw::Refused(Refusal::NotHeld)) => {
+                    Err(LockError::NotFrozen { worktree: worktree.clone() })
+                }
+                Err(Thaw::Refused(refusal)) => {
+                    Err(self.refused(&register, state, refusal, None, None))
+                }
+                Err(Thaw::Failed(error)) => Err(error),
             },
         )?;
         OwnRecord::forget(self.seams.store, worktree, &state);

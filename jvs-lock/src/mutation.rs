@@ -116,6 +116,14 @@ pub enum Rule {
     FullIsAskedAgain,
     /// A release needs no room: the register tells what the log cannot.
     ReleasedWhenFull,
+    /// A forced freeze obeys what a reclaim obeys.
+    ForceObeysPolicy,
+    /// Users are compared by the ids that kernels gave out.
+    UsersAreTheirIds,
+    /// Once admins are named, nobody else forces.
+    AdminsAreAsked,
+    /// Whoever is overruled is in the log, with who did it and by which reason.
+    OverrulingIsTold,
 }
 
 impl Rule {
@@ -175,6 +183,10 @@ impl Rule {
         Rule::NewestGivesUp,
         Rule::FullIsAskedAgain,
         Rule::ReleasedWhenFull,
+        Rule::ForceObeysPolicy,
+        Rule::UsersAreTheirIds,
+        Rule::AdminsAreAsked,
+        Rule::OverrulingIsTold,
     ];
 }
 

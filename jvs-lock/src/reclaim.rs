@@ -1,31 +1,30 @@
-//! May a live holder be overruled? Pure: the record, its judgement, what is
-//! known of its keeper, who asks and the repository's rules in, decision out.
-//!
-//! Overruling is policy. It is never needed for safety (a dead lease ends by
-//! itself) and never hurts it (the token is raised, the old holder is fenced).
+//! Taking a lock from a live holder, where `policy` allows it; its reasons, and what the
+//! audit log keeps of any overruling.
 
 use std::fmt;
 
 use jvs_repo::clock::Reading;
 use jvs_repo::config::{LockPolicy, ReclaimRules};
-use jvs_repo::metadata::Environment;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::audit::{Details, OtherTool, Reclaimed};
 use jvs_repo::sabotage;
 use serde::Serialize;
 
+use crate::decide::is_skewed;
 use crate::error::LockError;
 use crate::hold;
+use crate::judge::Judgement;
 use crate::lease::Lease;
 use crate::liveness::{Liveness, Observer, Unknowable, keeper_liveness};
 use crate::locks::{Locks, Want};
 use crate::mutation::Rule;
+use crate::policy::{self, Act, Claimant, LockHolder, Stands};
 use crate::queue::Lookup;
-use crate::record::{Record, user_as_recorded};
+use crate::record::Record;
 use crate::session::Session;
-use crate::view::{StatusWord, View};
+use crate::view::View;
 
-/// Why a lock may be taken from its holder, or not.
+/// Why a lock may be taken from its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReclaimReason {
@@ -41,8 +40,10 @@ pub enum ReclaimReason {
     EmergencyOverride,
     /// The same session id, on another host.
     SameSession,
-    /// None of these.
-    LockHeld,
+    /// One of those whom the repository names lifts a freeze.
+    Admin,
+    /// Anybody may lift a freeze where the repository names nobody.
+    AnyOperator,
 }
 
 impl ReclaimReason {
@@ -55,7 +56,8 @@ impl ReclaimReason {
             ReclaimReason::HigherPrivilege => "HIGHER_PRIVILEGE",
             ReclaimReason::EmergencyOverride => "EMERGENCY_OVERRIDE",
             ReclaimReason::SameSession => "SAME_SESSION",
-            ReclaimReason::LockHeld => "LOCK_HELD",
+            ReclaimReason::Admin => "ADMIN",
+            ReclaimReason::AnyOperator => "ANY_OPERATOR",
         }
     }
 }
@@ -90,8 +92,6 @@ impl Priority {
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// May it be taken?
-    pub allowed: bool,
     /// By which reason.
     pub reason: ReclaimReason,
     /// How good that is.
@@ -99,96 +99,25 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The same session id on another host: no policy, its own.
-    pub(crate) const SAME_SESSION: Decision =
-        Decision { allowed: true, reason: ReclaimReason::SameSession, priority: Priority::High };
-
-    const HELD: Decision =
-        Decision { allowed: false, reason: ReclaimReason::LockHeld, priority: Priority::Low };
-
     /// May it also take what another tool holds? Nothing is known of that holder,
     /// so only a declared emergency may, where the repository allows it.
     pub(crate) fn overrules_other_tools(&self) -> bool {
-        self.allowed && self.reason == ReclaimReason::EmergencyOverride
+        self.reason == ReclaimReason::EmergencyOverride
     }
 
-    const fn by(reason: ReclaimReason) -> Decision {
+    /// Somebody is overruled for this reason.
+    pub(crate) const fn by(reason: ReclaimReason) -> Decision {
         let priority = match reason {
             ReclaimReason::LockExpired
             | ReclaimReason::HolderDead
             | ReclaimReason::EmergencyOverride
+            | ReclaimReason::Admin
             | ReclaimReason::SameSession => Priority::High,
             ReclaimReason::SameUser | ReclaimReason::HigherPrivilege => Priority::Medium,
-            ReclaimReason::LockHeld => Priority::Low,
+            ReclaimReason::AnyOperator => Priority::Low,
         };
-        Decision { allowed: true, reason, priority }
+        Decision { reason, priority }
     }
-}
-
-/// Who asks.
-#[derive(Debug, Clone, Copy)]
-pub struct Claimant<'c> {
-    /// User identity.
-    pub user: &'c str,
-    /// Where it runs.
-    pub environment: Environment,
-    /// Does it declare an emergency?
-    pub emergency: bool,
-}
-
-/// Decides. `keeper` is what is known of the process that keeps the lease;
-/// `None` if nobody does, or nobody is known to.
-pub fn decide(
-    word: StatusWord,
-    record: Option<&Record>,
-    keeper: Option<Liveness>,
-    claimant: Claimant<'_>,
-    rules: &ReclaimRules,
-) -> Decision {
-    match word {
-        StatusWord::Stealable => return Decision::by(ReclaimReason::LockExpired),
-        StatusWord::Held | StatusWord::Expired => {}
-        StatusWord::Free | StatusWord::Frozen | StatusWord::Retired => return Decision::HELD,
-    }
-    if rules.holder_dead && keeper == Some(Liveness::Dead) {
-        return Decision::by(ReclaimReason::HolderDead);
-    }
-    if let Some(metadata) = record.map(|record| &record.metadata) {
-        let user = user_as_recorded(claimant.user);
-        let same_user = !user.is_empty() && metadata.user_identity == user;
-        if rules.same_user && same_user {
-            return Decision::by(ReclaimReason::SameUser);
-        }
-        let outranks = match (rank(claimant.environment), rank(metadata.environment)) {
-            (Some(mine), Some(theirs)) => mine < theirs,
-            _ => false,
-        };
-        if rules.higher_privilege && outranks {
-            return Decision::by(ReclaimReason::HigherPrivilege);
-        }
-    }
-    if rules.emergency_override && claimant.emergency {
-        return Decision::by(ReclaimReason::EmergencyOverride);
-    }
-    Decision::HELD
-}
-
-/// Smaller has more privilege; a container has none to compare.
-const fn rank(environment: Environment) -> Option<u8> {
-    match environment {
-        Environment::Ci => Some(0),
-        Environment::Cloud => Some(1),
-        Environment::Local => Some(2),
-        Environment::Container => None,
-    }
-}
-
-/// Is the holder this very session id, on another host or another boot?
-pub(crate) fn is_same_session_elsewhere(record: &Record, me: &Session) -> bool {
-    let identity = me.identity();
-    record.session_id == me.id().as_str()
-        && !record.frozen
-        && (record.boot_id != identity.boot_id || record.metadata.hostname != identity.host)
 }
 
 /// What the audit log keeps of it.
@@ -198,10 +127,12 @@ pub(crate) fn details(decision: Decision, view: &View, me: &Session) -> Details 
         reason: decision.reason.to_string(),
         priority: decision.priority.as_str().to_owned(),
         old_holder: old.map(|record| record.holder_id.clone()),
+        old_uid: old.and_then(|record| record.uid),
         old_session: old.map(|record| record.session_id.clone()),
         old_holder_nonce: view.state.holder(),
         other_tool: view.foreign.as_ref().map(OtherTool::from),
         new_holder: me.holder_id(),
+        new_uid: me.identity().uid(),
         new_session: me.id().as_str().to_owned(),
     };
     Box::new(reclaimed).into()
@@ -218,45 +149,72 @@ impl<'r> Locks<'r> {
         emergency: bool,
         lookup: Lookup<'_>,
     ) -> Result<Lease<'r>, LockError> {
-        let identity = self.session.identity();
-        let claimant =
-            Claimant { user: &identity.user, environment: identity.environment, emergency };
-        let keeper = |view: &View| {
-            if view.foreign.is_some() {
-                return None;
-            }
-            let clock = self.seams.clock.boot_clock();
-            let here = Observer { clock: &clock, pid_namespace: identity.pid_namespace };
-            let record = view.record()?;
-            let keeper = record.keeper.as_ref()?;
-            Some(match is_by_our_clocks(record, view.at, &self.policy) {
-                // The ids of a copied machine are the original's: its processes are not.
-                false => Liveness::Unknown(Unknowable::OtherHost),
-                true => match keeper_liveness(keeper, here, lookup) {
-                    Liveness::Dead => self.nothing_rests_on(view),
-                    known => known,
-                },
-            })
-        };
+        let who = Claimant::of(&self.session, emergency);
         let taken = self.take(worktree, want, &|view| {
-            // What looks over by a clock that nobody has checked is not over.
-            let unproven = view.judgement.as_ref().is_some_and(|judged| judged.watch_ms > 0);
-            let word = if unproven { StatusWord::Expired } else { view.word() };
-            // What holds it is another tool's, whatever our own record says.
-            let record = view.record().filter(|_| view.foreign.is_none());
-            Some(decide(word, record, keeper(view), claimant, rules))
+            let holder = self.holder_in(view, Some(lookup));
+            let ruling = policy::may(Act::Reclaim, self.stands(view), holder, who, rules);
+            ruling.reason().map(Decision::by)
         });
-        match taken {
-            Err(LockError::Conflict(view)) => {
-                let why_not = why_not(keeper(&view), claimant, rules);
-                Err(LockError::ReclaimDenied { view, why_not })
-            }
-            other => other,
-        }
+        self.or_denied(taken, Act::Reclaim, who, rules, Some(lookup))
     }
 }
 
 impl Locks<'_> {
+    /// How what was seen stands to this session.
+    pub(crate) fn stands(&self, view: &View) -> Stands {
+        // What looks over by a clock that nobody has checked is not over.
+        let doubtful = |judged: &Judgement| judged.watch_ms > 0 || is_skewed(judged, &self.policy);
+        Stands::of(view, view.judgement.as_ref().is_some_and(doubtful))
+    }
+
+    /// Whose lock it is, and whether whoever keeps it lives. Where nobody can look a
+    /// process up, none is known to have died.
+    pub(crate) fn holder_in<'v>(
+        &self,
+        view: &'v View,
+        lookup: Option<Lookup<'_>>,
+    ) -> LockHolder<'v> {
+        if view.foreign.is_some() {
+            return LockHolder::default();
+        }
+        let record = view.record();
+        let keeper = record.zip(lookup).and_then(|(it, lookup)| self.keeper_of(view, it, lookup));
+        LockHolder { record, keeper }
+    }
+
+    fn keeper_of(&self, view: &View, record: &Record, lookup: Lookup<'_>) -> Option<Liveness> {
+        let clock = self.seams.clock.boot_clock();
+        let pid_namespace = self.session.identity().pid_namespace;
+        let here = Observer { clock: &clock, pid_namespace };
+        let keeper = record.keeper.as_ref()?;
+        Some(match is_by_our_clocks(record, view.at, &self.policy) {
+            // The ids of a copied machine are the original's: its processes are not.
+            false => Liveness::Unknown(Unknowable::OtherHost),
+            true => match keeper_liveness(keeper, here, lookup) {
+                Liveness::Dead => self.nothing_rests_on(view),
+                known => known,
+            },
+        })
+    }
+
+    /// What was refused because somebody has it, with why nothing allows to overrule that.
+    pub(crate) fn or_denied<T>(
+        &self,
+        answer: Result<T, LockError>,
+        act: Act,
+        who: Claimant<'_>,
+        rules: &ReclaimRules,
+        lookup: Option<Lookup<'_>>,
+    ) -> Result<T, LockError> {
+        answer.map_err(|error| match error {
+            LockError::Conflict(view) => {
+                let why_not = why_not(self.holder_in(&view, lookup), who, rules);
+                LockError::ReclaimDenied { view, act, why_not }
+            }
+            error => error,
+        })
+    }
+
     /// The keeper of the hold in `view` has died. The holder has, too, only if nothing
     /// rests on the hold: a command may run on, and start another keeper.
     fn nothing_rests_on(&self, view: &View) -> Liveness {
@@ -297,10 +255,10 @@ impl fmt::Display for WhyNot {
     }
 }
 
-fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRules) -> WhyNot {
+fn why_not(holder: LockHolder<'_>, who: Claimant<'_>, rules: &ReclaimRules) -> WhyNot {
     let mut parts = Vec::new();
     if rules.holder_dead {
-        parts.push(match keeper {
+        parts.push(match holder.keeper {
             Some(Liveness::Alive) => "a process that needs it is alive",
             Some(Liveness::Unknown(Unknowable::OtherUser)) => {
                 "its keeper has died, but only its user can see what else needs it"
@@ -310,19 +268,27 @@ fn why_not(keeper: Option<Liveness>, claimant: Claimant<'_>, rules: &ReclaimRule
         });
     }
     if rules.same_user {
-        parts.push("its holder is another user");
+        parts.push(match holder.record.map(|it| policy::is_same_user(it, who.identity)) {
+            Some(Some(_)) => "its holder is another user",
+            _ => "the user id of its holder or of this process is not known",
+        });
     }
     if rules.higher_privilege {
         parts.push("its holder's environment ranks no lower");
     }
-    if rules.emergency_override && !claimant.emergency {
-        parts.push("an emergency must be declared with --emergency");
+    let admins = rules.admins.are_named();
+    match who.emergency {
+        true if admins => parts.push("policy.admins names others than this user"),
+        false if admins || rules.emergency_override => {
+            parts.push("an emergency must be declared with --emergency");
+        }
+        _ => {}
     }
     let off = [
         (rules.holder_dead, "reclaim.holder_dead"),
         (rules.same_user, "reclaim.same_user"),
         (rules.higher_privilege, "reclaim.higher_privilege"),
-        (rules.emergency_override, "reclaim.emergency_override"),
+        (rules.emergency_override || admins, "reclaim.emergency_override"),
     ]
     .into_iter()
     .filter_map(|(on, name)| (!on).then_some(name))

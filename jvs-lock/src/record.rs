@@ -112,6 +112,7 @@ impl Meaning for Record {
             boot_id: identity.boot_id.clone(),
             time_namespace: stamp.time_namespace,
             pid_namespace: None,
+            uid: None,
             created_boot_ms: at.boot,
             renewed_boot_ms: at.boot,
             keeper: None,
@@ -150,6 +151,7 @@ impl Meaning for Record {
         self.boot_id = identity.boot_id.clone();
         self.time_namespace = time_namespace;
         self.pid_namespace = identity.pid_namespace;
+        self.uid = identity.uid();
         self.lease_duration_ms = claim.lease_ms;
         self.lease_expires_at = Some(claim.expires.rfc3339());
         self.metadata.hostname = host_as_recorded(&identity.host);

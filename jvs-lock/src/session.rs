@@ -6,6 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jvs_repo::account::Account;
 use jvs_repo::clock::{BootId, Clock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::HolderNonce;
@@ -119,8 +120,10 @@ impl fmt::Debug for Secret {
 pub struct Identity {
     /// Host name.
     pub host: String,
-    /// User name.
+    /// User name, as it was told.
     pub user: String,
+    /// As whom it runs; `None` if that is not known.
+    pub account: Option<Account>,
     /// Process id.
     pub pid: u32,
     /// When the process started, in clock ticks after boot.
@@ -133,6 +136,13 @@ pub struct Identity {
     pub environment: Environment,
     /// What for.
     pub purpose: Purpose,
+}
+
+impl Identity {
+    /// The user to the kernel, if known.
+    pub fn uid(&self) -> Option<u32> {
+        self.account.as_ref().map(|account| account.uid)
+    }
 }
 
 /// A session as the lock sees it.
@@ -209,6 +219,7 @@ pub(crate) mod tests {
         let identity = Identity {
             host: "host-a".into(),
             user: "ann".into(),
+            account: Some(Account { uid: 1000, gids: vec![1000] }),
             pid: 100,
             start_time: 5,
             pid_namespace: Some(1),

@@ -5,6 +5,7 @@
 //! that contradict each other are errors that name the line. A policy that was
 //! silently ignored is worse than none.
 
+mod admins;
 mod document;
 mod edit;
 mod error;
@@ -17,6 +18,7 @@ mod ttl;
 
 use std::io;
 
+pub use admins::Admins;
 pub use edit::set;
 pub use error::ConfigError;
 pub use key::{Allowed, KEYS, Key, Value};
@@ -42,7 +44,7 @@ pub const INITIAL: &str = "\
 ";
 
 /// Everything that a repository can decide for itself.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Config {
     /// Leases and clocks.
     pub lock: LockPolicy,

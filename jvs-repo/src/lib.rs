@@ -15,6 +15,7 @@
 //! The probe catches a filesystem that lies here and now; it cannot prove that
 //! one never will.
 
+pub mod account;
 pub mod audit;
 pub mod clock;
 pub mod code;

@@ -83,6 +83,8 @@ pub enum Rule {
     BootBeforeWall,
     /// On a full volume an event is written into room that was kept for it.
     RoomIsKept,
+    /// An id that a user namespace maps is nobody's.
+    MappedIdsAreNobodys,
 }
 
 impl Rule {
@@ -93,6 +95,7 @@ impl Rule {
         Rule::AbsenceIsListed,
         Rule::BootBeforeWall,
         Rule::RoomIsKept,
+        Rule::MappedIdsAreNobodys,
     ];
 }
 

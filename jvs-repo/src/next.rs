@@ -176,6 +176,8 @@ pub enum Next {
     ReleaseByForce(WorktreeName),
     /// Turn a rule on by which a live lock can be reclaimed.
     AllowReclaim,
+    /// See who may force a lock.
+    AskAdmin,
     /// Run within the run that has it.
     Join,
     /// Run beside the run that has it, or after it.

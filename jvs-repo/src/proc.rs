@@ -14,6 +14,10 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use rustix::process::{getegid, geteuid, getgroups};
+
+use crate::account::{Account, are_the_hosts_own};
+
 /// A file of `/proc`, which says nothing of its size: in one read, most of them, where to
 /// begin with few bytes takes many.
 fn read(path: &str) -> io::Result<Vec<u8>> {
@@ -59,6 +63,17 @@ pub fn pid_namespace() -> Option<u64> {
 fn shows_own_pids(status: &str) -> bool {
     let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
     ids.is_none_or(|ids| ids.split_ascii_whitespace().count() == 1)
+}
+
+/// As whom this process runs; `None` where that says nothing outside of its user namespace.
+pub fn account() -> Option<Account> {
+    let maps = ["/proc/self/uid_map", "/proc/self/gid_map"];
+    if !maps.iter().all(|map| fs::read_to_string(map).is_ok_and(|map| are_the_hosts_own(&map))) {
+        return None;
+    }
+    let further = getgroups().unwrap_or_default();
+    let gids = [getegid()].into_iter().chain(further).map(|gid| gid.as_raw()).collect();
+    Some(Account { uid: geteuid().as_raw(), gids })
 }
 
 /// The time namespace whose boot-time clock this process reads.

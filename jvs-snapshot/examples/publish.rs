@@ -60,6 +60,7 @@ fn session(store: &PosixStore) -> Result<Locks<'_>, Box<dyn Error>> {
     let identity = Identity {
         host: "example".into(),
         user: "ann".into(),
+        account: jvs_repo::proc::account(),
         pid: std::process::id(),
         start_time: 0,
         pid_namespace: None,

@@ -27,6 +27,7 @@ pub(crate) use snapshots::{counted, size};
 use crate::args::Command;
 use crate::context::Context;
 use crate::fail::Failure;
+use crate::ownership;
 use crate::render::Done;
 use crate::session::life::SignsOfLife;
 
@@ -58,13 +59,19 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Shell(args) => run::shell(context, &args),
         // What waits to be told is shown, and stays for the command that it is told by.
         Command::Session(args) => return session::run(context, &args),
-        Command::Keeper(args) => return crate::keeper::run(context, &args),
+        Command::Keeper(args) => {
+            ownership::say_nothing();
+            return crate::keeper::run(context, &args);
+        }
     };
     life.iter().for_each(SignsOfLife::sign);
     // What happened behind the session's back is told with whatever it asks next.
     let notes = crate::keeper::take_note(context);
     match answer {
-        Ok(done) => Ok(notes.into_iter().fold(done, Done::with_warning)),
+        Ok(done) => {
+            let warned = context.warned().map(str::to_owned);
+            Ok(warned.into_iter().chain(notes).fold(done, Done::with_warning))
+        }
         Err(failure) => {
             let preface = notes.iter().map(|note| format!("warning: {note}\n")).collect();
             Err(failure.also_preceded_by(preface))

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jvs_lock::hold::{Holds, ProcessLookup};
 use jvs_lock::holder::Onlooker;
@@ -13,7 +13,7 @@ use jvs_lock::{Identity, Locks, Seams, Session, State, Ticket};
 use jvs_repo::audit::{Alone, AppendTurn, Log, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::discover::{Located, discover, discover_here};
+use jvs_repo::discover::{ControlDir, Located, discover, discover_here};
 use jvs_repo::entropy::{Entropy, SystemEntropy};
 use jvs_repo::id::{Epoch, FencingToken, HolderNonce, strict_decimal};
 use jvs_repo::layout;
@@ -27,11 +27,12 @@ use serde_json::Value;
 
 use crate::args::Global;
 use crate::fail::{Failure, Stuck};
+use crate::given::GivenOptions;
 use crate::render::{Done, Output, Paint};
 use crate::session::life::SignsOfLife;
 use crate::session::{self, Acting, Unusable, Whence};
 use crate::watch_reporter::WatchReporter;
-use crate::{trust, umask};
+use crate::{ownership, trust, umask};
 
 /// The environment variables, through a door that tests can stand in.
 #[derive(Clone, Copy)]
@@ -81,6 +82,8 @@ pub(crate) struct Context<'a> {
     clock: SystemClock,
     entropy: SystemEntropy,
     watch_reporter: Arc<WatchReporter>,
+    found: OnceLock<(ControlDir, PathBuf)>,
+    warned: OnceLock<String>,
 }
 
 /// A repository, and the worktree in it that is meant.
@@ -92,7 +95,9 @@ pub(crate) struct Here {
 impl<'a> Context<'a> {
     pub(crate) fn new(global: Global, env: Env<'a>, output: Output) -> Self {
         let watch_reporter = Arc::new(WatchReporter::new(output));
-        Context { global, env, output, clock: SystemClock, entropy: SystemEntropy, watch_reporter }
+        let (clock, entropy) = (SystemClock, SystemEntropy);
+        let (found, warned) = (OnceLock::new(), OnceLock::new());
+        Context { global, env, output, clock, entropy, watch_reporter, found, warned }
     }
 
     /// How to emphasise text on standard output.
@@ -305,6 +310,7 @@ impl<'a> Context<'a> {
             }
         };
         umask::open_for(located.control_dir);
+        self.found.get_or_init(|| (located.control_dir, located.root.clone()));
         Ok(located)
     }
 
@@ -321,7 +327,20 @@ impl<'a> Context<'a> {
     /// The session, ready to act; its secret is made if it has none.
     pub(crate) fn session(&self, purpose: Option<Purpose>) -> Result<Acting, Failure> {
         let id = session::id(self.global.session.as_deref(), self.env)?;
-        session::act(id, purpose, self.env, &self.entropy)
+        let acting = session::act(id, purpose, self.env, &self.entropy)?;
+        if let Some((control_dir, root)) = self.found.get()
+            && let Some(warning) = ownership::warning(*control_dir, root)
+        {
+            let warning = GivenOptions::of(&self.global).complete(&warning).into_owned();
+            self.output.warn(&warning);
+            let _ = self.warned.set(warning);
+        }
+        Ok(acting)
+    }
+
+    /// What people were warned of before anything was done, for programs.
+    pub(crate) fn warned(&self) -> Option<&str> {
+        self.warned.get().map(String::as_str).filter(|_| self.output.is_json())
     }
 
     /// The public nonce under which this session's own holds are known. `None`

@@ -249,6 +249,7 @@ pub(crate) fn spell(next: &Next) -> String {
             "wait for them, or end them and release it: jvs lock release --force -w {worktree}"
         ),
         Next::AllowReclaim => "turn a rule on: jvs config set KEY true".into(),
+        Next::AskAdmin => "see who may, and ask them: jvs config get policy.admins".into(),
         Next::Join => "run within it: jvs run --join".into(),
         Next::JoinOrWait => "run beside it: jvs run --join, or after it: jvs run --wait".into(),
 

@@ -220,6 +220,14 @@ impl Output {
         }
     }
 
+    /// A warning before anything is done, for people only.
+    pub(crate) fn warn(self, warning: &str) {
+        if !self.json {
+            let line = format!("{} {}\n", Paint.yellow("warning:"), on_one_line(warning));
+            sink::complain(&line, self.colour_err);
+        }
+    }
+
     /// A line that says how far long work is, where somebody sits and looks.
     pub(crate) fn progress(self) -> ProgressLine {
         ProgressLine { on: !self.json && io::stderr().is_terminal(), shown: false }

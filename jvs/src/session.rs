@@ -173,6 +173,7 @@ fn identity(purpose: Option<Purpose>, env: Env<'_>) -> Result<Identity, Failure>
     Ok(Identity {
         host: proc::hostname(),
         user: place::user(env)?,
+        account: proc::account(),
         pid,
         start_time: proc::process_stat(pid).map_or(0, |stat| stat.start_ticks),
         pid_namespace: proc::pid_namespace(),

@@ -98,6 +98,7 @@ fn build(root: &Path, snapshots: u64, worktrees: u64) -> Outcome<u64> {
                     worktree: Some(name.clone()),
                     session_id: "bench".into(),
                     holder_id: "host:ann:1:1".into(),
+                    uid: None,
                     from: from.map(State::to_string),
                     to: Some(to.to_string()),
                     reason: None,

@@ -49,6 +49,7 @@ fn written(life: &[(EventKind, State)]) -> Logs {
                 worktree: Some(WorktreeName::main()),
                 session_id: "s".into(),
                 holder_id: "h:u:1:1".into(),
+                uid: None,
                 from: from.map(|from| from.to_string()),
                 to: Some(state.to_string()),
                 reason: None,

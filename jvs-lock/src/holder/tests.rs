@@ -12,6 +12,7 @@ fn seen(change: impl FnOnce(&mut Record, &mut Onlooker)) -> View {
     let mut me = Onlooker {
         session: "other".into(),
         user: "bob".into(),
+        uid: Some(1001),
         host: "host-b".into(),
         boot_id: BootId("boot-b".into()),
         place: Place::default(),
@@ -66,7 +67,7 @@ fn an_agent_is_told_by_its_name_and_by_what_runs_it() {
 fn it_is_you_in_another_terminal_of_this_host_and_not_your_agent_nor_elsewhere() {
     let mine = |record: &mut Record, me: &mut Onlooker| {
         (record.place, me.place) = (at_terminal("pts/3"), at_terminal("pts/4"));
-        (me.user, me.host) = ("ann".into(), "host-a".into());
+        (me.user, me.uid, me.host) = ("ann".into(), Some(1000), "host-a".into());
         me.boot_id = record.boot_id.clone();
     };
     let view = seen(mine);
@@ -74,7 +75,7 @@ fn it_is_you_in_another_terminal_of_this_host_and_not_your_agent_nor_elsewhere()
     let elsewhere = Next::ReleaseElsewhere(WorktreeName::main(), "s".into());
     assert_eq!(view.holder().advice(), Some(elsewhere));
     let others: [fn(&mut Record, &mut Onlooker); 4] = [
-        |_, me| me.user = "bob".into(),
+        |_, me| me.uid = Some(1001),
         |_, me| me.boot_id = BootId("later".into()),
         |_, me| me.place.sort = Some(Sort::Named),
         |record, _| record.place.sort = Some(Sort::Agent),
@@ -93,7 +94,7 @@ fn it_is_you_in_another_terminal_of_this_host_and_not_your_agent_nor_elsewhere()
 fn the_same_id_with_another_private_directory_is_told_which() {
     let view = seen(|record, me| {
         me.session = "s".into();
-        (me.user, me.host, me.boot_id) = ("ann".into(), "host-a".into(), record.boot_id.clone());
+        (me.uid, me.host, me.boot_id) = (Some(1000), "host-a".into(), record.boot_id.clone());
         record.place.private_dir = Some("/run/user/7/jvs".into());
     });
     let who = view.holder().who();

@@ -62,7 +62,8 @@ pub fn remove(
     }
     let op = locks.fresh_op();
     note::write(locks, name, kept, op)?;
-    let last = match retire(locks, name, op, "removed", None) {
+    let reason = if has_files { "removed with its files" } else { "removed" };
+    let last = match retire(locks, name, op, reason, None) {
         Ok(last) => last,
         Err(error) => {
             if error.code() != Code::OutcomeUnknown {

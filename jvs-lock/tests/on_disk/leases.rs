@@ -5,6 +5,7 @@ use jvs_repo::id::{FencingToken, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::store::Store;
 use jvs_world::repository::main;
+use jvs_world::session::forcing;
 
 use crate::world::World;
 
@@ -211,7 +212,9 @@ fn a_freeze_keeps_out_fences_and_ends_by_itself() {
     let mut lease = world.session("ann").acquire(&main(), LEASE).expect("free");
     let error = admin.freeze(&main(), 60_000, "upgrade", false).expect_err("held");
     assert_eq!(error.code(), Code::LockConflict);
-    admin.freeze(&main(), 60_000, "upgrade", true).expect("forced");
+    let error = admin.freeze(&main(), 60_000, "upgrade", true).expect_err("no rule allows it");
+    assert_eq!(error.code(), Code::LockConflict);
+    forcing(admin.clone()).freeze(&main(), 60_000, "upgrade", true).expect("forced");
     assert_eq!(lease.renew().expect_err("fenced").code(), Code::FencingMismatch);
     let error = world.session("bob").acquire(&main(), LEASE).expect_err("frozen");
     assert_eq!(error.code(), Code::LockFrozen);

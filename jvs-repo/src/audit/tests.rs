@@ -13,6 +13,7 @@ fn event(n: u8) -> Event {
         worktree: Some(WorktreeName::main()),
         session_id: "s".into(),
         holder_id: "h:u:1:2".into(),
+        uid: None,
         from: None,
         to: None,
         reason: None,
@@ -26,6 +27,7 @@ fn the_bytes_of_a_log_are_these() {
     log.append(1..2);
     let full = Event {
         phase: EventPhase::NotApplied,
+        uid: Some(1000),
         from: Some("from".into()),
         to: Some("to".into()),
         reason: Some("na\u{ef}ve \"why\"".into()),

@@ -67,7 +67,9 @@ impl Reader<'_> {
                 item.as_str().and_then(|text| text.parse().ok()).map(Value::Period)
             }
             Allowed::Flag => item.as_bool().map(Value::Flag),
-            Allowed::Word(_) => item.as_str().map(|word| Value::Word(word.to_owned())),
+            Allowed::Word(_) | Allowed::Admins => {
+                item.as_str().map(|word| Value::Word(word.to_owned()))
+            }
         };
         self.lines.insert(key.name, line);
         if value.is_some_and(|value| key.put(&mut self.config, &value)) {
@@ -170,6 +172,9 @@ mod tests {
             ("[reclaim]\nsame_user = \"yes\"\n", 2, "true or false"),
             ("[snapshot]\nengine = \"zfs\"\n", 2, "one of \"auto\", \"juicefs\""),
             ("[retention]\nkeep_last = 0\n", 2, "from 1"),
+            ("[policy]\nadmins = \"ann\"\n", 2, "such as \"uid:1000,gid:50\""),
+            ("[policy]\nadmins = [1000]\n", 2, "cannot be [1000]"),
+            ("[policy]\nadmin = \"uid:1\"\n", 2, "no key policy.admin"),
             ("[lock]\nsteal_grace_ms = 1\nsteal_grace_ms = 2\n", 3, "duplicate key"),
             ("[lock]\n[retention]\n[lock]\n", 3, "duplicate key"),
             ("[lock]\nsteal_grace_ms 1\n", 2, ""),

@@ -6,7 +6,7 @@ use std::fmt;
 
 use strsim::levenshtein;
 
-use super::{Config, ConfigError, Consistency, Engine};
+use super::{Admins, Config, ConfigError, Consistency, Engine};
 use crate::duration::Period;
 use crate::id::strict_decimal;
 use crate::metadata::{Environment, Purpose};
@@ -34,6 +34,7 @@ pub enum Allowed {
     Period { min: Period, max: Period },
     Flag,
     Word(&'static [&'static str]),
+    Admins,
 }
 
 /// A value of any key.
@@ -56,6 +57,7 @@ enum Slot {
     Engine,
     Consistency,
     Sharing,
+    Admins,
 }
 
 const HOUR_MS: u64 = 3_600_000;
@@ -238,6 +240,14 @@ pub static KEYS: &[Key] = &[
         "May a live lock be taken over if its process is gone (same host, same boot)?",
     ),
     Key {
+        name: "policy.admins",
+        default: "none",
+        doc: "Who may use --force and --emergency on locks: user and group ids such as \
+              uid:1000,gid:50; none: the reclaim rules decide.",
+        allowed: Allowed::Admins,
+        slot: Slot::Admins,
+    },
+    Key {
         name: "snapshot.engine",
         default: "auto",
         doc: "How files are copied into a snapshot; auto is the fastest way that the filesystem offers.",
@@ -301,7 +311,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
 impl Key {
     /// The value in `config`.
     pub fn value(&self, config: &Config) -> Value {
-        let mut config = *config;
+        let mut config = config.clone();
         match self.slot {
             Slot::Number(slot) => Value::Number(*slot(&mut config)),
             Slot::Period(slot) => Value::Period(*slot(&mut config)),
@@ -310,6 +320,7 @@ impl Key {
             Slot::Engine => Value::Word(config.snapshot.engine.to_string()),
             Slot::Consistency => Value::Word(config.snapshot.consistency.to_string()),
             Slot::Sharing => Value::Word(config.repo.shared.to_string()),
+            Slot::Admins => Value::Word(config.reclaim.admins.to_string()),
         }
     }
 
@@ -339,6 +350,10 @@ impl Key {
                 Ok(sharing) => config.repo.shared = sharing,
                 Err(_) => return false,
             },
+            (Slot::Admins, Value::Word(word)) => match word.parse::<Admins>() {
+                Ok(admins) => config.reclaim.admins = admins,
+                Err(()) => return false,
+            },
             _ => return false,
         }
         true
@@ -350,7 +365,7 @@ impl Key {
             Allowed::Number { .. } => Value::Number(strict_decimal(text)?),
             Allowed::Period { .. } => Value::Period(text.parse().ok()?),
             Allowed::Flag => Value::Flag(text.parse().ok()?),
-            Allowed::Word(_) => Value::Word(text.to_owned()),
+            Allowed::Word(_) | Allowed::Admins => Value::Word(text.to_owned()),
         };
         self.allowed.holds(&value).then_some(value)
     }
@@ -363,6 +378,7 @@ impl Allowed {
             (Allowed::Period { min, max }, Value::Period(span)) => (min..=max).contains(&span),
             (Allowed::Flag, Value::Flag(_)) => true,
             (Allowed::Word(words), Value::Word(word)) => words.contains(&word.as_str()),
+            (Allowed::Admins, Value::Word(word)) => word.parse::<Admins>().is_ok(),
             _ => false,
         }
     }
@@ -377,6 +393,9 @@ impl fmt::Display for Allowed {
             }
             Allowed::Flag => f.write_str("true or false"),
             Allowed::Word(words) => write!(f, "one of \"{}\"", words.join("\", \"")),
+            Allowed::Admins => {
+                f.write_str("a list of numbers such as \"uid:1000,gid:50\", or \"none\"")
+            }
         }
     }
 }
@@ -416,6 +435,7 @@ mod tests {
                 Value::Flag(flag) => Value::Flag(!flag),
                 Value::Word(_) if key.name == "snapshot.engine" => Value::Word("copy".into()),
                 Value::Word(_) if key.name == "repo.shared" => Value::Word("group".into()),
+                Value::Word(_) if key.name == "policy.admins" => Value::Word("uid:7".into()),
                 Value::Word(_) => Value::Word("best_effort".into()),
             };
             assert!(key.put(&mut config, &other), "{}", key.name);

@@ -2,8 +2,10 @@
 //! safe for what is published; none of them is kind to anyone who was at work, so
 //! only the one that hurts nobody is on by default.
 
+use super::Admins;
+
 /// Which reasons are good enough.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReclaimRules {
     /// The same user, in another session.
     pub same_user: bool,
@@ -13,6 +15,8 @@ pub struct ReclaimRules {
     pub emergency_override: bool,
     /// The holder's process is gone: same host, same boot.
     pub holder_dead: bool,
+    /// Who may force, if anybody is named: they and nobody else.
+    pub admins: Admins,
 }
 
 impl Default for ReclaimRules {
@@ -22,6 +26,7 @@ impl Default for ReclaimRules {
             higher_privilege: false,
             emergency_override: false,
             holder_dead: true,
+            admins: Admins::NOBODY,
         }
     }
 }

@@ -91,6 +91,10 @@ pub struct Record {
     /// PID namespace of the holder's process.
     #[serde(default)]
     pub pid_namespace: Option<u64>,
+    /// The holder's user to the kernel of its host. Absent in records of earlier versions,
+    /// and where a user namespace maps it: then it is nobody's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
     /// Boot time at acquisition.
     pub created_boot_ms: BootMs,
     /// Boot time at the last renewal.

@@ -13,6 +13,7 @@ use jvs_snapshot::gc;
 use jvs_snapshot::take::TakeError;
 use jvs_snapshot::{PublishError, Snapshots};
 use jvs_world::repository::main;
+use jvs_world::session::forcing;
 use jvs_world::sim::actors::keep;
 use jvs_world::sim::{LEASE_MS, LONG_MS, World, about, fill, snapshot, stage};
 
@@ -194,7 +195,7 @@ fn a_steal_at_any_point_of_a_snapshot_fences_it_and_nothing_of_it_is_seen() {
 /// Takes the lock by force of an operator's freeze, which needs no expiry, and
 /// then for itself.
 fn steal(world: &World) -> jvs_lock::Lease<'_> {
-    let thief = world.locks("thief");
+    let thief = forcing(world.locks("thief"));
     thief.freeze(&main(), 1_000, "for a test", true).expect("forced");
     thief.unfreeze(&main(), "for a test").expect("lifted");
     thief.acquire(&main(), Want::lease(LEASE_MS)).expect("free")

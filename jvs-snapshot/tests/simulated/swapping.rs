@@ -16,7 +16,7 @@ use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::restore::{Copied, InPlace, RestoreError, RestoreRequest, replace};
 use jvs_snapshot::{Catalog, SnapshotError, Snapshots, gc};
 use jvs_world::repository::main;
-use jvs_world::session::locks_of;
+use jvs_world::session::{forcing, locks_of};
 use jvs_world::sim::actors::{collect, keep, told as facts};
 use jvs_world::sim::{LEASE_MS, LONG_MS, SimTrees, World, furnish, seams, seams_of, snapshot};
 
@@ -261,7 +261,7 @@ fn a_lock_that_was_lost_swaps_nothing() {
         let world = World::new();
         let two = furnished(&world.solo, "old");
         let mut lease = world.lease("s");
-        world.locks("thief").freeze(&main(), 1_000, "a test", true).expect("forced");
+        forcing(world.locks("thief")).freeze(&main(), 1_000, "a test", true).expect("forced");
         let (seams, store, locks) = (world.seams(), world.solo.store(), world.locks("s"));
         let error =
             restore(seams, store, &locks, &mut lease, two, paths.as_ref()).expect_err("fenced");

@@ -16,6 +16,7 @@ use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, TakeError, take};
 use jvs_world::live::{World, read};
 use jvs_world::repository::main;
+use jvs_world::session::forcing;
 
 #[test]
 fn a_snapshot_is_a_full_tree_with_a_descriptor_that_says_where_it_came_from() {
@@ -68,7 +69,7 @@ struct Thief<'w> {
 impl Progress for Thief<'_> {
     fn phase(&self, phase: CapturePhase) {
         if phase == CapturePhase::Clone && !self.came.swap(true, Ordering::SeqCst) {
-            let thief = self.world.locks("thief");
+            let thief = forcing(self.world.locks("thief"));
             thief.freeze(&main(), 1_000, "a test", true).expect("forced");
             thief.unfreeze(&main(), "a test").expect("lifted");
             let lease = thief.acquire(&main(), Want::lease(30_000)).expect("free");

@@ -5,6 +5,7 @@ mod verify;
 
 use jvs_lock::history::{Logged, read_logs};
 use jvs_lock::state::State;
+use jvs_repo::audit::Event;
 use jvs_repo::clock::{WallMs, shown_as_written};
 use jvs_repo::duration::Period;
 use jvs_repo::layout;
@@ -94,6 +95,10 @@ fn columns(logged: &Logged) -> [String; 5] {
         (_, Some(to)) => format!("token {}", to.token),
         _ => String::new(),
     };
+    let tokens = match overruled(event) {
+        Some(whom) => format!("{tokens}, {whom}"),
+        None => tokens,
+    };
     let what = match &event.reason {
         Some(reason) if tokens.is_empty() => reason.clone(),
         Some(reason) => format!("{tokens}: {reason}"),
@@ -106,4 +111,12 @@ fn columns(logged: &Logged) -> [String; 5] {
         event.session_id.clone(),
         what,
     ]
+}
+
+/// Who was overruled, and by which rule.
+fn overruled(event: &Event) -> Option<String> {
+    let details = event.details.as_ref()?;
+    let rule = details["reason"].as_str().filter(|_| details["priority"].is_string())?;
+    let whom = details["old_holder"].as_str().unwrap_or("a holder who left no record");
+    Some(format!("over {whom} by {rule}"))
 }

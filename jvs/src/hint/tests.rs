@@ -94,6 +94,7 @@ fn all() -> Vec<Next> {
         Next::ReleaseElsewhere(a(), "s".into()),
         Next::ReleaseByForce(a()),
         Next::AllowReclaim,
+        Next::AskAdmin,
         Next::Join,
         Next::JoinOrWait,
         Next::ListSnapshots,

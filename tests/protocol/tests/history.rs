@@ -56,6 +56,7 @@ impl Book {
                 worktree: Some(WorktreeName::main()),
                 session_id: "s".into(),
                 holder_id: "h:u:1:1".into(),
+                uid: None,
                 from: from.map(State::to_string),
                 to: Some(to.to_string()),
                 reason: None,

@@ -2,9 +2,10 @@
 
 use jvs_lock::session::{Environment, Purpose};
 use jvs_lock::{Identity, Locks, Seams, Secret, Session};
+use jvs_repo::account::Account;
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::BootId;
-use jvs_repo::config::LockPolicy;
+use jvs_repo::config::{LockPolicy, ReclaimRules};
 
 /// Process 1 of Ann on a host in this boot. Whoever needs another one says what is
 /// different: `Identity { pid: 7, ..identity(boot) }`.
@@ -12,6 +13,7 @@ pub fn identity(boot_id: BootId) -> Identity {
     Identity {
         host: "host".into(),
         user: "ann".into(),
+        account: Some(Account { uid: 1000, gids: vec![1000] }),
         pid: 1,
         start_time: 1,
         pid_namespace: Some(1),
@@ -49,4 +51,10 @@ pub fn locks_with_log<'s>(seams: Seams<'s>, session: Session, nth: u64) -> Locks
 /// The locks as the session `id` sees them, on the host whose clock is in `seams`.
 pub fn locks_of<'s>(seams: Seams<'s>, id: &str) -> Locks<'s> {
     locks(seams, session(id, identity(seams.clock.boot_id())))
+}
+
+/// The same in a repository that allows emergencies, so that a freeze can be forced.
+pub fn forcing(locks: Locks<'_>) -> Locks<'_> {
+    let rules = ReclaimRules { emergency_override: true, ..ReclaimRules::default() };
+    locks.ruled_by(rules, &|_| None)
 }

@@ -36,7 +36,7 @@ details! {
     Restored(Box<Restored>);
     /// A lock that its holder hands over.
     Transferred(Transferred);
-    /// A lock that is taken from a live holder.
+    /// A lock that is taken from a live holder, or a freeze that another lifts.
     Reclaimed(Box<Reclaimed>);
     /// A lock of another tool that becomes one of ours.
     Migrated(Migrated);
@@ -114,7 +114,7 @@ pub struct Transferred {
     pub new_holder_nonce: HolderNonce,
 }
 
-/// A lock that is taken from a live holder.
+/// A lock that is taken from a live holder, or a freeze that another lifts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reclaimed {
     /// The word of the rule that allows it.
@@ -123,6 +123,8 @@ pub struct Reclaimed {
     pub priority: String,
     /// Who had it, as `host:user:pid:start_time`; `None` if no record tells.
     pub old_holder: Option<String>,
+    /// Its user to the kernel of its host, if its record has that.
+    pub old_uid: Option<u32>,
     /// Its session.
     pub old_session: Option<String>,
     /// As the register names it.
@@ -131,6 +133,8 @@ pub struct Reclaimed {
     pub other_tool: Option<OtherTool>,
     /// Who takes it.
     pub new_holder: String,
+    /// Its user to the kernel of its host, if known.
+    pub new_uid: Option<u32>,
     /// Its session.
     pub new_session: String,
 }
@@ -197,10 +201,12 @@ mod tests {
             reason: "SAME_USER".into(),
             priority: "medium".into(),
             old_holder: Some("h:u:1:2".into()),
+            old_uid: Some(1000),
             old_session: Some("s".into()),
             old_holder_nonce: Some(HolderNonce([7; 16])),
             other_tool: Some(OtherTool { ends: Some(AT), ..other_tool() }),
             new_holder: "h:u:3:4".into(),
+            new_uid: None,
             new_session: "t".into(),
         };
         let tag = tag::LoggedTag {

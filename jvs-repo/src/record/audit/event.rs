@@ -72,8 +72,11 @@ pub struct Event {
     pub worktree: Option<WorktreeName>,
     /// Whose doing it was.
     pub session_id: String,
-    /// `host:user:pid:start_time` of the process.
+    /// `host:user:pid:start_time` of the process, as it said.
     pub holder_id: String,
+    /// The user to the kernel of its host, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
     /// Register name before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,

@@ -6,6 +6,7 @@ use jvs_lock::span::Span;
 use jvs_lock::state::State;
 use jvs_repo::id::FencingToken;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::proc;
 use serde_json::{Value, json};
 
 use super::{lockable, or_no_such_worktree, reasoned, turn};
@@ -21,8 +22,11 @@ pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, F
     let config = repo.config()?;
     lockable(&here)?;
     let acting = context.session(None)?;
-    let locks = context.locks(repo.store(), config.lock, &acting)?;
-    let locks = args.watch.apply(locks);
+    let me = acting.session.identity();
+    let holds_of = context.holds_of(repo, worktree, &acting.private, me)?;
+    let stakes = |state: &State| holds_of(state.holder()?).is_relied_on(state);
+    let locks = context.locks(repo.store(), config.lock, &acting)?.asking(&stakes);
+    let locks = args.watch.apply(locks).ruled_by(config.reclaim.clone(), &proc::process_stat);
     // One who waits watches in line.
     let first = if args.wait.wait.is_some() { locks.at_once() } else { locks.clone() };
     let for_ms = args.for_.as_ms();
@@ -65,7 +69,9 @@ pub(super) fn unfreeze(context: &Context<'_>, args: &UnfreezeArgs) -> Result<Don
     let here = context.here()?;
     let Here { repo, worktree } = &here;
     let acting = context.session(None)?;
-    let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
+    let config = repo.config()?;
+    let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let locks = locks.ruled_by(config.reclaim, &proc::process_stat);
     let state = locks
         .unfreeze(worktree, &args.reason)
         .map_err(|error| or_no_such_worktree(repo, worktree, error))?;

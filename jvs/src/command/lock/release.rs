@@ -4,7 +4,10 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use jvs_lock::LockError;
 use jvs_lock::hold::{HoldRefusal, Holds, Refused, Reliance, Stake, StakeKind};
+use jvs_repo::audit::{EventKind, EventPhase, room};
 use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::id::OpNonce;
+use jvs_repo::proc;
 use rustix::process::{Signal, pidfd_send_signal};
 use serde_json::json;
 
@@ -13,7 +16,7 @@ use super::turn::{LockTurn, turns};
 use crate::alarm::Alarm;
 use crate::args::ReleaseArgs;
 use crate::context::Context;
-use crate::fail::Failure;
+use crate::fail::{Failure, Stuck};
 use crate::keeper;
 use crate::render::Done;
 use crate::tree::handle;
@@ -27,7 +30,12 @@ pub(super) fn run(context: &Context<'_>, args: &ReleaseArgs) -> Result<Done, Fai
     let all = context.all_here()?;
     let repo = &all[0].repo;
     let acting = context.session(None)?;
-    let locks = context.locks(repo.store(), repo.config()?.lock, &acting)?;
+    let config = repo.config()?;
+    let locks = context.locks(repo.store(), config.lock, &acting)?;
+    let locks = locks.ruled_by(config.reclaim, &proc::process_stat);
+    if args.force {
+        all.iter().try_for_each(|here| locks.may_release_by_force(&here.worktree))?;
+    }
     let holds = context.holds_of_all(&all, &acting)?;
     let turns = turns(context, &all, &locks, &holds);
     if let [turn] = &turns[..] {
@@ -70,7 +78,16 @@ fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
             if !matches!(*refusal, HoldRefusal::Relied { .. }) {
                 return Err(LockError::Hold(refusal).into());
             }
-            end_commands(holds)?;
+            // The last of them may release it itself: the log says beforehand why.
+            let (op, why) =
+                (OpNonce::random(context.entropy()), Some("by force: ends what relies on it"));
+            match locks.note(EventKind::Release, EventPhase::Intent, op, Some(worktree), why, None)
+            {
+                Err(error) if !room::is_full(&error) => {
+                    return Err(Stuck::new("write the audit log", error).into());
+                }
+                _ => end_commands(holds)?,
+            }
             unseen = holds.drop_unseen(ticket.term)?;
             match locks.release_as_told(holds, &ticket) {
                 // The last of them released it.
@@ -146,7 +163,7 @@ fn end_commands(holds: &Holds<'_>) -> Result<(), Failure> {
 fn handles<'s>(stakes: impl Iterator<Item = &'s &'s Stake>) -> Vec<OwnedFd> {
     let me = std::process::id();
     stakes
-        .filter(|stake| stake.pid_namespace == jvs_repo::proc::pid_namespace())
+        .filter(|stake| stake.pid_namespace == proc::pid_namespace())
         .filter(|stake| stake.maker.pid != me)
         .filter_map(|stake| handle(stake.maker.pid, stake.maker.start))
         .collect()

@@ -63,12 +63,28 @@ pub(super) fn out(context: &Context<'_>, view: &View, config: &Config, unneeded:
         });
     }
     ways.push(reclaim(view, config, user, unneeded && config.reclaim.holder_dead));
+    let allow = allow_emergency(config);
     ways.push(Way {
-        command: format!("jvs lock freeze --force --for 1m --reason TEXT -w {worktree}"),
-        by: "anybody who may write to the repository".to_owned(),
+        command: format!("{allow}jvs lock freeze --force --for 1m --reason TEXT -w {worktree}"),
+        by: who_may_force(config),
         cost: format!("{FENCED}; then: jvs lock unfreeze -w {worktree}"),
     });
     ways
+}
+
+/// What has to be allowed before an emergency is a reason.
+fn allow_emergency(config: &Config) -> &'static str {
+    match config.reclaim.emergency_override || config.reclaim.admins.are_named() {
+        true => "",
+        false => "jvs config set reclaim.emergency_override true; ",
+    }
+}
+
+fn who_may_force(config: &Config) -> String {
+    match config.reclaim.admins.are_named() {
+        true => format!("those named in policy.admins ({})", config.reclaim.admins),
+        false => "anybody who may write to the repository".to_owned(),
+    }
 }
 
 /// The release, said for the session that holds.
@@ -86,11 +102,8 @@ fn release(context: &Context<'_>, view: &View, record: &Record, runs: bool) -> S
 /// The reclaim, with what has to be allowed first.
 fn reclaim(view: &View, config: &Config, user: &str, dead: bool) -> Way {
     let worktree = &view.worktree;
-    let allow = |on: bool, key: &str| match on {
-        true => String::new(),
-        false => format!("jvs config set {key} true; "),
-    };
-    let same_user = view.seen_by.as_deref().is_some_and(|me| me.user == user);
+    let me = view.seen_by.as_deref();
+    let same_user = me.zip(view.record()).and_then(|(me, it)| me.is_user_of(it)) == Some(true);
     if dead {
         return Way {
             command: format!("jvs lock reclaim --reason TEXT -w {worktree}"),
@@ -100,14 +113,13 @@ fn reclaim(view: &View, config: &Config, user: &str, dead: bool) -> Way {
     }
     let (allow, emergency, by) = match same_user && view.holder().kinship() != Kinship::Oneself {
         true => {
-            let allow = allow(config.reclaim.same_user, "reclaim.same_user");
+            let allow = match config.reclaim.same_user {
+                true => "",
+                false => "jvs config set reclaim.same_user true; ",
+            };
             (allow, "", format!("{user}, on any host"))
         }
-        false => {
-            let key = "reclaim.emergency_override";
-            let allow = allow(config.reclaim.emergency_override, key);
-            (allow, "--emergency ", "anybody who may write to the repository".to_owned())
-        }
+        false => (allow_emergency(config), "--emergency ", who_may_force(config)),
     };
     Way {
         command: format!("{allow}jvs lock reclaim {emergency}--reason TEXT -w {worktree}"),

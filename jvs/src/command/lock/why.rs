@@ -110,8 +110,16 @@ fn about_holder(
     if !view.mine {
         know("holder", view.holder().who());
     }
-    know("session", format!("{}{me}, user {}", record.session_id, meta.user_identity));
-    know("purpose", format!("{}, {}", meta.purpose, meta.environment));
+    know("session", format!("{}{me}", record.session_id));
+    let user = &meta.user_identity;
+    know(
+        "user",
+        match record.uid {
+            Some(uid) => format!("{user} (self-declared), user id {uid}"),
+            None => format!("{user} (self-declared), user id not known"),
+        },
+    );
+    know("purpose", format!("{}, {} (self-declared)", meta.purpose, meta.environment));
     if let Some(note) = &record.note {
         know("note", note.clone());
     }

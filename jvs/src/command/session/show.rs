@@ -28,7 +28,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     };
     say("known by", &known_by(&named));
     if let Some(me) = &me {
-        say("user", &format!("{} on {}", me.user, me.host));
+        let id = me.uid.map_or("not known".to_owned(), |uid| uid.to_string());
+        say("user", &format!("{} (self-declared) on {}, user id {id}", me.user, me.host));
         let place = [me.place.terminal.as_ref(), me.place.agent.as_ref()];
         let place: Vec<&str> = place.into_iter().flatten().map(String::as_str).collect();
         if !place.is_empty() {
@@ -83,11 +84,13 @@ fn data(
         "lasts": named.whence.lasts(),
         "holder_nonce": survey.and_then(|survey| survey.nonce),
         "user": me.map(|me| &me.user),
+        "uid": me.and_then(|me| me.uid),
         "host": me.map(|me| &me.host),
         "boot_id": me.map(|me| &me.boot_id),
         "terminal": me.and_then(|me| me.place.terminal.as_ref()),
         "agent": me.and_then(|me| me.place.agent.as_ref()),
         "private_dir": null,
+        "self_declared": me.map(|_| ["user", "host", "terminal", "agent"]),
         "holds": survey.map_or(Vec::new(), |survey| survey.holds.iter().map(SessionHold::data).collect()),
         "notes": survey.map_or(Vec::new(), notes),
     });

@@ -326,6 +326,7 @@ fn only_an_emergency_that_the_repository_allows_goes_over_another_tool() {
         same_user: true,
         higher_privilege: true,
         emergency_override: true,
+        ..ReclaimRules::default()
     };
     let ann = world.session("ann");
     let refused = ann.reclaim(&main(), LEASE, &all, false, &|_| None).expect_err("no emergency");

@@ -159,6 +159,8 @@ const HIDDEN: &[&str] = &[
     "host",
     "hostname",
     "mount_point",
+    "new_uid",
+    "old_uid",
     "phases_ms",
     "pid",
     "pid_namespace",
@@ -170,6 +172,7 @@ const HIDDEN: &[&str] = &[
     "start_time",
     "stealable_in_ms",
     "terminal",
+    "uid",
 ];
 
 fn hide(document: &mut Value) {
@@ -209,8 +212,12 @@ fn words(line: &str) -> String {
         let end = from.find(|c| !is_word(c)).unwrap_or(from.len());
         let (word, after) = from.split_at(end);
         out += before;
-        let is_pid = out.ends_with("process ") && word.bytes().all(|b| b.is_ascii_digit());
-        out += if is_pid { "<pid>" } else { placeholder(word).unwrap_or(word) };
+        let is_number = word.bytes().all(|b| b.is_ascii_digit());
+        out += match is_number {
+            true if out.ends_with("process ") => "<pid>",
+            true if out.ends_with("user id ") => "<uid>",
+            _ => placeholder(word).unwrap_or(word),
+        };
         rest = after;
     }
     out + rest

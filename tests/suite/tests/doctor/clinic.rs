@@ -134,6 +134,7 @@ impl Clinic {
             worktree: Some(worktree.clone()),
             session_id: "agent".into(),
             holder_id: "host:ann:1:1".into(),
+            uid: None,
             from: Some(from.to_string()),
             to: Some(to.to_string()),
             reason: None,

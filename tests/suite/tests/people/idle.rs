@@ -126,7 +126,7 @@ fn i_am_told_how_to_end_a_crashed_agent_s_lock_and_each_way_works() {
         ("jvs lock release", false),
         ("kill ", false),
         ("jvs config set reclaim.same_user true; jvs lock reclaim", true),
-        ("jvs lock freeze --force", true),
+        ("jvs config set reclaim.emergency_override true; jvs lock freeze --force", true),
     ] {
         let world = World::new();
         agent(&world, "lock acquire --note crashed").run().ok();

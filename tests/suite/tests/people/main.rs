@@ -8,6 +8,7 @@ mod escapes;
 mod holds;
 mod idle;
 mod keeper;
+mod overruling;
 mod permission;
 mod private;
 mod run;

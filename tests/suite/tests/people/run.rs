@@ -63,6 +63,7 @@ fn a_command_that_was_overruled_and_ended_before_that_was_noticed_exits_5() {
     );
     let running = world.run("ci", "run", &script).start();
     eventually("the command runs", PATIENCE, || begun.exists());
+    world.ok("admin", "config set reclaim.emergency_override true");
     world.ok("admin", "lock freeze --force --for 1h --reason overruled");
     fs_err::write(&go, "").expect("written");
     let outcome = running.wait(PATIENCE).exits(5);

@@ -188,6 +188,7 @@ fn the_job_of_a_shell_that_lost_its_lock_is_ended_and_that_is_told_before() {
         eventually("the job writes", PATIENCE, || pid.exists() && file.exists());
         let text = fs_err::read_to_string(&pid).expect("written");
         let job = Pid::from_raw(text.trim().parse().expect("a pid")).expect("a pid");
+        world.rival("config set reclaim.emergency_override true").run().ok();
         world.rival("lock freeze --force --for 1m --reason maintenance").run().ok();
         terminal.sees("was lost, everything started here is being ended", PATIENCE);
         terminal.sees("so the command was stopped", PATIENCE);

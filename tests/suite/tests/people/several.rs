@@ -196,6 +196,7 @@ fn if_i_lose_one_of_two_everything_ends_and_i_am_told_which() {
     for worktree in ["a", "b"] {
         let world = world();
         let (running, child) = long_run(&world, "--contain reap --json");
+        world.ok("admin", "config set reclaim.emergency_override true");
         world.ok("admin", &format!("lock freeze -w {worktree} --for 1m --reason now --force"));
         let told = running.wait(PATIENCE).exits(5).json();
         assert_eq!(told["error"]["code"], "E_FENCING_MISMATCH", "{told}");

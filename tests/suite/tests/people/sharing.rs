@@ -12,18 +12,18 @@ use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::Outcome;
 use jvs_repo::layout;
 
-const TEAM: u32 = 4700;
+pub(crate) const TEAM: u32 = 4700;
 const UMASKS: [&str; 3] = ["022", "002", "077"];
 
 /// A user of the team.
-struct Member {
-    uid: u32,
+pub(crate) struct Member {
+    pub(crate) uid: u32,
     umask: &'static str,
-    home: Home,
+    pub(crate) home: Home,
 }
 
 impl Member {
-    fn new(number: u32, umask: &'static str) -> Self {
+    pub(crate) fn new(number: u32, umask: &'static str) -> Self {
         let (uid, home) = (4710 + number, Home::new());
         let top = home.home_dir().parent().expect("a home lies somewhere").to_owned();
         let mut chown = std::process::Command::new("chown");
@@ -32,7 +32,7 @@ impl Member {
         Member { uid, umask, home }
     }
 
-    fn jvs(&self, dir: &Path, words: &str) -> Jvs {
+    pub(crate) fn jvs(&self, dir: &Path, words: &str) -> Jvs {
         let uid = self.uid.to_string();
         let (team, umask) = (TEAM.to_string(), format!("umask {}; exec \"$@\"", self.umask));
         let user = ["setpriv", "--reuid", &uid, "--regid", &uid, "--groups", &team];
@@ -46,12 +46,12 @@ impl Member {
     }
 
     #[track_caller]
-    fn ok(&self, dir: &Path, words: &str) -> Outcome {
+    pub(crate) fn ok(&self, dir: &Path, words: &str) -> Outcome {
         self.jvs(dir, words).run().ok()
     }
 
     #[track_caller]
-    fn writes(&self, path: &Path, text: &str) {
+    pub(crate) fn writes(&self, path: &Path, text: &str) {
         fs_err::write(path, text).expect("written");
         chown(path, Some(self.uid), Some(TEAM)).expect("given");
         let mode = 0o666 & !u32::from_str_radix(self.umask, 8).expect("a umask");
@@ -60,14 +60,14 @@ impl Member {
 }
 
 /// A directory of the team's, with or without the bit that hands its group on.
-fn of_the_team(dir: &Path, mode: u32) {
+pub(crate) fn of_the_team(dir: &Path, mode: u32) {
     fs_err::create_dir(dir).expect("made");
     chown(dir, None, Some(TEAM)).expect("given");
     fs_err::set_permissions(dir, Permissions::from_mode(mode)).expect("opened");
 }
 
 /// A directory of the team's on this disk, and two of its members.
-fn two_of_a_team() -> Option<(tempfile::TempDir, PathBuf, [Member; 2])> {
+pub(crate) fn two_of_a_team() -> Option<(tempfile::TempDir, PathBuf, [Member; 2])> {
     if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
         return None;
     }
