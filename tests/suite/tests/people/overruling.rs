@@ -7,6 +7,8 @@ use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::home::{Home, Jvs};
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::eventually;
+use jvs_repo::layout;
+use jvs_repo::name::WorktreeName;
 use serde_json::Value;
 
 use crate::sharing::{Member, TEAM, of_the_team, two_of_a_team};
@@ -236,4 +238,28 @@ fn a_release_by_force_and_a_removal_with_files_say_so_in_the_log() {
         };
         assert!(events.iter().any(|event| says(&event)), "{kind}: {told}");
     }
+}
+
+/// A member of the group can put anything there; nobody is stopped by it, nothing is
+/// written through it, and the holder goes on.
+#[test]
+fn what_a_colleague_puts_in_the_place_of_my_record_stops_nobody() {
+    let Some((_dir, team, [ann, bob])) = two_of_a_team() else { return };
+    let main = held_by(&ann, &team);
+    let record = team.join("r").join(layout::lock_record(&WorktreeName::main()).as_str());
+    let precious = team.join("precious");
+    fs_err::write(&precious, "text").expect("written");
+    for put in ["mkfifo", "ln", "mkdir"] {
+        let source = if put.starts_with("ln") { precious.to_str().expect("text") } else { "" };
+        let script = format!("rm -rf '{0}'; {put} {source} '{0}'", record.display());
+        let status = std::process::Command::new("sh").args(["-c", &script]).status();
+        assert!(status.expect("run").success(), "{script}");
+        bob.jvs(&main, "lock acquire --no-keeper").run().exits(2);
+        bob.ok(&main, "lock status");
+        ann.ok(&main, "lock renew");
+        ann.ok(&main, "snapshot mine --json");
+        assert_eq!(fs_err::read_to_string(&precious).expect("there"), "text", "{put}");
+    }
+    ann.ok(&main, "lock release");
+    bob.ok(&main, "lock acquire --no-keeper --lease 1h");
 }
