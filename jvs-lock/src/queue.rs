@@ -22,9 +22,9 @@ use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 pub use circle::CircleStep;
-pub use place::{Look, QueuePlace};
+pub use place::{Look, Neighbour, QueuePlace};
 pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
-pub use wait::{SleepOnly, Sleeper, Waiting, Woken, is_worth_waiting};
+pub use wait::{SleepOnly, Sleeper, Waiting, WatchBegun, Woken, is_worth_waiting};
 pub use waiter::{Fingerprint, Waiter};
 
 use crate::liveness;
@@ -67,15 +67,21 @@ impl<'r> Queue<'r> {
     /// Those of `line` who seem to be there, as far as one look can tell: by the
     /// time of their last sign, and of this host only those whose process is there,
     /// too.
-    pub fn present(&self, line: Vec<Waiter>, me: &Session, lookup: Lookup<'_>) -> Vec<Waiter> {
+    /// Looked up one by one as they are asked for: whoever only wants to know whether
+    /// anybody is there asks for one.
+    pub fn present<'l>(
+        &self,
+        line: impl IntoIterator<Item = Waiter> + 'l,
+        me: &Session,
+        lookup: Lookup<'l>,
+    ) -> impl Iterator<Item = Waiter> + 'l {
         let now = self.seams.clock.now().wall;
         let here = turn::Vantage::of(me, self.seams.clock);
-        let is_there = |waiter: &Waiter| match here.sees(waiter, lookup) {
+        line.into_iter().filter(move |waiter| match here.sees(waiter, lookup) {
             Some(false) => false,
             Some(true) => gives_signs(waiter, now),
             None => turn::seems_fresh(waiter, now),
-        };
-        line.into_iter().filter(is_there).collect()
+        })
     }
 
     /// Is the waiter's process certainly gone? Only processes of this boot and
@@ -86,7 +92,17 @@ impl<'r> Queue<'r> {
 
     /// Takes the last place.
     pub fn join(&self, session: &Session, lease_ms: u64) -> io::Result<QueuePlace<'r>> {
-        let order = self.list()?.last().map_or(1, |last| last.order.saturating_add(1));
+        self.join_behind(&self.list()?, session, lease_ms)
+    }
+
+    /// Takes the place behind `line`, as it was when the session came.
+    fn join_behind(
+        &self,
+        line: &[Waiter],
+        session: &Session,
+        lease_ms: u64,
+    ) -> io::Result<QueuePlace<'r>> {
+        let order = line.last().map_or(1, |last| last.order.saturating_add(1));
         let op = OpNonce::random(self.seams.entropy);
         let me = Waiter::of(session, self.seams.clock, order, op, lease_ms);
         self.put(&self.ticket(&me)).inspect_err(|_| {

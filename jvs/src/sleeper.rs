@@ -1,18 +1,19 @@
-//! How a waiter sleeps: changes made on this host wake it at once (inotify), Ctrl-C ends
-//! the wait, and everything else is noticed by looking again.
+//! How a waiter sleeps: the end of the process ahead and changes made on this host wake it
+//! at once (a descriptor of the process, inotify), Ctrl-C ends the wait, and everything
+//! else is noticed by looking again.
 
-use std::collections::HashSet;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
 use jvs_kernel::signals::Signals;
-use jvs_lock::queue::{Sleeper, Waiting, Woken};
+use jvs_lock::queue::{Sleeper, Waiting, WatchBegun, Woken};
 use jvs_lock::span::Span;
 use jvs_lock::view::{StatusWord, View};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::store::{PosixStore, RepoPath};
-use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
-use rustix::process::Signal;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use crate::alarm::Alarm;
 use crate::fail::{Failure, Stuck, on_one_line};
@@ -27,9 +28,11 @@ pub(crate) struct WatchingSleeper<'w> {
     store: &'w PosixStore,
     signals: &'w Signals,
     alarm: Alarm,
-    /// None if the kernel has no watches left: then only looking again helps.
+    /// Made when something is to be watched. None if the kernel has no watches left: then
+    /// only looking again helps.
     watches: Option<OwnedFd>,
-    watched: HashSet<i32>,
+    /// The process whose end wakes: a killed one removes no ticket.
+    followed: Option<(u32, OwnedFd)>,
     progress: ProgressLine,
     name: String,
     stopped_by: Option<Signal>,
@@ -45,14 +48,12 @@ impl<'w> WatchingSleeper<'w> {
         name: String,
     ) -> Result<Self, Failure> {
         let alarm = Alarm::new().map_err(|error| Stuck::new("set a timer", error))?;
-        let watches = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
-        let watched = HashSet::new();
         Ok(WatchingSleeper {
             store,
             signals,
             alarm,
-            watches,
-            watched,
+            watches: None,
+            followed: None,
             progress,
             name,
             stopped_by: None,
@@ -76,36 +77,64 @@ impl<'w> WatchingSleeper<'w> {
         self.last
     }
 
-    /// Reads the pending events and forgets the watches that are gone.
-    fn take_events(&mut self) {
-        let Some(watches) = &self.watches else { return };
+    /// Reads the pending events. Were there any?
+    fn take_events(&mut self) -> bool {
+        let Some(watches) = &self.watches else { return false };
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = inotify::Reader::new(watches, &mut buffer);
-        while let Ok(event) = reader.next() {
-            if event.events().contains(ReadFlags::IGNORED) {
-                self.watched.remove(&event.wd());
-            }
+        let mut any = false;
+        while reader.next().is_ok() {
+            any = true;
         }
+        any
     }
 }
 
 impl Sleeper for WatchingSleeper<'_> {
-    fn watch(&mut self, what: &RepoPath) -> bool {
-        let Some(watches) = &self.watches else { return false };
+    fn watch(&mut self, what: &RepoPath) -> WatchBegun {
+        if self.watches.is_none() {
+            self.watches = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok();
+        }
+        let Some(watches) = &self.watches else { return WatchBegun::Impossible };
         // A register changes by a rename in its directory; a ticket goes.
         let changes = WatchFlags::MOVED_TO | WatchFlags::DELETE_SELF | WatchFlags::ATTRIB;
         let flags = changes | WatchFlags::DONT_FOLLOW;
         match inotify::add_watch(watches, self.store.absolute(what), flags) {
-            Ok(watch) => self.watched.insert(watch),
-            Err(_) => false,
+            Ok(_) => WatchBegun::Yes,
+            Err(Errno::NOENT) => WatchBegun::NotThere,
+            Err(_) => WatchBegun::Impossible,
+        }
+    }
+
+    fn follow(&mut self, pid: u32) -> WatchBegun {
+        if self.followed.as_ref().is_some_and(|(followed, _)| *followed == pid) {
+            return WatchBegun::Yes;
+        }
+        self.followed = None;
+        let Some(process) = i32::try_from(pid).ok().and_then(Pid::from_raw) else {
+            return WatchBegun::Impossible;
+        };
+        match pidfd_open(process, PidfdFlags::empty()) {
+            Ok(opened) => {
+                self.followed = Some((pid, opened));
+                WatchBegun::Yes
+            }
+            Err(Errno::SRCH) => WatchBegun::NotThere,
+            Err(_) => WatchBegun::Impossible,
         }
     }
 
     fn sleep(&mut self, ms: u64) -> Woken {
         let until = SystemClock.now().boot.plus(ms);
         let watches = self.watches.as_ref().map(AsFd::as_fd);
-        let woke = self.alarm.wait([Some(self.signals.fd()), watches], Some(until));
-        self.take_events();
+        let followed = self.followed.as_ref().map(|(_, process)| process.as_fd());
+        let woke = self.alarm.wait([Some(self.signals.fd()), watches, followed], Some(until));
+        let [_, _, ended] = woke.as_ref().copied().unwrap_or_default();
+        if ended {
+            // It would wake again and again: once is enough.
+            self.followed = None;
+        }
+        let changed = self.take_events() || ended;
         while let Some(signal) = self.signals.next() {
             if ENDING.contains(&signal) {
                 self.stopped_by = Some(signal);
@@ -116,7 +145,7 @@ impl Sleeper for WatchingSleeper<'_> {
             // No way to wait for several things at once: wait for the time.
             SystemClock.sleep_ms(ms);
         }
-        Woken::Again
+        if changed { Woken::Change } else { Woken::Time }
     }
 
     fn tell(&mut self, waiting: &Waiting) {

@@ -19,8 +19,12 @@ pub const SILENT_AFTER_MS: u64 = 3 * BEAT_MS;
 const STEP_MS: u64 = 250;
 /// Longest time between two looks of the first in line.
 const FIRST_LOOKS_EVERY_MS: u64 = 500;
-/// The shortest pause, in milliseconds.
-const AT_ONCE_MS: u64 = 20;
+/// The shortest pause of one who saw what makes no sense.
+const IN_DOUBT_MS: u64 = 20;
+/// For how long the first in line only looks. The kernel takes its time to let go of a
+/// watch (more than ten milliseconds in a line where everybody has one), and whoever has
+/// got the lock would have to wait for that: so only those listen who wait for longer.
+pub(super) const LISTENS_AFTER_MS: u64 = 64;
 
 /// Where the question is asked from.
 #[derive(Debug, Clone, Copy)]
@@ -43,14 +47,18 @@ impl Vantage {
 
     /// Is the waiter's process there? `None` if that cannot be known from here.
     pub(super) fn sees(&self, waiter: &Waiter, lookup: Lookup<'_>) -> Option<bool> {
-        let visible = waiter.boot == self.boot
-            && self.boot != Fingerprint::of_clock(&BootId(String::new()), None)
-            && waiter.pid_namespace.is_some()
-            && waiter.pid_namespace == self.pid_namespace;
-        visible.then(|| {
+        self.shows(waiter).then(|| {
             lookup(waiter.pid)
                 .is_some_and(|stat| stat.start_ticks == waiter.start_time && !stat.zombie)
         })
+    }
+
+    /// Can the waiter's process be seen from here?
+    pub(super) fn shows(&self, waiter: &Waiter) -> bool {
+        waiter.boot == self.boot
+            && self.boot != Fingerprint::of_clock(&BootId(String::new()), None)
+            && waiter.pid_namespace.is_some()
+            && waiter.pid_namespace == self.pid_namespace
     }
 }
 
@@ -85,19 +93,32 @@ impl Memory {
     }
 }
 
-/// How long to pause before the next look with `ahead` others in front, after
-/// `looks` looks from that place. `jitter` is any number: it spreads those who
-/// came at once.
+/// How long to pause before the next look with `ahead` others in front. `since_ms` is for
+/// how long the first in line has been the first; `jitter` is any number: it spreads those
+/// who came at once.
 ///
-/// The first in line looks often, the others the less often the longer their
-/// wait will be: 100 waiters together take about 40 looks and 20 signs of life
-/// a second.
-pub fn pause_ms(ahead: usize, looks: u32, jitter: u8) -> u64 {
-    let longest = match ahead {
-        0 => FIRST_LOOKS_EVERY_MS,
-        _ => (STEP_MS.saturating_mul(ahead as u64)).min(BEAT_MS),
-    };
-    let pause = AT_ONCE_MS.saturating_mul(1 << looks.min(12)).min(longest);
-    // Three quarters of it, and a random part of the rest.
+/// The first looks after half of what it has waited for: a lock that is held for a moment
+/// is had in another, and one that is held for long costs few looks. The others look the
+/// less often the longer their wait will be, however fast the line moves: they are woken
+/// when the one in front of them goes, and look only in case that they were not. 100
+/// waiters together take about 40 looks and 20 signs of life a second.
+pub fn pause_ms(ahead: usize, since_ms: u64, jitter: u8) -> u64 {
+    if ahead == 0 {
+        return (since_ms / 2).clamp(1, FIRST_LOOKS_EVERY_MS);
+    }
+    spread(STEP_MS.saturating_mul(ahead as u64).min(BEAT_MS), jitter)
+}
+
+/// How long to pause after `looks` looks in a row that made no sense: once hardly, for what
+/// was seen is gone by now, and then each time twice as long.
+pub(super) fn doubtful_pause_ms(looks: u32, jitter: u8) -> u64 {
+    if looks == 0 {
+        return 1;
+    }
+    spread(IN_DOUBT_MS.saturating_mul(1 << looks.min(12)).min(FIRST_LOOKS_EVERY_MS), jitter)
+}
+
+/// Three quarters of it, and a random part of the rest.
+fn spread(pause: u64, jitter: u8) -> u64 {
     pause - pause / 4 + pause / 4 * u64::from(jitter) / 255
 }

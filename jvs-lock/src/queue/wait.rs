@@ -1,21 +1,24 @@
 //! Waiting for one's turn and then taking the lock.
 
+use std::io;
+
 use jvs_repo::clock::{BootMs, Clock};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::entropy::Entropy;
+use jvs_repo::id::{HolderNonce, OpNonce};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
 
 use super::circle::Circle;
 use super::deadlock::Wait;
-use super::{Fingerprint, Look, Lookup, Queue, QueuePlace, Waiter, pause_ms};
+use super::turn::{LISTENS_AFTER_MS, doubtful_pause_ms};
+use super::{Fingerprint, Look, Lookup, Neighbour, Queue, QueuePlace, Waiter, pause_ms};
 use crate::decide::is_skewed;
 use crate::error::{LockError, RegisterError};
 use crate::hold::Ties;
 use crate::lease::Lease;
 use crate::locks::{Locks, Want};
-use crate::register::{Register, is_transient};
+use crate::register::{ReadError, Register, is_transient};
 use crate::retry;
 use crate::session::SessionId;
 use crate::state::{Hold, State};
@@ -24,19 +27,35 @@ use crate::view::View;
 /// What ended a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
-    /// The time, or a change: look again.
-    Again,
+    /// The time.
+    Time,
+    /// A change of what is watched: look now.
+    Change,
     /// The user: stop waiting.
     Stop,
+}
+
+/// Whether something is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WatchBegun {
+    /// It was there, and whatever happens to it from now on wakes.
+    Yes,
+    /// It is not there.
+    NotThere,
+    /// That cannot be watched here.
+    Impossible,
 }
 
 /// How a waiter sleeps between two looks. Waking early is a hint: a wait without it still
 /// ends, only later.
 pub trait Sleeper {
-    /// Wake when something changes in the directory or file `what`. True if it was not
-    /// watched before: then another look is due, because a change may have come between
-    /// the last look and now.
-    fn watch(&mut self, what: &RepoPath) -> bool;
+    /// Wake when something changes in the directory or file `what`.
+    fn watch(&mut self, what: &RepoPath) -> WatchBegun;
+
+    /// Wake when that process ends; this replaces the process followed before.
+    fn follow(&mut self, _pid: u32) -> WatchBegun {
+        WatchBegun::Impossible
+    }
 
     /// Sleeps until something watched changes, at most this long.
     fn sleep(&mut self, ms: u64) -> Woken;
@@ -49,13 +68,13 @@ pub trait Sleeper {
 pub struct SleepOnly<'c>(pub &'c dyn Clock);
 
 impl Sleeper for SleepOnly<'_> {
-    fn watch(&mut self, _what: &RepoPath) -> bool {
-        false
+    fn watch(&mut self, _what: &RepoPath) -> WatchBegun {
+        WatchBegun::Impossible
     }
 
     fn sleep(&mut self, ms: u64) -> Woken {
         self.0.sleep_ms(ms);
-        Woken::Again
+        Woken::Time
     }
 }
 
@@ -84,13 +103,14 @@ impl<'r> Locks<'r> {
         let queue = Queue::new(self.seams, worktree);
         // A line that cannot be read keeps nobody out: it is about fairness only.
         let line = queue.list().unwrap_or_default();
-        let others = line.into_iter().filter(|waiter| waiter.holder != self.session().nonce());
-        let present = queue.present(others.collect(), self.session(), lookup);
-        if !present.is_empty() {
+        let me = self.session().nonce();
+        let others = line.into_iter().filter(|waiter| waiter.holder != me);
+        let mut present = queue.present(others, self.session(), lookup);
+        if present.next().is_some() {
             let view = self.inspect(worktree)?;
             let may_be_taken = !view.mine && view.is_takeable();
             if may_be_taken {
-                let (ahead, view) = (present.len(), Box::new(view));
+                let (ahead, view) = (1 + present.count(), Box::new(view));
                 return Err(LockError::InLine { ahead, waited_ms: None, view });
             }
         }
@@ -125,7 +145,7 @@ impl<'r> Locks<'r> {
             source,
         })?;
         let mark = Fingerprint::of_session(session);
-        let mut present = queue.present(list, self.session(), lookup).into_iter();
+        let mut present = queue.present(list, self.session(), lookup);
         present.find(|waiter| waiter.session == mark).ok_or_else(|| LockError::NoSuchWaiter {
             worktree: worktree.clone(),
             session: session.to_string(),
@@ -146,10 +166,10 @@ impl<'r> Locks<'r> {
     /// Waits in line for the lock, at most `at_most_ms`, and takes it. `None`:
     /// the sleeper said to stop.
     ///
-    /// A process that is first in line tries; the register decides. Only the first
-    /// looks at the register, so the load does not grow with the square of the
-    /// line's length. One whose session keeps something until then, as `ties` tells,
-    /// gives up if those who have the lock wait for that.
+    /// Whoever is first in line tries; the register decides. Only the first looks at the
+    /// register, and everybody else at the one in front of it, so that a turn costs the
+    /// same however many wait. One whose session keeps something until then, as `ties`
+    /// tells, gives up if those who have the lock wait for that.
     pub fn wait(
         &self,
         worktree: &WorktreeName,
@@ -159,91 +179,253 @@ impl<'r> Locks<'r> {
         sleeper: &mut dyn Sleeper,
         ties: &dyn Ties,
     ) -> Result<Option<Lease<'r>>, LockError> {
-        let started = self.seams.clock.now().boot;
-        // A waiter watches anyway.
-        let at_once = self.at_once();
-        match at_once.acquire_in_turn(worktree, want, lookup) {
-            Ok(lease) => return Ok(Some(lease)),
-            // As patient as without a wait: a mount that stumbles is waited for.
-            Err(error) if !is_worth_waiting(&error) && !retry::passes(&error) => return Err(error),
-            Err(_) => {}
-        }
-        let queue = Queue::new(self.seams, worktree);
-        let register = self.register(worktree);
-        let mut place: Option<QueuePlace<'r>> = None;
-        let mut first: Option<First> = None;
-        let mut pace = Pace { looks: 0, ahead: usize::MAX };
-        let mut shown = Waiting { ahead: 0, waiting: 1, waited_ms: 0, view: None };
+        let clock = self.seams.clock;
+        let started = clock.now().boot;
+        // Whoever waits watches anyway.
+        let locks = self.at_once();
+        let behind = match locks.take_or_stand(worktree, want, lookup)? {
+            Taken::Got(lease) => return Ok(Some(*lease)),
+            Taken::Stand { behind } => behind,
+        };
+        let mut stand = Stand::new(&locks, worktree, want, lookup, behind);
         let mut circle = Circle::new(ties);
+        let mut woken = Woken::Change;
         loop {
-            let in_line = match &mut place {
-                Some(place) => place.look(lookup),
-                none => {
-                    let joined = queue.join(self.session(), want.lease_ms);
-                    joined.and_then(|joined| none.insert(joined).look(lookup))
-                }
-            };
-            let mut due_in_ms = u64::MAX;
-            let mut listen = Vec::new();
-            match in_line {
-                Ok(Look::Waiting { ahead: 0, waiting, .. }) => {
-                    (shown.ahead, shown.waiting) = (0, waiting);
-                    listen.push(layout::register(worktree));
-                    let first = first.get_or_insert_with(First::default);
-                    match first.try_it(&at_once, &register, want) {
-                        Ok(Tried::Got(lease)) => return Ok(Some(*lease)),
-                        Ok(Tried::Not { again_in_ms }) => due_in_ms = again_in_ms,
-                        Err(error) => return Err(error),
-                    }
-                    shown.view.clone_from(&first.view);
-                }
-                Ok(Look::Waiting { ahead, waiting, next }) => {
-                    first = None;
-                    (shown.ahead, shown.waiting) = (ahead, waiting);
-                    listen.extend(next);
-                    // A transfer takes the own ticket away.
-                    listen.extend(place.as_ref().map(QueuePlace::ticket));
-                }
-                Ok(Look::Gone) => {
-                    place = None;
-                    if register.read()?.holder() == Some(self.session().nonce()) {
-                        return self.acquire(worktree, want).map(Some);
-                    }
-                    // Back to the end of the line, but not in a hurry: a listing
-                    // that never shows the own ticket must not become a storm, and
-                    // the time limit counts here, too.
-                }
-                Err(error) if is_transient(&error) => {}
-                Err(source) => {
-                    let worktree = worktree.clone();
-                    let doing = "cannot join the queue";
-                    return Err(RegisterError::Io { worktree, doing, source }.into());
-                }
+            let is_due = woken == Woken::Change || stand.due <= clock.now().boot;
+            if is_due && let Some(lease) = stand.look(woken, sleeper)? {
+                return Ok(Some(lease));
             }
-            shown.waited_ms = self.seams.clock.now().boot.since(started);
-            if shown.waited_ms >= at_most_ms {
+            let now = clock.now().boot;
+            let waited_ms = now.since(started);
+            stand.shown.waited_ms = waited_ms;
+            if waited_ms >= at_most_ms {
+                let Stand { place, shown, .. } = stand;
                 drop(place);
                 return Err(self.waited_in_vain(worktree, &shown)?);
             }
-            if let Some(place) = &place {
+            let mut pause_ms = stand.due.since(now).min(at_most_ms - waited_ms);
+            if let Some(place) = &stand.place {
                 let own = Wait { worktree: worktree.clone(), waiter: *place.waiter() };
-                let again_in_ms = circle.must_not_close(self, own, shown.waited_ms, lookup)?;
-                due_in_ms = due_in_ms.min(again_in_ms);
+                let again_in_ms = circle.must_not_close(self, own, waited_ms, lookup)?;
+                pause_ms = pause_ms.min(again_in_ms);
             }
-            sleeper.tell(&shown);
-            let mut new = false;
-            for what in &listen {
-                new |= sleeper.watch(what);
-            }
-            if new {
-                continue;
-            }
-            let pause = pace.next_ms(shown.ahead, self.seams.entropy);
-            let pause = pause.min(due_in_ms).min(at_most_ms - shown.waited_ms).max(1);
-            if sleeper.sleep(pause) == Woken::Stop {
+            sleeper.tell(&stand.shown);
+            woken = sleeper.sleep(pause_ms.max(1));
+            if woken == Woken::Stop {
                 return Ok(None);
             }
         }
+    }
+
+    /// Takes the lock if nobody waits for it and it can be had now.
+    fn take_or_stand(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+        lookup: Lookup<'_>,
+    ) -> Result<Taken<'r>, LockError> {
+        let queue = Queue::new(self.seams, worktree);
+        // A line that cannot be read keeps nobody out: it is about fairness only.
+        let line = queue.list().unwrap_or_default();
+        let me = self.session().nonce();
+        let others = line.iter().copied().filter(|waiter| waiter.holder != me);
+        let is_waited_for = queue.present(others, self.session(), lookup).next().is_some();
+        let taken = match is_waited_for {
+            true => match self.register(worktree).read() {
+                Ok(state) if is_another_s_turn(&state, me) => {
+                    return Ok(Taken::Stand { behind: Some(line) });
+                }
+                Ok(_) => self.acquire(worktree, want),
+                Err(error) => Err(error.into()),
+            },
+            false => self.acquire(worktree, want),
+        };
+        match taken {
+            Ok(lease) => Ok(Taken::Got(Box::new(lease))),
+            // As patient as without a wait: a mount that stumbles is waited for.
+            Err(error) if is_worth_waiting(&error) || retry::passes(&error) => {
+                Ok(Taken::Stand { behind: None })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What came of a first attempt.
+enum Taken<'r> {
+    Got(Box<Lease<'r>>),
+    /// In line, behind those who were seen, if nothing was tried since.
+    Stand {
+        behind: Option<Vec<Waiter>>,
+    },
+}
+
+/// With others in line, is there nothing to try? One's own hold is refreshed past them, and
+/// who asks for what is no lock any more is told.
+fn is_another_s_turn(state: &State, me: HolderNonce) -> bool {
+    state.hold != Hold::Retired && state.holder() != Some(me)
+}
+
+/// One who stands in line.
+struct Stand<'w, 'r> {
+    locks: &'w Locks<'r>,
+    worktree: &'w WorktreeName,
+    want: Want<'w>,
+    lookup: Lookup<'w>,
+    queue: Queue<'r>,
+    register: Register<'r>,
+    /// Whom to stand behind, until it has joined.
+    behind: Option<Vec<Waiter>>,
+    place: Option<QueuePlace<'r>>,
+    first: Option<First>,
+    /// The one in front at the last look.
+    next: Option<OpNonce>,
+    /// How many looks in a row made no sense.
+    doubts: u32,
+    /// When to look again, whether or not it was woken.
+    due: BootMs,
+    shown: Waiting,
+}
+
+impl<'w, 'r> Stand<'w, 'r> {
+    fn new(
+        locks: &'w Locks<'r>,
+        worktree: &'w WorktreeName,
+        want: Want<'w>,
+        lookup: Lookup<'w>,
+        behind: Option<Vec<Waiter>>,
+    ) -> Self {
+        Stand {
+            locks,
+            worktree,
+            want,
+            lookup,
+            queue: Queue::new(locks.seams, worktree),
+            register: locks.register(worktree),
+            behind,
+            place: None,
+            first: None,
+            next: None,
+            doubts: 0,
+            due: BootMs(0),
+            shown: Waiting { ahead: 0, waiting: 1, waited_ms: 0, view: None },
+        }
+    }
+
+    /// Looks at the line, and from its front at the lock. Says when to look again.
+    fn look(
+        &mut self,
+        woken: Woken,
+        sleeper: &mut dyn Sleeper,
+    ) -> Result<Option<Lease<'r>>, LockError> {
+        let again_in_ms = match self.in_line() {
+            Ok(Look::Waiting { ahead: 0, waiting, .. }) => {
+                (self.shown.ahead, self.shown.waiting) = (0, waiting);
+                match self.at_front(woken, sleeper)? {
+                    Tried::Got(lease) => return Ok(Some(*lease)),
+                    Tried::Not { again_in_ms } => again_in_ms,
+                }
+            }
+            Ok(Look::Waiting { ahead, waiting, next }) => {
+                self.first = None;
+                (self.shown.ahead, self.shown.waiting) = (ahead, waiting);
+                match self.is_watched(sleeper, next) {
+                    true => self.pause_ms(ahead),
+                    // It went between the look and now.
+                    false => self.in_doubt_ms(),
+                }
+            }
+            Ok(Look::Gone) => {
+                (self.place, self.first) = (None, None);
+                if self.register.read()?.holder() == Some(self.locks.session().nonce()) {
+                    return self.locks.acquire(self.worktree, self.want).map(Some);
+                }
+                // Back to the end of the line, but not in a hurry: a listing
+                // that never shows the own ticket must not become a storm, and
+                // the time limit counts here, too.
+                self.in_doubt_ms()
+            }
+            Err(error) if is_transient(&error) => self.in_doubt_ms(),
+            Err(source) => {
+                let worktree = self.worktree.clone();
+                let doing = "cannot join the queue";
+                return Err(RegisterError::Io { worktree, doing, source }.into());
+            }
+        };
+        self.due = self.locks.seams.clock.now().boot.plus(again_in_ms);
+        Ok(None)
+    }
+
+    /// Tries to take the lock.
+    fn at_front(
+        &mut self,
+        woken: Woken,
+        sleeper: &mut dyn Sleeper,
+    ) -> Result<Tried<'r>, LockError> {
+        let clock = self.locks.seams.clock;
+        let began = clock.now().boot;
+        let first = self.first.get_or_insert_with(|| First::since(began));
+        if began.since(first.since) >= LISTENS_AFTER_MS {
+            // First the watch, then the look: whatever comes after it wakes.
+            sleeper.watch(&layout::register(self.worktree));
+        }
+        let tried = first.try_it(self.locks, &self.register, self.want, woken)?;
+        let Tried::Not { again_in_ms } = tried else { return Ok(tried) };
+        self.doubts = 0;
+        self.shown.view.clone_from(&first.view);
+        let now = clock.now().boot;
+        // Where a look takes its time, most of it is left to those who work.
+        let at_least = 4 * now.since(began);
+        let pause = pause_ms(0, now.since(first.since), 0).max(at_least);
+        Ok(Tried::Not { again_in_ms: again_in_ms.min(pause) })
+    }
+
+    fn in_line(&mut self) -> io::Result<Look> {
+        if let Some(place) = &mut self.place {
+            return place.stay(self.lookup);
+        }
+        let (session, lease_ms) = (self.locks.session(), self.want.lease_ms);
+        let joined = match self.behind.take() {
+            Some(line) => self.queue.join_behind(&line, session, lease_ms),
+            None => self.queue.join(session, lease_ms),
+        };
+        self.place.insert(joined?).look(self.lookup)
+    }
+
+    /// Follows the process ahead, which ends soon after it got the lock or with it. Where the
+    /// line stands still, also watches its ticket and the own, which a transfer takes
+    /// away. False if one of them is gone: then what was to be noticed was missed.
+    fn is_watched(&mut self, sleeper: &mut dyn Sleeper, next: Option<Neighbour>) -> bool {
+        let Some(next) = next else { return true };
+        if next.pid.is_some_and(|pid| sleeper.follow(pid) == WatchBegun::NotThere) {
+            return false;
+        }
+        let stands_still = self.next.replace(next.op) == Some(next.op);
+        if !stands_still {
+            return true;
+        }
+        let own = self.place.as_ref().map(QueuePlace::ticket);
+        let mut tickets = [next.ticket].into_iter().chain(own);
+        tickets.all(|ticket| sleeper.watch(&ticket) != WatchBegun::NotThere)
+    }
+
+    /// How long to wait with so many in front.
+    fn pause_ms(&mut self, ahead: usize) -> u64 {
+        self.doubts = 0;
+        pause_ms(ahead, 0, self.jitter())
+    }
+
+    /// How long to wait after a look that made no sense.
+    fn in_doubt_ms(&mut self) -> u64 {
+        let pause = doubtful_pause_ms(self.doubts, self.jitter());
+        self.doubts = self.doubts.saturating_add(1);
+        pause
+    }
+
+    fn jitter(&self) -> u8 {
+        let mut jitter = [0];
+        self.locks.seams.entropy.fill(&mut jitter);
+        jitter[0]
     }
 }
 
@@ -285,31 +467,10 @@ pub fn is_worth_waiting(error: &LockError) -> bool {
     )
 }
 
-/// How often to look.
-struct Pace {
-    /// How many looks there were since somebody in front went.
-    looks: u32,
-    /// How many were in front then.
-    ahead: usize,
-}
-
-impl Pace {
-    /// How long to wait before the next look, with `ahead` in front.
-    fn next_ms(&mut self, ahead: usize, entropy: &dyn Entropy) -> u64 {
-        if ahead < self.ahead {
-            *self = Pace { looks: 0, ahead };
-        }
-        let mut jitter = [0];
-        entropy.fill(&mut jitter);
-        let pause = pause_ms(ahead, self.looks, jitter[0]);
-        self.looks = self.looks.saturating_add(1);
-        pause
-    }
-}
-
 /// What the first in line knows of the lock.
-#[derive(Default)]
 struct First {
+    /// Since when it is the first.
+    since: BootMs,
     refused: Option<(State, BootMs)>,
     view: Option<View>,
 }
@@ -320,51 +481,59 @@ enum Tried<'r> {
 }
 
 impl First {
-    /// Looks at the register; tries to take it if it changed, or if time has
-    /// made it takeable.
+    fn since(now: BootMs) -> Self {
+        First { since: now, refused: None, view: None }
+    }
+
+    /// Tries to take the lock if it changed, or if time has made it takeable. Whether it
+    /// changed is READ, unless it was woken by a change: then the attempt will tell.
     fn try_it<'r>(
         &mut self,
         locks: &Locks<'r>,
         register: &Register<'r>,
         want: Want<'_>,
+        woken: Woken,
     ) -> Result<Tried<'r>, LockError> {
-        let before = locks.seams.clock.now();
-        let state = match register.read() {
-            Ok(state) => state,
-            Err(crate::register::ReadError::Io { source, .. }) if is_transient(&source) => {
-                return Ok(Tried::Not { again_in_ms: u64::MAX });
+        let worktree = register.worktree();
+        let not_yet = Ok(Tried::Not { again_in_ms: u64::MAX });
+        if let (Some((refused, due)), Woken::Time) = (self.refused, woken) {
+            let before = locks.seams.clock.now();
+            let state = match register.read() {
+                Ok(state) => state,
+                Err(ReadError::Io { source, .. }) if is_transient(&source) => return not_yet,
+                Err(error) => return Err(error.into()),
+            };
+            locks.saw(worktree, &state, before);
+            let now = locks.seams.clock.now().boot;
+            if state == refused && now < due {
+                return Ok(Tried::Not { again_in_ms: due.since(now) });
             }
-            Err(error) => return Err(error.into()),
-        };
-        locks.saw(register.worktree(), &state, before);
-        let after = locks.seams.clock.now();
-        if let Some((_, due)) = self.refused.filter(|(at, due)| *at == state && after.boot < *due) {
-            return Ok(Tried::Not { again_in_ms: due.since(after.boot) });
         }
-        let error = match locks.acquire(register.worktree(), want) {
+        let error = match locks.acquire(worktree, want) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
             Err(error) if is_worth_waiting(&error) => error,
-            Err(error) if retry::passes(&error) => {
-                return Ok(Tried::Not { again_in_ms: u64::MAX });
-            }
+            Err(error) if retry::passes(&error) => return not_yet,
             Err(error) => return Err(error),
         };
-        if let LockError::Legacy { .. } = error {
-            // Its file may be gone at any moment: looked at again with every look.
-            self.view = Some(locks.examine(register, &state, before)?);
-            return Ok(Tried::Not { again_in_ms: u64::MAX });
-        }
-        let (LockError::Conflict(view)
-        | LockError::Frozen(view)
-        | LockError::Unproven(view)
-        | LockError::ClockSkew { view, .. }) = error
-        else {
-            return Err(RegisterError::internal("a refusal worth waiting for has a view").into());
+        let view = match error {
+            LockError::Legacy { .. } => {
+                // Its file may be gone at any moment: tried again with every look.
+                (self.refused, self.view) = (None, Some(locks.inspect(worktree)?));
+                return not_yet;
+            }
+            LockError::Conflict(view)
+            | LockError::Frozen(view)
+            | LockError::Unproven(view)
+            | LockError::ClockSkew { view, .. } => view,
+            _ => {
+                let why = "a refusal worth waiting for has a view";
+                return Err(RegisterError::internal(why).into());
+            }
         };
         let due = due(locks, &view);
-        self.refused = Some((state, due));
+        self.refused = Some((view.state, due));
         self.view = Some(*view);
-        Ok(Tried::Not { again_in_ms: due.since(after.boot) })
+        Ok(Tried::Not { again_in_ms: due.since(locks.seams.clock.now().boot) })
     }
 }
 

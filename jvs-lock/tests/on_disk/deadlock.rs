@@ -3,7 +3,7 @@
 use std::io;
 
 use jvs_lock::hold::Ties;
-use jvs_lock::queue::{Queue, QueuePlace, Sleeper, Woken};
+use jvs_lock::queue::{Queue, QueuePlace, Sleeper, WatchBegun, Woken};
 use jvs_lock::{Lease, LockError, Locks, Want, worktrees};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -44,15 +44,15 @@ struct Meanwhile<'b> {
 }
 
 impl Sleeper for Meanwhile<'_> {
-    fn watch(&mut self, _what: &RepoPath) -> bool {
-        false
+    fn watch(&mut self, _what: &RepoPath) -> WatchBegun {
+        WatchBegun::Impossible
     }
 
     fn sleep(&mut self, ms: u64) -> Woken {
         (self.happens)(self.slept_ms);
         self.slept_ms += ms;
         self.clock.sleep_ms(ms);
-        Woken::Again
+        Woken::Time
     }
 }
 

@@ -1,15 +1,17 @@
 //! Standing in line, on a real filesystem.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use jvs_lock::hold::NoTies;
-use jvs_lock::queue::{Look, Queue, SleepOnly, Sleeper, Waiting, Woken, pause_ms};
+use jvs_lock::queue::{
+    Look, Queue, QueuePlace, SleepOnly, Sleeper, Waiting, WatchBegun, Woken, pause_ms,
+};
 use jvs_lock::{LeaseOrigin, Seams, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
@@ -174,13 +176,13 @@ struct Impatient {
 }
 
 impl Sleeper for Impatient {
-    fn watch(&mut self, _what: &RepoPath) -> bool {
-        false
+    fn watch(&mut self, _what: &RepoPath) -> WatchBegun {
+        WatchBegun::Impossible
     }
 
     fn sleep(&mut self, _ms: u64) -> Woken {
         self.sleeps += 1;
-        if self.sleeps < 3 { Woken::Again } else { Woken::Stop }
+        if self.sleeps < 3 { Woken::Time } else { Woken::Stop }
     }
 }
 
@@ -196,6 +198,42 @@ fn a_wait_that_the_user_stops_leaves_no_ticket() {
     lease.release().expect("released");
 }
 
+/// The process in front ends just before it is followed, and takes its ticket along.
+struct TooLate<'b, 'r> {
+    clock: &'b TestClock,
+    front: Option<QueuePlace<'r>>,
+}
+
+impl Sleeper for TooLate<'_, '_> {
+    fn watch(&mut self, _what: &RepoPath) -> WatchBegun {
+        WatchBegun::Impossible
+    }
+
+    fn follow(&mut self, _pid: u32) -> WatchBegun {
+        self.front = None;
+        WatchBegun::NotThere
+    }
+
+    fn sleep(&mut self, ms: u64) -> Woken {
+        self.clock.sleep_ms(ms);
+        Woken::Time
+    }
+}
+
+#[test]
+fn a_neighbour_that_goes_before_it_can_be_followed_is_missed_at_once() {
+    let world = World::new();
+    let (first, second) = (world.session("first"), world.session("second"));
+    let queue = Queue::new(world.seams(&world.clock), &main());
+    let front = Some(queue.join(first.session(), 30_000).expect("joined"));
+    let began = world.clock.now().boot;
+    let mut sleeper = TooLate { clock: &world.clock, front };
+    let got = second.wait(&main(), Want::lease(1_000), HOUR, &all_alive, &mut sleeper, &NoTies);
+    assert!(got.expect("no error").is_some());
+    let waited_ms = world.clock.now().boot.since(began);
+    assert!(waited_ms < 100, "{waited_ms} ms of the test's clock: it slept as if it had heard");
+}
+
 /// Sleeps on the test's clock and remembers what it was told.
 struct Telling<'c> {
     clock: &'c TestClock,
@@ -203,13 +241,13 @@ struct Telling<'c> {
 }
 
 impl Sleeper for Telling<'_> {
-    fn watch(&mut self, _what: &RepoPath) -> bool {
-        false
+    fn watch(&mut self, _what: &RepoPath) -> WatchBegun {
+        WatchBegun::Impossible
     }
 
     fn sleep(&mut self, ms: u64) -> Woken {
         self.clock.sleep_ms(ms);
-        Woken::Again
+        Woken::Time
     }
 
     fn tell(&mut self, waiting: &Waiting) {
@@ -234,44 +272,99 @@ fn the_first_in_line_takes_over_a_lease_that_ran_out_while_it_waited() {
     assert_eq!(seen.record().map(|record| record.session_id.as_str()), Some("holder"));
 }
 
-#[test]
-fn a_hundred_waiters_are_a_bounded_load() {
+/// 100 waiters of another host in line for a while, each looking when it is due. Every
+/// `turn_ms`, if that is given, the first leaves, the next is woken, and another joins.
+/// How many operations those who wait make; joining and leaving belong to a turn.
+fn operations_within(ms: u64, turn_ms: Option<u64>) -> u64 {
     const WAITERS: usize = 100;
-    const MINUTE: u64 = 60_000;
     let world = World::new();
     let store = Counting::new(
         jvs_repo::store::PosixStore::open(world.dir.path()).expect("the same repository"),
     );
     let seams = Seams { store: &store, clock: &world.clock, entropy: &SystemEntropy };
     let queue = Queue::new(seams, &main());
-    let sessions: Vec<_> =
-        (0..WAITERS).map(|n| world.session_of_host(&format!("w-{n}"), "elsewhere")).collect();
-    let mut places: Vec<_> =
-        sessions.iter().map(|locks| queue.join(locks.session(), 30_000).expect("joined")).collect();
+    let session = world.session_of_host("waiter", "elsewhere");
+    let join = || queue.join(session.session(), 30_000).expect("joined");
+    let mut places: VecDeque<_> = (0..WAITERS).map(|n| (n, join())).collect();
     // Each waiter wakes at its own time; the clock goes from one to the next.
     let start = world.clock.now().boot.0;
-    let mut next: BinaryHeap<_> = (0..WAITERS).map(|n| Reverse((start, n, 0_u32))).collect();
-    store.take();
-    let mut counted = 0;
-    while let Some(Reverse((at, n, looks))) = next.pop() {
-        if at > start + MINUTE {
+    let mut due: BinaryHeap<_> = (0..WAITERS).map(|n| Reverse((start, n))).collect();
+    let (mut counted, mut came) = (0, WAITERS);
+    let mut turn_at = turn_ms.map(|turn_ms| start + turn_ms);
+    while let Some(Reverse((at, n))) = due.pop() {
+        if at > start + ms {
             break;
         }
         world.clock.pass(at.saturating_sub(world.clock.now().boot.0));
-        let Look::Waiting { ahead, .. } = places[n].look(&all_alive).expect("looked") else {
+        if let Some(turn_ms) = turn_ms.filter(|_| turn_at.is_some_and(|turn_at| turn_at <= at)) {
+            turn_at = turn_at.map(|turn_at| turn_at + turn_ms);
+            places.pop_front();
+            places.push_back((came, join()));
+            due.extend([Reverse((at, places[0].0)), Reverse((at, came))]);
+            came += 1;
+        }
+        store.take();
+        let Some(ahead) = places.iter().position(|(id, _)| *id == n) else { continue };
+        let Look::Waiting { ahead: seen, .. } = places[ahead].1.look(&all_alive).expect("looked")
+        else {
             panic!("waiter {n} lost its place")
         };
-        assert_eq!(ahead, n, "nobody overtakes");
+        assert_eq!(seen, ahead, "nobody overtakes");
         if ahead == 0 {
-            use jvs_repo::store::Store as _;
             store.first_batch(&layout::register(&main())).expect("the first looks at the lock");
         }
         counted += store.take();
         let jitter = u8::try_from(n * 7 % 256).expect("a byte");
-        next.push(Reverse((at + pause_ms(ahead, looks, jitter).max(1), n, looks + 1)));
+        due.push(Reverse((at + pause_ms(ahead, at - start, jitter), n)));
     }
-    let per_second = counted / (MINUTE / 1_000);
-    assert!(per_second <= 80, "{per_second} operations a second with {WAITERS} waiters");
+    counted
+}
+
+#[test]
+fn a_hundred_waiters_are_a_bounded_load() {
+    let per_second = operations_within(60_000, None) / 60;
+    assert!(per_second <= 80, "{per_second} operations a second");
+}
+
+#[test]
+fn a_line_that_moves_costs_those_who_wait_hardly_more_than_one_that_stands_still() {
+    let [still, moving] = [None, Some(100)].map(|turn_ms| operations_within(20_000, turn_ms));
+    assert!(moving * 2 <= still * 3, "{moving} operations instead of {still}");
+}
+
+#[test]
+fn a_turn_costs_the_same_however_many_wait() {
+    let costs = [4, 32, 100].map(|waiters| {
+        let world = World::new();
+        let store = Counting::new(
+            jvs_repo::store::PosixStore::open(world.dir.path()).expect("the same repository"),
+        );
+        let seams = Seams { store: &store, clock: &world.clock, entropy: &SystemEntropy };
+        let queue = Queue::new(seams, &main());
+        let session = world.session("waiter");
+        let looked_up = Cell::new(0);
+        let lookup = |pid| {
+            looked_up.set(looked_up.get() + 1);
+            all_alive(pid)
+        };
+        let come = || {
+            let mut place = queue.join(session.session(), 30_000).expect("joined");
+            place.look(&lookup).expect("looked");
+            place
+        };
+        let mut line: VecDeque<_> = (0..waiters).map(|_| come()).collect();
+        store.take();
+        looked_up.set(0);
+        for _ in 0..10 {
+            drop(line.pop_front());
+            let next = line[0].look(&lookup).expect("looked");
+            assert!(matches!(next, Look::Waiting { ahead: 0, .. }), "{next:?}");
+            line.push_back(come());
+        }
+        (store.take(), looked_up.get())
+    });
+    assert_eq!(costs[0], costs[1], "with 4 and with 32");
+    assert_eq!(costs[0], costs[2], "with 4 and with 100");
 }
 
 /// A line whose listings never show anything: a cache that does not end.

@@ -8,7 +8,7 @@ use jvs_lock::hold::{
     Ask, Entered, HoldName, HoldRefusal, HoldState, Holds, LeaveOutcome, NoTies, ProcessLookup,
     StakeKind, Who,
 };
-use jvs_lock::queue::{Lookup, Sleeper, Woken};
+use jvs_lock::queue::{Lookup, Sleeper, WatchBegun, Woken};
 use jvs_lock::{Hold, LockError, Locks, State, Ticket, Want};
 use jvs_repo::clock::Clock;
 use jvs_repo::code::Coded;
@@ -495,8 +495,8 @@ impl<'w> Worker<'w> {
 struct Impatient<'c>(&'c Ctx);
 
 impl Sleeper for Impatient<'_> {
-    fn watch(&mut self, _what: &RepoPath) -> bool {
-        false
+    fn watch(&mut self, _what: &RepoPath) -> WatchBegun {
+        WatchBegun::Impossible
     }
 
     fn sleep(&mut self, _ms: u64) -> Woken {
