@@ -236,6 +236,19 @@ pub fn mount_field(field: &[u8]) -> PathBuf {
     OsString::from_vec(plain).into()
 }
 
+/// How the user namespace of this process spells the ids of users and groups; nothing if
+/// as the host does, or if that cannot be seen.
+pub fn id_map() -> Option<String> {
+    let read = |file: &str| -> Option<String> {
+        let map = fs::read_to_string(format!("/proc/self/{file}")).ok()?;
+        let lines = map.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        Some(lines.collect::<Vec<_>>().join(", "))
+    };
+    let (users, groups) = (read("uid_map")?, read("gid_map")?);
+    let all = |map: &str| map == format!("0 0 {}", u32::MAX);
+    (!(all(&users) && all(&groups))).then(|| format!("users {users}; groups {groups}"))
+}
+
 /// This host's name.
 pub fn hostname() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()

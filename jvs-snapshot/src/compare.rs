@@ -103,6 +103,32 @@ impl Difference {
     }
 }
 
+/// Where ids of users and groups are spelled.
+pub(crate) type IdMap = Option<String>;
+
+/// What differs between trees of which one was looked at where ids are spelled as in
+/// `one` and the other as in `other`: between two spellings, owners say nothing.
+pub(crate) fn comparable(
+    differences: Vec<Difference>,
+    one: &IdMap,
+    other: &IdMap,
+) -> Vec<Difference> {
+    let each = differences.into_iter().map(|difference| without_owner(difference, one, other));
+    each.flatten().collect()
+}
+
+/// The same of one difference; nothing if nothing of it is left.
+pub(crate) fn without_owner(
+    mut difference: Difference,
+    one: &IdMap,
+    other: &IdMap,
+) -> Option<Difference> {
+    if one != other {
+        difference.aspects.retain(|aspect| *aspect != Aspect::Owner);
+    }
+    (!difference.aspects.is_empty()).then_some(difference)
+}
+
 fn size_of(kind: &EntryKind) -> Option<u64> {
     match kind {
         EntryKind::File { size, .. } => Some(*size),

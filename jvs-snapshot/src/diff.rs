@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use jvs_repo::clock::BootId;
+use jvs_repo::proc;
 use jvs_repo::store::Store;
 
 use crate::chosen::ChosenPaths;
@@ -32,7 +33,8 @@ pub fn between(
     let (a, b) = (proven_manifest(store, before)?, proven_manifest(store, after)?);
     compare::with_manifest(a, b, |difference| differences.push(difference))
         .map_err(|error| compared(before)(compare::CompareError::Manifest(error)))?;
-    Ok(differences)
+    let (one, other) = (&before.descriptor().content, &after.descriptor().content);
+    Ok(compare::comparable(differences, &one.id_map, &other.id_map))
 }
 
 /// What changed in the files below `worktree` since `before` was taken, as far as
@@ -47,7 +49,9 @@ pub fn since(
 ) -> Result<Vec<Difference>, SnapshotError> {
     bring_to_light(worktree, None, trust, progress);
     let manifest = proven_manifest(store, before)?;
-    compare::with_files(manifest, worktree, trust, progress).map_err(compared(before))
+    let found =
+        compare::with_files(manifest, worktree, trust, progress).map_err(compared(before))?;
+    Ok(compare::comparable(found, &before.descriptor().content.id_map, &proc::id_map()))
 }
 
 /// As [`since`], but only of what is chosen.
@@ -61,8 +65,9 @@ pub fn since_of(
 ) -> Result<Vec<Difference>, SnapshotError> {
     bring_to_light(worktree, Some(chosen), trust, progress);
     let manifest = proven_manifest(store, before)?;
-    compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
-        .map_err(compared(before))
+    let found = compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
+        .map_err(compared(before))?;
+    Ok(compare::comparable(found, &before.descriptor().content.id_map, &proc::id_map()))
 }
 
 /// Where a write changes no time before it reaches its server, it is made to, so that

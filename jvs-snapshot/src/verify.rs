@@ -8,6 +8,7 @@ use std::io;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::ShownName;
+use jvs_repo::proc;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 use serde::Serialize;
 
@@ -184,7 +185,8 @@ fn check_payload(
     match compare::with_files(reader, &root, Trust::Nothing, progress).map_err(CompareError::of_one)
     {
         Ok(differences) => {
-            for difference in differences {
+            let taken = &snapshot.descriptor().content.id_map;
+            for difference in compare::comparable(differences, taken, &proc::id_map()) {
                 verdict.payload_valid = false;
                 let aspects: Vec<&str> = difference.aspects.iter().map(|a| a.as_str()).collect();
                 verdict.found(at(&difference.path), format!("differs: {}", aspects.join(", ")));

@@ -161,6 +161,7 @@ fn snapshot(store: &PosixStore, bound: &SnapshotBound) -> Outcome<()> {
             digest: Digest::of(b"quiet"),
         },
         boot_id: None,
+        id_map: None,
         risk: None,
     };
     let (bytes, checksum) = Descriptor::new(bound, about, content).seal();

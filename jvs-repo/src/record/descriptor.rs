@@ -111,6 +111,10 @@ pub struct Content {
     /// before this was written down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<BootId>,
+    /// How ids of users and groups were spelled where it was taken, if not as the host
+    /// spells them: owners seen elsewhere cannot be held against those in the manifest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_map: Option<String>,
     /// What copied the files.
     pub engine: String,
     /// What it could not preserve.
@@ -250,6 +254,7 @@ mod tests {
                 changed: vec![],
             },
             boot_id: Some(BootId("boot".into())),
+            id_map: None,
             risk: None,
         }
     }

@@ -67,6 +67,7 @@ impl Capture<'_> {
             risk: proof.risk(consistency),
             quiescence: proof.quiescence(),
             boot_id: Some(self.boot_id.clone()),
+            id_map: jvs_repo::proc::id_map(),
             engine: engine.as_str().to_owned(),
             degraded,
             files: summary.totals.files,

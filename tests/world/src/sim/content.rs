@@ -61,6 +61,7 @@ pub fn fill(store: &dyn Store, draft: &Draft<'_>, text: &str) -> io::Result<Cont
             changed: Vec::new(),
         },
         boot_id: None,
+        id_map: None,
         risk: None,
     })
 }
