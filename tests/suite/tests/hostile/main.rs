@@ -5,5 +5,7 @@
 
 mod bytes;
 mod inert;
+mod limits;
 mod matrix;
+mod namespaces;
 mod world;

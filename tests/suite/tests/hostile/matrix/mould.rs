@@ -126,7 +126,7 @@ impl Mould {
     /// made only at times, and where the files of worktrees are.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         let mould = self.dir.path().join("mould");
-        let private = Path::new(self.actor.home()).join("jvs");
+        let private = PathBuf::from(self.actor.home());
         let (main, x) = (WorktreeName::main(), "x".parse().expect("a name"));
         let in_the_repository = |path: RepoPath| Path::new("r").join(path.as_str());
         let mut found: Vec<PathBuf> = [
