@@ -7,7 +7,7 @@ use jvs_doctor::{Check, Finding};
 use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Value, View};
 use jvs_lock::Want;
 use jvs_lock::record::{self, FoundRecord, Meaning};
-use jvs_protocol_tests::necessity::where_off;
+use jvs_protocol_tests::necessity::{process, where_off};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store as _};
@@ -325,7 +325,7 @@ pub(crate) fn collector_and_doctor(off: Option<Rule>) -> Explorer<'static> {
         .private(is_nobodys_business)
         .early_wakes(0)
         .max_calls(5_000)
-        .process(Process::new("gc", |ctx| drop(collect(ctx, keep(1, 0)))))
+        .process(process("gc", None::<Rule>, |ctx| collect(ctx, keep(1, 0))))
         .process(Process::new("d", move |ctx| {
             let found = where_off(off, || doctor(seams(ctx), ctx.store(), "d"));
             let broken = |finding: &&Finding| finding.check == Check::LineageBroken;
