@@ -95,26 +95,14 @@ pub struct ProcessStat {
 
 /// Looks a process up; `None` if there is no such process.
 pub fn process_stat(pid: u32) -> Option<ProcessStat> {
-    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    // The command name is in parentheses and may itself contain any of them.
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
-    Some(ProcessStat {
-        zombie: matches!(*fields.first()?, "Z" | "X"),
-        session_leader: fields.get(3)?.parse().ok()?,
-        start_ticks: fields.get(19)?.parse().ok()?,
-    })
+    let Stat { start_ticks, session_leader, zombie, .. } = stat_of(pid)?;
+    Some(ProcessStat { start_ticks, session_leader, zombie })
 }
 
 /// The controlling terminal of a process, such as `pts/3`; `None` if it has none or
 /// there is no such process.
 pub fn terminal_of(pid: u32) -> Option<String> {
-    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let number: i32 = after_name.split_ascii_whitespace().nth(4)?.parse().ok()?;
-    terminal_name(number.cast_unsigned())
+    terminal_name(stat_of(pid)?.terminal)
 }
 
 /// Does a terminal end with that process?
@@ -155,19 +143,42 @@ pub struct Process {
 
 /// Looks a process up; `None` if there is no such process.
 pub fn process(pid: u32) -> Option<Process> {
-    // Not as text: whoever names a process may use any bytes.
-    let stat = read(&format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
+    let Stat { parent, group, start_ticks, zombie, name, .. } = stat_of(pid)?;
+    Some(Process { pid, parent, group, start_ticks, zombie, name })
+}
+
+/// What is looked at of `/proc/<pid>/stat`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stat {
+    name: String,
+    zombie: bool,
+    parent: u32,
+    group: u32,
+    session_leader: u32,
+    terminal: u32,
+    start_ticks: u64,
+}
+
+fn stat_of(pid: u32) -> Option<Stat> {
+    stat_in(&read(&format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// `PID (NAME) STATE PARENT GROUP SESSION TERMINAL …`. The name may have parentheses and
+/// spaces in it, and any bytes: whoever starts a process chooses it, and the kernel cuts it
+/// in the middle of a character.
+pub(crate) fn stat_in(bytes: &[u8]) -> Option<Stat> {
+    let stat = String::from_utf8_lossy(bytes);
     let (before, after_name) = stat.rsplit_once(')')?;
-    let fields: Vec<&str> = after_name.split_ascii_whitespace().collect();
-    Some(Process {
-        pid,
+    let fields: Vec<&str> = after_name.split_ascii_whitespace().take(20).collect();
+    Some(Stat {
+        name: before.split_once('(')?.1.to_owned(),
+        zombie: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,
         // One that cannot be seen from here has none.
         group: fields.get(2)?.parse().unwrap_or(0),
+        session_leader: fields.get(3)?.parse().ok()?,
+        terminal: fields.get(4)?.parse::<i32>().ok()?.cast_unsigned(),
         start_ticks: fields.get(19)?.parse().ok()?,
-        zombie: matches!(*fields.first()?, "Z" | "X"),
-        name: before.split_once('(')?.1.to_owned(),
     })
 }
 
@@ -285,6 +296,23 @@ mod tests {
         assert_eq!(terminal_name(137 << 8 | 1).as_deref(), Some("pts/257"));
         assert_eq!(terminal_name(4 << 8 | 1).as_deref(), Some("tty1"));
         assert_eq!(terminal_name(4 << 8 | 64).as_deref(), Some("ttyS0"));
+    }
+
+    #[test]
+    fn a_process_with_a_name_in_any_bytes_is_found() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let dir = tempfile::tempdir().expect("tempdir");
+        // Latin-1; and a character that the kernel cuts in two, as it cuts names after 15
+        // bytes.
+        for name in [b"gr\xf6sse".as_slice(), "ein-langer-n\u{e4}\u{e4}".as_bytes()] {
+            let program = dir.path().join(std::ffi::OsStr::from_bytes(name));
+            std::os::unix::fs::symlink("/bin/sleep", &program).expect("linked");
+            let mut child = std::process::Command::new(&program).arg("60").spawn().expect("runs");
+            let found = (process_stat(child.id()), process(child.id()));
+            child.kill().and_then(|()| child.wait()).expect("ended");
+            let (stat, process) = (found.0.expect("a stat"), found.1.expect("a process"));
+            assert_eq!((stat.start_ticks, stat.zombie), (process.start_ticks, process.zombie));
+        }
     }
 
     #[test]
