@@ -6,7 +6,7 @@
 //! silently ignored is worse than none.
 
 mod admins;
-mod document;
+pub(crate) mod document;
 mod edit;
 mod error;
 mod key;
@@ -89,7 +89,8 @@ impl Config {
         // A lone carriage return or another control character is no part of a comment.
         let plain = |c: char| !c.is_control() || c == '\t';
         let says_nothing = |line: &str| {
-            (line.trim_start().is_empty() || line.starts_with('#')) && line.chars().all(plain)
+            let blank = line.chars().all(|c| c == ' ' || c == '\t');
+            (blank || line.starts_with('#')) && line.chars().all(plain)
         };
         if text.lines().all(says_nothing) {
             return Ok(Config::default());
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn comments_are_read_as_strictly_as_everything_else() {
-        for text in ["# a\u{1}b\n", "# a\rb\n", "#\u{7f}\n", "\u{b}\n"] {
+        for text in ["# a\u{1}b\n", "# a\rb\n", "#\u{7f}\n", "\u{b}\n", "\u{a0}", " \u{3000}\n"] {
             assert!(document::parse(text).is_err(), "{text:?}");
             assert!(Config::parse(text).is_err(), "{text:?}");
         }

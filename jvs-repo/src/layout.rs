@@ -390,9 +390,9 @@ const REMOVING: &str = "removing-";
 /// they were removed in which epoch of its register.
 pub fn removed_of(file: &str) -> Option<(WorktreeName, Epoch, OpNonce)> {
     let mut parts = file.strip_prefix("removed-")?.rsplitn(5, '-');
-    let (op, _token, salt) = (parts.next()?, parts.next()?, parts.next()?);
+    let (op, token, salt) = (parts.next()?, parts.next()?, parts.next()?);
     let (counter, name) = (parts.next()?, parts.next()?);
-    let epoch = format!("{counter}-{salt}").parse().ok()?;
+    let Term { epoch, .. } = format!("{counter}-{salt}.{token}").parse().ok()?;
     Some((name.parse().ok()?, epoch, op.parse().ok()?))
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use jvs_repo::id::{Epoch, FencingToken, NotAnId, strict_decimal};
+use jvs_repo::id::{Epoch, FencingToken, NotAnId, Seq, strict_decimal};
 use jvs_repo::term::Term;
 
 /// What has become of a hold.
@@ -87,7 +87,8 @@ impl FromStr for HoldName {
             let mut parts = text.split('.');
             let epoch = parts.next()?.parse().ok()?;
             let token = FencingToken(strict_decimal(parts.next()?)?);
-            let n = strict_decimal(parts.next()?)?;
+            // It is counted on from, so it ends where every counter does.
+            let n = Seq::parse_strict(parts.next()?)?.0;
             let word = parts.next()?;
             let states = [HoldState::Open, HoldState::Ending, HoldState::Released, HoldState::Lost];
             let state = states.into_iter().find(|state| state.as_str() == word)?;
@@ -108,6 +109,15 @@ mod tests {
         assert_eq!(name.then(HoldState::Released).to_string(), "1-a3f0.7.4.released");
         for bad in ["", "1-a3f0.7.3", "1-a3f0.07.3.open", "1-a3f0.7.3.gone", "1-a3f0.7.3.open.x"] {
             assert!(bad.parse::<HoldName>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_was_made_up_to_be_the_last_is_none() {
+        let last: HoldName = format!("1-a3f0.7.{}.open", Seq::END).parse().expect("a name");
+        assert!(last.then(HoldState::Lost).n > last.n);
+        for beyond in [Seq::END.0 + 1, u64::MAX] {
+            assert!(format!("1-a3f0.7.{beyond}.open").parse::<HoldName>().is_err(), "{beyond}");
         }
     }
 }

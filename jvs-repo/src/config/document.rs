@@ -10,7 +10,7 @@ use super::key::{self, Key};
 use super::{Allowed, Config, ConfigError, Value};
 
 /// Reads and checks `text`.
-pub(super) fn parse(text: &str) -> Result<Config, ConfigError> {
+pub(crate) fn parse(text: &str) -> Result<Config, ConfigError> {
     let document = Document::parse(text).map_err(|error| syntax(text, &error))?;
     let mut reader = Reader { text, config: Config::default(), lines: HashMap::new() };
     reader.section(document.as_table(), "")?;

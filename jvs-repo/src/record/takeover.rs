@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::keeper::Keeper;
 use crate::clock::BootId;
-use crate::id::FencingToken;
+use crate::id::{FencingToken, strict_decimal};
 use crate::json;
 
 /// What is understood of it; every field may be missing.
@@ -30,8 +30,8 @@ impl TakeoverRecord {
     /// The process that wrote it, if it says which and where.
     pub fn writer(&self) -> Option<Keeper> {
         let mut parts = self.holder_id.as_deref()?.rsplit(':');
-        let start_time = parts.next()?.parse().ok()?;
-        let pid = parts.next()?.parse().ok()?;
+        let start_time = strict_decimal(parts.next()?)?;
+        let pid = u32::try_from(strict_decimal(parts.next()?)?).ok()?;
         let boot_id = BootId(self.boot_id.clone().filter(|id| !id.is_empty())?);
         let (pid_namespace, time_namespace) = (self.pid_namespace, self.time_namespace);
         Some(Keeper { pid, start_time, boot_id, pid_namespace, time_namespace })
@@ -53,5 +53,10 @@ mod tests {
             assert!(TakeoverRecord::parse(&golden.as_bytes()[..length]).is_err(), "{length} bytes");
         }
         assert_eq!(TakeoverRecord::parse(b"{}"), Ok(TakeoverRecord::default()));
+        for odd in ["h:u:+6:5", "h:u:06:5", "h:u:6:-5", "6"] {
+            let holder_id = Some(odd.to_owned());
+            let takeover = TakeoverRecord { holder_id, boot_id: Some("b".into()), ..TakeoverRecord::default() };
+            assert_eq!(takeover.writer(), None, "{odd}");
+        }
     }
 }

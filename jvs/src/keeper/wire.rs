@@ -58,8 +58,8 @@ impl FromStr for KeeperMessage {
             "ready" => KeeperMessage::Ready(until()?),
             "renewed" => KeeperMessage::Renewed(until()?),
             "lost" => KeeperMessage::Lost(value.to_owned()),
-            "released" => KeeperMessage::Released,
-            "goes-on" => KeeperMessage::GoesOn,
+            "released" if value == "-" => KeeperMessage::Released,
+            "goes-on" if value == "-" => KeeperMessage::GoesOn,
             "failed" => KeeperMessage::Failed(value.to_owned()),
             "not-begun" => {
                 let (name, why) = value.split_once(' ').ok_or(())?;
@@ -138,7 +138,7 @@ impl MessageLines {
         match rustix::io::read(from, &mut buffer) {
             Ok(0) => Filled::Gone,
             Ok(count) => {
-                self.rest.extend_from_slice(&buffer[..count]);
+                self.take(&buffer[..count]);
                 Filled::More
             }
             Err(Errno::INTR) => Filled::More,
@@ -147,7 +147,11 @@ impl MessageLines {
         }
     }
 
-    fn whole(&mut self) -> Vec<String> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) {
+        self.rest.extend_from_slice(bytes);
+    }
+
+    pub(crate) fn whole(&mut self) -> Vec<String> {
         let Some(end) = self.rest.iter().rposition(|byte| *byte == b'\n') else {
             return Vec::new();
         };
@@ -197,11 +201,10 @@ mod tests {
         ] {
             assert_eq!(tell.to_string().parse(), Ok(tell));
         }
-        for nonsense in ["", "ready", "ready x", "tree", "tree x", "release now"] {
-            assert!(
-                nonsense.parse::<KeeperMessage>().is_err()
-                    && nonsense.parse::<StarterMessage>().is_err()
-            );
+        for nonsense in
+            ["", "ready", "ready x", "tree", "tree x", "release now", "released x", "goes-on"]
+        {
+            assert!(nonsense.parse::<KeeperMessage>().is_err() && nonsense.parse::<StarterMessage>().is_err());
         }
     }
 

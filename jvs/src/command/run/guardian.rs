@@ -18,6 +18,7 @@ use jvs_kernel::descriptors::close_all_but;
 use jvs_kernel::fork::{ForkInto, fork};
 use jvs_kernel::signals::Signals;
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
+use jvs_repo::id::strict_decimal;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{DupFlags, Errno};
 use rustix::mount::{MountFlags, MountPropagationFlags};
@@ -47,7 +48,7 @@ const IGNORED: [Signal; 11] = [
 
 /// What it tells `jvs run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum GuardianMessage {
+pub(crate) enum GuardianMessage {
     /// The command waits to be let go; its pid as the guardian sees it.
     Ready(i32),
     /// The tree cannot be held together in this way: an error number.
@@ -83,15 +84,15 @@ impl FromStr for GuardianMessage {
 
     fn from_str(line: &str) -> Result<Self, ()> {
         let (word, value) = line.split_once(' ').ok_or(())?;
-        let number = || value.parse().map_err(|_| ());
+        let number = || strict_decimal(value).and_then(|n| i32::try_from(n).ok()).ok_or(());
         Ok(match word {
             "ready" => GuardianMessage::Ready(number()?),
             "cannot" => GuardianMessage::Cannot(number()?),
             "not-run" => GuardianMessage::NotRun(number()?),
-            "stopped" => GuardianMessage::Stopped,
+            "stopped" if value == "-" => GuardianMessage::Stopped,
             "exited" => GuardianMessage::Exited(number()?),
             "killed" => GuardianMessage::Killed(number()?),
-            "gone" => GuardianMessage::Gone,
+            "gone" if value == "-" => GuardianMessage::Gone,
             _ => return Err(()),
         })
     }
@@ -309,7 +310,9 @@ mod tests {
         ] {
             assert_eq!(word.to_string().parse(), Ok(word));
         }
-        for nonsense in ["", "gone", "exited", "exited x", "ready -"] {
+        for nonsense in
+            ["", "gone", "exited", "exited x", "ready -", "ready +7", "exited 00", "gone x"]
+        {
             assert!(nonsense.parse::<GuardianMessage>().is_err(), "{nonsense}");
         }
     }
