@@ -10,7 +10,7 @@
 
 mod append;
 mod newest;
-mod read;
+pub(crate) mod read;
 pub mod room;
 
 use std::fmt;

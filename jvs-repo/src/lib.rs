@@ -24,6 +24,9 @@ pub mod digest;
 pub mod discover;
 pub mod duration;
 pub mod entropy;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod id;
 pub mod inert;
 pub mod json;

@@ -6,7 +6,7 @@
 //! mount that passes alone may still be stale against another one, so options
 //! that are known to make it so are findings too.
 
-mod mount;
+pub(crate) mod mount;
 mod promise;
 mod second;
 mod subject;

@@ -95,7 +95,7 @@ pub struct ProcessStat {
 
 /// Looks a process up; `None` if there is no such process.
 pub fn process_stat(pid: u32) -> Option<ProcessStat> {
-    let Stat { start_ticks, session_leader, zombie, .. } = stat_of(pid)?;
+    let StatLine { start_ticks, session_leader, zombie, .. } = stat_of(pid)?;
     Some(ProcessStat { start_ticks, session_leader, zombie })
 }
 
@@ -143,13 +143,13 @@ pub struct Process {
 
 /// Looks a process up; `None` if there is no such process.
 pub fn process(pid: u32) -> Option<Process> {
-    let Stat { parent, group, start_ticks, zombie, name, .. } = stat_of(pid)?;
+    let StatLine { parent, group, start_ticks, zombie, name, .. } = stat_of(pid)?;
     Some(Process { pid, parent, group, start_ticks, zombie, name })
 }
 
 /// What is looked at of `/proc/<pid>/stat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Stat {
+pub(crate) struct StatLine {
     name: String,
     zombie: bool,
     parent: u32,
@@ -159,18 +159,18 @@ pub(crate) struct Stat {
     start_ticks: u64,
 }
 
-fn stat_of(pid: u32) -> Option<Stat> {
+fn stat_of(pid: u32) -> Option<StatLine> {
     stat_in(&read(&format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// `PID (NAME) STATE PARENT GROUP SESSION TERMINAL …`. The name may have parentheses and
 /// spaces in it, and any bytes: whoever starts a process chooses it, and the kernel cuts it
 /// in the middle of a character.
-pub(crate) fn stat_in(bytes: &[u8]) -> Option<Stat> {
+pub(crate) fn stat_in(bytes: &[u8]) -> Option<StatLine> {
     let stat = String::from_utf8_lossy(bytes);
     let (before, after_name) = stat.rsplit_once(')')?;
     let fields: Vec<&str> = after_name.split_ascii_whitespace().take(20).collect();
-    Some(Stat {
+    Some(StatLine {
         name: before.split_once('(')?.1.to_owned(),
         zombie: matches!(*fields.first()?, "Z" | "X"),
         parent: fields.get(1)?.parse().ok()?,

@@ -10,7 +10,7 @@
 
 mod build;
 mod copy;
-mod juicefs;
+pub(crate) mod juicefs;
 mod reflink;
 
 use std::fmt;

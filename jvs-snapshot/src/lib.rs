@@ -19,6 +19,9 @@ pub mod diff;
 pub mod engine;
 pub mod error;
 pub mod fidelity;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod garbage;
 pub mod gc;
 mod ground;

@@ -53,7 +53,7 @@ pub(crate) fn read(mount_point: &Path, counter: &str) -> Option<u64> {
 }
 
 /// The sum of a counter over all its labels; `None` if it is not there.
-fn sum(stats: &str, counter: &str) -> Option<u64> {
+pub(crate) fn sum(stats: &str, counter: &str) -> Option<u64> {
     let numbers = stats.lines().filter_map(|line| {
         let rest = line.strip_prefix(counter)?;
         let value = match rest.strip_prefix('{') {

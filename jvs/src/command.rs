@@ -13,7 +13,7 @@ mod init;
 mod lock;
 mod man;
 mod restore;
-mod run;
+pub(crate) mod run;
 mod session;
 mod snapshot;
 mod snapshots;

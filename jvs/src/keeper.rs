@@ -13,7 +13,7 @@ mod notifier;
 mod pace;
 mod start;
 mod supervisor;
-mod wire;
+pub(crate) mod wire;
 mod worker;
 
 pub(crate) use identity::{KeeperIdentity, running};

@@ -7,8 +7,8 @@
 //! are killed. A process that watches the lease (the keeper, `jvs run`) can end the tree
 //! without the guardian's help: it may have been stopped.
 
-mod cgroup;
-mod mark;
+pub(crate) mod cgroup;
+pub(crate) mod mark;
 
 use std::collections::BTreeSet;
 use std::fmt;

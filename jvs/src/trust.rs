@@ -36,7 +36,11 @@ pub(crate) fn check(located: &Located, env: Env<'_>) -> Result<(), Failure> {
 /// Is the repository in the user's own list: `safe.repository` in
 /// `$XDG_CONFIG_HOME/jvs/config.toml`, else in `~/.config/jvs/config.toml`?
 fn is_listed(root: &Path, env: Env<'_>) -> bool {
-    let Some(text) = list_file(env).and_then(|path| read_mine(&path)) else { return false };
+    list_file(env).and_then(|path| read_mine(&path)).is_some_and(|text| lists(&text, root))
+}
+
+/// Does the user's own list name that repository? A list that cannot be read names none.
+pub(crate) fn lists(text: &str, root: &Path) -> bool {
     let Ok(document) = Document::parse(text) else { return false };
     let listed = document.get("safe").and_then(|safe| safe.get("repository"));
     let listed = listed.and_then(Item::as_array).into_iter().flatten();

@@ -59,7 +59,7 @@ pub fn read_log(
     mut each: impl FnMut(Line),
 ) -> io::Result<()> {
     let file = store.open(&layout::audit_log(writer))?;
-    let mut check = Checker { sum: Sum::start(writer), number: 0 };
+    let mut check = Checker::of(writer);
     let mut pending: Vec<u8> = Vec::new();
     let mut offset = 0;
     loop {
@@ -83,18 +83,22 @@ pub fn read_log(
     }
 }
 
-struct Checker {
+pub(crate) struct Checker {
     sum: Sum,
     number: u64,
 }
 
 impl Checker {
+    pub(crate) fn of(writer: &WriterId) -> Self {
+        Checker { sum: Sum::start(writer), number: 0 }
+    }
+
     fn flawed(&mut self, flaw: Flaw) -> Line {
         self.number += 1;
         Line { number: self.number, event: None, flaw: Some(flaw) }
     }
 
-    fn line(&mut self, line: &[u8]) -> Line {
+    pub(crate) fn line(&mut self, line: &[u8]) -> Line {
         if line.len() > LINE_MAX {
             return self.flawed(Flaw::TooLong);
         }

@@ -128,7 +128,7 @@ impl Filesystem {
 
 /// The mount point and type of the mount that `path` is on. The last mount over
 /// a place hides the earlier ones.
-fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {
+pub(crate) fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {
     let mut best: Option<(PathBuf, String)> = None;
     for line in mountinfo.lines() {
         let Some((before, after)) = line.split_once(" - ") else { continue };
@@ -146,7 +146,7 @@ fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {
     best
 }
 
-fn version_of(text: &str) -> Option<[u64; 3]> {
+pub(crate) fn version_of(text: &str) -> Option<[u64; 3]> {
     let digits = |c: char| !c.is_ascii_digit();
     let mut numbers = text.split(['.', '+', '-', ' ']).take(3);
     let mut next = || numbers.next()?.trim_end_matches(digits).parse().ok();
@@ -249,7 +249,7 @@ impl JuiceFsMount {
             .unwrap_or(JuiceFsMount::Unreadable)
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let limits = Limits { size: 1 << 20, depth: 32, string: 1 << 16 };
         let config: MountConfig = json::parse_within(bytes, limits).ok()?;
         let span = |nanoseconds: u64| Period::from_ms(nanoseconds.div_ceil(1_000_000));

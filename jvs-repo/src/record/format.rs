@@ -63,12 +63,16 @@ impl FormatRecord {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(RecordError::io(&path, error).into()),
         };
-        let invalid = |reason| RecordError::invalid(&path, reason);
-        let Number { format } = json::parse(&bytes).map_err(invalid)?;
+        FormatRecord::parse(&bytes).map(Some)
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, FormatError> {
+        let invalid = |reason| RecordError::invalid(&layout::format(), reason);
+        let Number { format } = json::parse(bytes).map_err(invalid)?;
         if format != CURRENT {
             return Err(FormatError::Unsupported { found: format });
         }
-        Ok(Some(json::parse(&bytes).map_err(invalid)?))
+        Ok(json::parse(bytes).map_err(invalid)?)
     }
 }
 

@@ -157,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_a_later_version_adds_is_read_as_it_was_written() {
+        for number in ["6666666666666666666666666666666666664775807.0", "0.1", "5e-324"] {
+            let text = format!("{{\"x\":{number}}}");
+            let mut value: Value = serde_json::from_str(&text).expect("a number");
+            value[FIELD] = Value::String(checksum(&value).to_string());
+            assert_eq!(look(&json::canonical(&value)), Ok(Seal::Whole), "{number}");
+        }
+    }
+
+    #[test]
     fn only_what_is_as_it_was_written_is_parsed_as_sealed() {
         let sealed = Sealed::of(record());
         let bytes = sealed.clone().into_bytes();

@@ -55,7 +55,11 @@ mod tests {
         assert_eq!(TakeoverRecord::parse(b"{}"), Ok(TakeoverRecord::default()));
         for odd in ["h:u:+6:5", "h:u:06:5", "h:u:6:-5", "6"] {
             let holder_id = Some(odd.to_owned());
-            let takeover = TakeoverRecord { holder_id, boot_id: Some("b".into()), ..TakeoverRecord::default() };
+            let takeover = TakeoverRecord {
+                holder_id,
+                boot_id: Some("b".into()),
+                ..TakeoverRecord::default()
+            };
             assert_eq!(takeover.writer(), None, "{odd}");
         }
     }

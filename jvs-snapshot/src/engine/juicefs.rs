@@ -13,7 +13,7 @@
 //! the walk and before the clone (`written_out`), and a clone is believed only if
 //! that worked.
 
-mod control;
+pub(crate) mod control;
 mod inspect;
 mod program;
 

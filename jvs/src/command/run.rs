@@ -8,7 +8,7 @@
 mod child;
 mod contain;
 mod greeting;
-mod guardian;
+pub(crate) mod guardian;
 mod held;
 mod terminal;
 mod trouble;

@@ -204,7 +204,10 @@ mod tests {
         for nonsense in
             ["", "ready", "ready x", "tree", "tree x", "release now", "released x", "goes-on"]
         {
-            assert!(nonsense.parse::<KeeperMessage>().is_err() && nonsense.parse::<StarterMessage>().is_err());
+            assert!(
+                nonsense.parse::<KeeperMessage>().is_err()
+                    && nonsense.parse::<StarterMessage>().is_err()
+            );
         }
     }
 

@@ -136,7 +136,7 @@ fn tidy(dir: &OwnedFd) {
     }
 }
 
-fn print(watch: &Watch, clock: &BootClock) -> String {
+pub(crate) fn print(watch: &Watch, clock: &BootClock) -> String {
     let (last, since) = (watch.last_look(), watch.since());
     let namespace = clock.time_namespace.map_or("-".to_owned(), |id| id.to_string());
     format!(
@@ -150,7 +150,7 @@ fn print(watch: &Watch, clock: &BootClock) -> String {
 }
 
 /// What was seen, if it was seen on `clock` and not in its future.
-fn parse(text: &str, clock: &BootClock, now: Reading) -> Option<Watch> {
+pub(crate) fn parse(text: &str, clock: &BootClock, now: Reading) -> Option<Watch> {
     let mut lines = text.lines();
     let mut next = || lines.next();
     if next()? != "1" {

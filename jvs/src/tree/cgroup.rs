@@ -121,7 +121,7 @@ fn own_dir() -> Option<PathBuf> {
 
 /// `36 32 0:31 ROOT POINT OPTIONS … - cgroup2 …`: what lies at ROOT in the hierarchy
 /// is seen at POINT.
-fn dir_among(mounts: &str, own: &str) -> Option<PathBuf> {
+pub(crate) fn dir_among(mounts: &str, own: &str) -> Option<PathBuf> {
     mounts.lines().rev().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
         let mut fields = mount.split(' ').skip(3);

@@ -41,7 +41,7 @@ impl TreeMark {
     }
 
     /// Is it in an environment, as the kernel shows one?
-    fn is_in(&self, environment: &[u8]) -> bool {
+    pub(crate) fn is_in(&self, environment: &[u8]) -> bool {
         let mut entries = environment.split(|byte| *byte == 0);
         entries.any(|entry| {
             let value = entry.strip_prefix(Self::VARIABLE.as_bytes());

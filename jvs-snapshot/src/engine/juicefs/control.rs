@@ -110,7 +110,7 @@ fn told(errno: u8) -> CloneRefusal {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum ControlMessage {
+pub(crate) enum ControlMessage {
     /// So many files more.
     Progress {
         fresh: u64,
@@ -120,13 +120,13 @@ enum ControlMessage {
 
 /// An answer in pieces of any size.
 #[derive(Default)]
-struct Reply {
+pub(crate) struct Reply {
     frame: Vec<u8>,
     done: u64,
 }
 
 impl Reply {
-    fn take(&mut self, byte: u8) -> Option<ControlMessage> {
+    pub(crate) fn take(&mut self, byte: u8) -> Option<ControlMessage> {
         if self.frame.is_empty() && byte != FRAME {
             return Some(ControlMessage::End(byte));
         }

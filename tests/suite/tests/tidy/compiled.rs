@@ -11,7 +11,7 @@ fn is_target_root(inside_package: &str) -> bool {
         parts.as_slice(),
         ["build.rs"]
             | ["src", "lib.rs" | "main.rs"]
-            | ["tests" | "benches" | "examples", _]
+            | ["tests" | "benches" | "examples" | "fuzz_targets", _]
             | ["tests" | "benches" | "examples", _, "main.rs"]
             | ["src", "bin", _]
             | ["src", "bin", _, "main.rs"]

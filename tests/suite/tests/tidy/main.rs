@@ -7,6 +7,7 @@ mod compiled;
 mod contributing;
 mod dependencies;
 mod documents;
+mod fuzzed;
 mod glossary;
 mod hints;
 mod language;

@@ -1,0 +1,3 @@
+#![no_main]
+
+jvs_fuzz::program!(register_name);
