@@ -169,13 +169,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     retry::while_transient(seams, || worker.lease.renew())?;
     let belief = worker.lease.belief();
     let horizon = worker.horizon();
-    let (orders, receiver) = mpsc::channel();
-    let (sender, answers) = mpsc::channel();
-    let worker_wakeup = Arc::clone(&wakeup);
-    std::thread::Builder::new()
-        .stack_size(256 * 1024)
-        .spawn(move || worker.work(&receiver, &sender, &worker_wakeup))
-        .map_err(stuck("start a thread"))?;
+    let (orders, answers) = set_to_work(worker, &wakeup).map_err(stuck("start a thread"))?;
     let now = SystemClock.now().boot;
     let until = belief.until().unwrap_or(now);
     if let Some((ends, lease)) = &ends_of {
@@ -211,6 +205,21 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
         leaving: None,
         settled_in: false,
     })
+}
+
+/// Starts the thread that talks to the repository; what it is asked, and what it answers.
+/// It waits for a mount that hangs, so that this thread never does.
+fn set_to_work(
+    worker: Worker,
+    wakeup: &Arc<OwnedFd>,
+) -> io::Result<(Sender<Task>, Receiver<TaskOutcome>)> {
+    let (orders, receiver) = mpsc::channel();
+    let (sender, answers) = mpsc::channel();
+    let wakeup = Arc::clone(wakeup);
+    std::thread::Builder::new()
+        .stack_size(256 * 1024)
+        .spawn(move || worker.work(&receiver, &sender, &wakeup))?;
+    Ok((orders, answers))
 }
 
 /// Handles on the processes whose end ends a stake, and those processes that are not there.
