@@ -27,8 +27,8 @@ impl Bound {
     }
 }
 
-/// Why an operation may not go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why another's claim, or nobody's, may not be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Another session holds it and it is not stealable.
     Conflict,
@@ -39,20 +39,43 @@ pub enum Refusal {
     /// It looks over by another host's clock, and was not watched for long enough
     /// to believe that.
     Unproven,
+    /// The worktree was removed.
+    Retired,
+}
+
+/// Why an operation that is bound to a term may not go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostTerm {
     /// This session does not hold it.
     NotHeld,
-    /// This session held it and another took it over.
+    /// Another took it over.
     Fenced {
         /// The token now.
         current: FencingToken,
     },
-    /// The worktree was removed.
+    /// Nobody held it, and the worktree was removed.
     Retired,
-    /// The head is not the parent that the operation was built on.
+}
+
+/// Why nothing is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoCommit {
+    /// The right to commit is lost.
+    Lost(LostTerm),
+    /// The head is not the parent that the commit was built on.
     HeadMoved {
         /// The head now.
         current: Option<SnapshotId>,
     },
+}
+
+/// Why a freeze is not lifted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoThaw {
+    /// The one that is meant is not there.
+    NotFrozen,
+    /// It is not over.
+    Refused(Refusal),
 }
 
 /// What acquire does next.
@@ -100,7 +123,8 @@ pub fn may_take_over(
         (Hold::Retired, _) => return Err(Refusal::Retired),
         (Hold::Free, _) => return Ok(()),
         // A claim that nobody judged is somebody's.
-        (_, None) => return Err(Refusal::NotHeld),
+        (Hold::Frozen(_), None) => return Err(Refusal::Frozen),
+        (Hold::Held(_), None) => return Err(Refusal::Conflict),
         (_, Some(judged)) => judged,
     };
     match (judged.standing, &state.hold) {
@@ -139,29 +163,34 @@ pub enum Own {
 
 /// May the hold `bound` be renewed? That its lease is not over by the holder's
 /// own clock was asked before.
-pub fn renew(state: &State, bound: Bound, op: OpNonce) -> Result<Own, Refusal> {
+pub fn renew(state: &State, bound: Bound, op: OpNonce) -> Result<Own, LostTerm> {
     still_held(state, bound)?;
     Ok(if state.op == op { Own::Done } else { Own::Try })
 }
 
 /// May the hold `bound` be released? `tried` says whether this operation has
 /// issued a CAS already: then "not mine any more" is its success.
-pub fn release(state: &State, bound: Bound, tried: bool) -> Result<Own, Refusal> {
+pub fn release(state: &State, bound: Bound, tried: bool) -> Result<Own, LostTerm> {
     match still_held(state, bound) {
         Ok(()) => Ok(Own::Try),
         Err(_) if tried => Ok(Own::Done),
-        Err(refusal) => Err(refusal),
+        Err(lost) => Err(lost),
     }
 }
 
 /// May the hold `bound` be handed to `to`? `tried` says whether this operation
 /// has issued a CAS already: then "theirs under the next token" is its success.
-pub fn transfer(state: &State, bound: Bound, to: HolderNonce, tried: bool) -> Result<Own, Refusal> {
+pub fn transfer(
+    state: &State,
+    bound: Bound,
+    to: HolderNonce,
+    tried: bool,
+) -> Result<Own, LostTerm> {
     let next = Term { token: bound.term.token.next(), ..bound.term };
     match still_held(state, bound) {
         Ok(()) => Ok(Own::Try),
         Err(_) if tried && state.is_held_by(next, to) => Ok(Own::Done),
-        Err(refusal) => Err(refusal),
+        Err(lost) => Err(lost),
     }
 }
 
@@ -173,31 +202,31 @@ pub fn commit(
     parent: Option<SnapshotId>,
     head: SnapshotId,
     committed: bool,
-) -> Result<Own, Refusal> {
+) -> Result<Own, NoCommit> {
     commit_if(may_commit(state, bound), state, parent, head, committed)
 }
 
 /// The right to commit is the hold: a commit proves that it still stands.
-fn may_commit(state: &State, bound: Bound) -> Result<(), Refusal> {
+fn may_commit(state: &State, bound: Bound) -> Result<(), LostTerm> {
     sabotage!(Rule::CommitIsFenced => Ok(()));
     still_held(state, bound)
 }
 
 /// As [`commit`], where `stands` says whether the right to commit still does.
 fn commit_if(
-    stands: Result<(), Refusal>,
+    stands: Result<(), LostTerm>,
     state: &State,
     parent: Option<SnapshotId>,
     head: SnapshotId,
     committed: bool,
-) -> Result<Own, Refusal> {
+) -> Result<Own, NoCommit> {
     // What is committed is committed, no matter who holds the lock by now.
     if committed || state.head == Some(head) {
         return Ok(Own::Done);
     }
-    stands?;
+    stands.map_err(NoCommit::Lost)?;
     if state.head != parent {
-        return Err(Refusal::HeadMoved { current: state.head });
+        return Err(NoCommit::HeadMoved { current: state.head });
     }
     Ok(Own::Try)
 }
@@ -205,11 +234,11 @@ fn commit_if(
 /// Does nobody hold it, in the very term that was seen at the beginning? That is what an
 /// operation on a worktree that many write to is bound to.
 /// Taking and freezing raise the token, so a hold in between shows afterwards.
-pub fn still_unheld(state: &State, bound: Term) -> Result<(), Refusal> {
+pub fn still_unheld(state: &State, bound: Term) -> Result<(), LostTerm> {
     match state.hold {
-        Hold::Retired => Err(Refusal::Retired),
+        Hold::Retired => Err(LostTerm::Retired),
         Hold::Free if state.term() == bound => Ok(()),
-        _ => Err(Refusal::Fenced { current: state.token }),
+        _ => Err(LostTerm::Fenced { current: state.token }),
     }
 }
 
@@ -220,7 +249,7 @@ pub fn commit_unheld(
     parent: Option<SnapshotId>,
     head: SnapshotId,
     committed: bool,
-) -> Result<Own, Refusal> {
+) -> Result<Own, NoCommit> {
     commit_if(still_unheld(state, bound), state, parent, head, committed)
 }
 
@@ -243,7 +272,7 @@ pub fn freeze(
 }
 
 /// May the holder of `bound` turn its own hold into a freeze? Nobody else's.
-pub fn freeze_own(state: &State, bound: Bound, op: OpNonce) -> Result<Own, Refusal> {
+pub fn freeze_own(state: &State, bound: Bound, op: OpNonce) -> Result<Own, LostTerm> {
     if state.op == op {
         return Ok(Own::Done);
     }
@@ -252,11 +281,11 @@ pub fn freeze_own(state: &State, bound: Bound, op: OpNonce) -> Result<Own, Refus
 
 /// May anybody lift a freeze? Only the one that was seen: freezing raises the token, so
 /// the term says which it is.
-pub fn unfreeze(state: &State, meant: Term, tried: bool) -> Result<Own, Refusal> {
+pub fn unfreeze(state: &State, meant: Term, tried: bool) -> Result<Own, NoThaw> {
     match matches!(state.hold, Hold::Frozen(_)) && state.term() == meant {
         true => Ok(Own::Try),
         false if tried => Ok(Own::Done),
-        false => Err(Refusal::NotHeld),
+        false => Err(NoThaw::NotFrozen),
     }
 }
 
@@ -268,10 +297,10 @@ pub fn lift(
     tried: bool,
     judgement: Option<&Judgement>,
     policy: &LockPolicy,
-) -> Result<Own, Refusal> {
+) -> Result<Own, NoThaw> {
     let decided = unfreeze(state, meant, tried)?;
     if decided == Own::Try {
-        may_take_over(state, judgement, policy)?;
+        may_take_over(state, judgement, policy).map_err(NoThaw::Refused)?;
     }
     Ok(decided)
 }
@@ -298,13 +327,13 @@ fn is_made_by(state: &State, op: OpNonce) -> bool {
     state.op == op
 }
 
-fn still_held(state: &State, bound: Bound) -> Result<(), Refusal> {
+fn still_held(state: &State, bound: Bound) -> Result<(), LostTerm> {
     if bound.holds_in(state) {
         return Ok(());
     }
     Err(match nobody_took_it(state, bound) {
-        true => Refusal::NotHeld,
-        false => Refusal::Fenced { current: state.token },
+        true => LostTerm::NotHeld,
+        false => LostTerm::Fenced { current: state.token },
     })
 }
 

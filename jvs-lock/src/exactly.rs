@@ -9,9 +9,9 @@
 use jvs_repo::audit::EventKind;
 use jvs_repo::name::WorktreeName;
 
-use crate::decide::Refusal;
+use crate::decide::LostTerm;
 use crate::drive::{Applied, Move};
-use crate::error::{LockError, RegisterError};
+use crate::error::{LeaseError, RegisterError};
 use crate::lease::Lease;
 use crate::locks::Locks;
 use crate::record::OwnRecord;
@@ -23,13 +23,13 @@ impl<'r> Locks<'r> {
     /// Gives back a hold of this session whose lease is over for long enough, if
     /// the register is exactly as `seen`. Nobody believes in it: belief ends with
     /// the lease, and a renewal that lands late finds no name to rename.
-    pub fn release_abandoned(&self, seen: &View) -> Result<(), LockError> {
+    pub fn release_abandoned(&self, seen: &View) -> Result<(), LeaseError> {
         let register = self.register(&seen.worktree);
         let abandoned = seen.mine && seen.word() == StatusWord::Stealable;
         let reason = Some("its lease was over for long enough");
         if !abandoned || !self.release_exactly(&register, &seen.state, reason)? {
             let state = register.read()?;
-            return Err(self.refused(&register, &state, Refusal::NotHeld, None, None));
+            return Err(self.lost(&seen.worktree, &state, LostTerm::NotHeld, state.token));
         }
         OwnRecord::forget(self.seams.store, &seen.worktree, &seen.state);
         Ok(())

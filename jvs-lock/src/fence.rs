@@ -11,9 +11,9 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
-use crate::decide::{self, Own, Refusal};
+use crate::decide::{self, LostTerm, NoCommit, Own};
 use crate::drive::Move;
-use crate::error::{LockError, RegisterError};
+use crate::error::{CommitError, LeaseError, RegisterError, TakeOverError, WasRemoved};
 use crate::lease::Lease;
 use crate::locks::Locks;
 use crate::mutation::Rule;
@@ -30,7 +30,7 @@ pub struct Shared<'r> {
 }
 
 impl<'r> Shared<'r> {
-    pub(crate) fn begin(locks: Locks<'r>, worktree: &WorktreeName) -> Result<Self, LockError> {
+    pub(crate) fn begin(locks: Locks<'r>, worktree: &WorktreeName) -> Result<Self, TakeOverError> {
         let register = locks.register(worktree);
         let state = register.read()?;
         match state.hold {
@@ -38,15 +38,15 @@ impl<'r> Shared<'r> {
                 locks.refuse_reserved(worktree, &state)?;
                 let view = locks.look_at(worktree, &state)?;
                 if view.foreign.is_some() {
-                    return Err(LockError::of_other_tool(&view));
+                    return Err(TakeOverError::of_other_tool(&view));
                 }
             }
-            Hold::Retired => return Err(LockError::Retired { worktree: worktree.clone() }),
+            Hold::Retired => return Err(WasRemoved { worktree: worktree.clone() }.into()),
             Hold::Held(_) | Hold::Frozen(_) => {
                 let view = Box::new(locks.look_at(worktree, &state)?);
                 return Err(match state.hold {
-                    Hold::Frozen(_) => LockError::Frozen(view),
-                    _ => LockError::Conflict(view),
+                    Hold::Frozen(_) => TakeOverError::Frozen(view),
+                    _ => TakeOverError::Conflict(view),
                 });
             }
         }
@@ -120,13 +120,13 @@ impl<'l, 'r> Fence<'l, 'r> {
     }
 
     /// The register as it is now, if this right still stands.
-    pub fn read(&self) -> Result<State, LockError> {
+    pub fn read(&self) -> Result<State, LeaseError> {
         let state = self.register().read()?;
         let stands = match &self.right {
             Right::Held(lease) => decide::renew(&state, lease.bound, state.op).map(|_| ()),
             Right::Shared(shared) => decide::still_unheld(&state, shared.bound),
         };
-        stands.map(|()| state).map_err(|refusal| self.refused(&state, refusal))
+        stands.map(|()| state).map_err(|lost| self.lost(&state, lost))
     }
 
     /// Makes the register as it was last read survive a power cut: before what
@@ -151,7 +151,7 @@ impl<'l, 'r> Fence<'l, 'r> {
         parent: Option<SnapshotId>,
         head: SnapshotId,
         is_ready: &dyn Fn() -> io::Result<bool>,
-    ) -> Result<State, LockError> {
+    ) -> Result<State, CommitError> {
         let locks = self.locks();
         let op = locks.fresh_op();
         locks.driver(self.register(), None).run(|state, _, tried| {
@@ -165,7 +165,11 @@ impl<'l, 'r> Fence<'l, 'r> {
             match decided {
                 Ok(Own::Try) => Ok(Move::Try(EventKind::Publish, state.with_head(head, op))),
                 Ok(Own::Done) => Ok(Move::Applied),
-                Err(refusal) => Err(self.refused(state, refusal)),
+                Err(NoCommit::Lost(lost)) => Err(self.lost(state, lost).into()),
+                Err(NoCommit::HeadMoved { current }) => {
+                    let worktree = self.worktree().clone();
+                    Err(CommitError::HeadMoved { worktree, current })
+                }
             }
         })?;
         self.register().sync().map_err(|error| self.unsure(error))?;
@@ -181,8 +185,8 @@ impl<'l, 'r> Fence<'l, 'r> {
         Err(self.unsure(io::Error::other(why)).into())
     }
 
-    fn refused(&self, state: &State, refusal: Refusal) -> LockError {
-        self.locks().refused(self.register(), state, refusal, None, Some(self.token()))
+    fn lost(&self, state: &State, lost: LostTerm) -> LeaseError {
+        self.locks().lost(self.worktree(), state, lost, self.token())
     }
 
     fn unsure(&self, source: io::Error) -> RegisterError {

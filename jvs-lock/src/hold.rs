@@ -37,7 +37,7 @@ pub use enter::{Ask, Entered};
 pub use files::{Holds, ProcessLookup, Scan};
 pub use give_back::LeaveOutcome;
 pub use name::{HoldName, HoldState};
-pub use refusal::{HoldRefusal, Refused, Reliance};
+pub use refusal::{EnterError, GiveBackError, HoldError, HoldRefusal, Refused, Reliance, Relied};
 pub use retire::HeldBefore;
 pub use stake::{Sight, Stake, StakeEnd, StakeKind, Viewpoint, Who};
 pub use ties::{NoTies, OwnTies, Ties};

@@ -18,9 +18,9 @@ use jvs_repo::term::Term;
 use serde::Serialize;
 
 use crate::belief::Belief;
-use crate::decide::{self, Bound, Own, Refusal};
+use crate::decide::{self, Bound, LostTerm, Own};
 use crate::drive::{self, Applied, Move};
-use crate::error::{LockError, RegisterError};
+use crate::error::{FreezeError, LeaseError, OfRegister, RegisterError};
 use crate::fence::Fence;
 use crate::kept::Kept;
 use crate::locks::{Locks, believed_end, check_lease};
@@ -108,7 +108,7 @@ impl<'r> Lease<'r> {
         before: Reading,
         lease_ms: u64,
         how: LeaseOrigin,
-    ) -> Result<Self, LockError> {
+    ) -> Result<Self, RegisterError> {
         let claim = *state.hold.claim().ok_or(RegisterError::internal("a grant has a claim"))?;
         let bound = Bound { term: state.term(), holder: locks.session.nonce() };
         let belief = Belief::until_boot(before.boot.plus(claim.lease_ms));
@@ -168,7 +168,7 @@ impl<'r> Lease<'r> {
         locks: Locks<'r>,
         register: Register<'r>,
         state: State,
-    ) -> Result<Self, LockError> {
+    ) -> Result<Self, RegisterError> {
         let seams = locks.seams;
         let own = OwnRecord::adopt(seams.store, register.worktree(), &state);
         let (own, unrecorded) = match own {
@@ -273,7 +273,7 @@ impl<'r> Lease<'r> {
 
     /// Makes the lease last for its length from now on. Only while it is not
     /// over by this host's boot-time clock; if it fails, stop writing.
-    pub fn renew(&mut self) -> Result<(), LockError> {
+    pub fn renew(&mut self) -> Result<(), LeaseError> {
         self.check_belief()?;
         self.extend(None)
     }
@@ -286,12 +286,12 @@ impl<'r> Lease<'r> {
         lease_ms: Option<u64>,
         note: Option<&str>,
         how: LeaseOrigin,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), LeaseError> {
         (self.lease_ms, self.how) = (lease_ms.unwrap_or(self.lease_ms), how);
         self.extend(note)
     }
 
-    fn extend(&mut self, note: Option<&str>) -> Result<(), LockError> {
+    fn extend(&mut self, note: Option<&str>) -> Result<(), LeaseError> {
         let op = self.locks.fresh_op();
         let (bound, lease_ms) = (self.bound, self.lease_ms);
         let ended =
@@ -301,7 +301,7 @@ impl<'r> Lease<'r> {
                         Ok(Move::Try(EventKind::Renew, state.extended(lease_ms, now.wall, op)))
                     }
                     Ok(Own::Done) => Ok(Move::Applied),
-                    Err(refusal) => Err(self.refused(state, refusal)),
+                    Err(lost) => Err(self.lost(state, lost)),
                 }
             });
         let Applied { state, before } = match ended {
@@ -323,7 +323,7 @@ impl<'r> Lease<'r> {
     /// The right to commit, for as long as the borrow lasts. Needs a lease that
     /// is not over by this host's clock; whether it was taken over is decided by
     /// the commit itself.
-    pub fn fence(&mut self) -> Result<Fence<'_, 'r>, LockError> {
+    pub fn fence(&mut self) -> Result<Fence<'_, 'r>, LeaseError> {
         self.check_belief()?;
         Ok(Fence::of_lease(self))
     }
@@ -338,7 +338,7 @@ impl<'r> Lease<'r> {
         released.map_err(|error| ReleaseError { lease: Box::new(self), error })
     }
 
-    pub(crate) fn give_back(&mut self) -> Result<State, LockError> {
+    pub(crate) fn give_back(&mut self) -> Result<State, LeaseError> {
         let state = self.issue_release()?;
         self.forget_record();
         // After the record, which goes to disk with it.
@@ -357,10 +357,8 @@ impl<'r> Lease<'r> {
         self.belief.end();
         match self.issue_transfer(to, lease_ms, reason) {
             Ok(state) => {
-                if let Some(own) = self.own.take() {
-                    // It names this session; the receiver writes its own.
-                    let _ = own.remove(self.locks.seams.store);
-                }
+                // It names this session; the receiver writes its own.
+                self.forget_record();
                 Ok(state)
             }
             Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
@@ -369,28 +367,28 @@ impl<'r> Lease<'r> {
 
     /// Turns this very hold into a freeze, so that nobody gets in between. As in
     /// a release, belief ends first.
-    pub fn freeze(mut self, for_ms: u64, reason: &str) -> Result<State, ReleaseError<'r>> {
+    pub fn freeze(
+        mut self,
+        for_ms: u64,
+        reason: &str,
+    ) -> Result<State, ReleaseError<'r, FreezeError>> {
         self.belief.end();
-        match self.issue_freeze(for_ms, reason) {
-            Ok(Applied { state, before }) => {
-                if let Some(own) = self.own.take() {
-                    // It names this session as the holder.
-                    let _ = own.remove(self.locks.seams.store);
-                }
-                let worktree = self.register.worktree();
-                let may_replace = || !self.locks.has_foreign_record(worktree);
-                match self.locks.tell_of_freeze(&self.register, &state, before, reason, may_replace)
-                {
-                    Ok(()) => Ok(state),
-                    Err(error) => Err(ReleaseError { lease: Box::new(self), error: error.into() }),
-                }
-            }
-            Err(error) => Err(ReleaseError { lease: Box::new(self), error }),
-        }
+        let frozen = self.become_frozen(for_ms, reason);
+        frozen.map_err(|error| ReleaseError { lease: Box::new(self), error })
     }
 
-    fn issue_freeze(&self, for_ms: u64, reason: &str) -> Result<Applied, LockError> {
+    fn become_frozen(&mut self, for_ms: u64, reason: &str) -> Result<State, FreezeError> {
         check_lease(for_ms)?;
+        let Applied { state, before } = self.issue_freeze(for_ms, reason)?;
+        // It names this session as the holder.
+        self.forget_record();
+        let worktree = self.register.worktree();
+        let may_replace = || !self.locks.has_foreign_record(worktree);
+        self.locks.tell_of_freeze(&self.register, &state, before, reason, may_replace)?;
+        Ok(state)
+    }
+
+    fn issue_freeze(&self, for_ms: u64, reason: &str) -> Result<Applied, LeaseError> {
         let op = self.locks.fresh_op();
         self.locks.driver(&self.register, Some(reason)).run(|state, now, _| {
             match self.may_freeze(state, op) {
@@ -399,20 +397,26 @@ impl<'r> Lease<'r> {
                     Ok(Move::Try(EventKind::Freeze, next))
                 }
                 Ok(Own::Done) => Ok(Move::Applied),
-                Err(refusal) => Err(self.refused(state, refusal)),
+                Err(lost) => Err(self.lost(state, lost)),
             }
         })
     }
 
     /// A freeze after waiting is made from this very hold and no other.
-    fn may_freeze(&self, state: &State, op: OpNonce) -> Result<Own, Refusal> {
+    fn may_freeze(&self, state: &State, op: OpNonce) -> Result<Own, LostTerm> {
         sabotage!(Rule::FreezeFromOwnHold => {
-            decide::freeze(state, op, None, true, &self.locks.policy)
+            let forced = decide::freeze(state, op, None, true, &self.locks.policy);
+            forced.map_err(|_| LostTerm::Retired)
         });
         decide::freeze_own(state, self.bound, op)
     }
 
-    fn issue_transfer(&self, to: &Waiter, lease_ms: u64, reason: &str) -> Result<State, LockError> {
+    fn issue_transfer(
+        &self,
+        to: &Waiter,
+        lease_ms: u64,
+        reason: &str,
+    ) -> Result<State, LeaseError> {
         let op = self.locks.fresh_op();
         let (bound, done) = (self.bound, "was handed over");
         let details =
@@ -425,13 +429,13 @@ impl<'r> Lease<'r> {
                     Ok(Move::TryOver(EventKind::Transfer, next, details.clone().into()))
                 }
                 Ok(Own::Done) => Ok(Move::Applied),
-                Err(refusal) => Err(self.refused(state, refusal)),
+                Err(lost) => Err(self.lost(state, lost)),
             },
         )?;
         Ok(applied.state)
     }
 
-    fn issue_release(&self) -> Result<State, LockError> {
+    fn issue_release(&self) -> Result<State, LeaseError> {
         let op = self.locks.fresh_op();
         let bound = self.bound;
         self.locks
@@ -439,16 +443,16 @@ impl<'r> Lease<'r> {
             .run(|state, _, tried| match decide::release(state, bound, !tried.is_empty()) {
                 Ok(Own::Try) => Ok(Move::Try(EventKind::Release, state.released(op))),
                 Ok(Own::Done) => Ok(Move::Applied),
-                Err(refusal) => Err(self.refused(state, refusal)),
+                Err(lost) => Err(self.lost(state, lost)),
             })
             .map(|applied| applied.state)
     }
 
-    fn refused(&self, state: &State, refusal: Refusal) -> LockError {
-        self.locks.refused(&self.register, state, refusal, None, Some(self.bound.term.token))
+    fn lost(&self, state: &State, lost: LostTerm) -> LeaseError {
+        self.locks.lost(self.worktree(), state, lost, self.bound.term.token)
     }
 
-    fn check_belief(&self) -> Result<(), LockError> {
+    fn check_belief(&self) -> Result<(), LeaseError> {
         let now = self.locks.seams.clock.now().boot;
         if self.belief.holds_at(now) {
             return Ok(());
@@ -456,12 +460,12 @@ impl<'r> Lease<'r> {
         // The lease is over either way; a look tells the user which way.
         let state = self.register.read()?;
         match decide::renew(&state, self.bound, state.op) {
-            Ok(_) => Err(LockError::Expired {
+            Ok(_) => Err(LeaseError::Expired {
                 worktree: self.worktree().clone(),
                 token: self.bound.term.token,
                 since_ms: now.since(self.belief.until().unwrap_or(now)),
             }),
-            Err(refusal) => Err(self.refused(&state, refusal)),
+            Err(lost) => Err(self.lost(&state, lost)),
         }
     }
 
@@ -546,36 +550,36 @@ impl<'r> Lease<'r> {
 }
 
 /// Does the error say that the hold is gone for good?
-fn is_lost(error: &LockError) -> bool {
+fn is_lost(error: &LeaseError) -> bool {
     matches!(error.code(), Code::FencingMismatch | Code::LockNotHeld | Code::NotFound)
 }
 
-/// A release that failed, with the lease it failed to release. Its belief has
-/// ended anyway.
+/// A release that failed, with the lease it failed to release, or to freeze. Its belief
+/// has ended anyway.
 #[derive(thiserror::Error)]
 #[error("{error}")]
-pub struct ReleaseError<'r> {
+pub struct ReleaseError<'r, E: std::error::Error + 'static = LeaseError> {
     /// The lease, to try again with.
     pub lease: Box<Lease<'r>>,
     /// What went wrong.
     #[source]
-    pub error: LockError,
+    pub error: E,
 }
 
 impl ReleaseError<'_> {
     /// Is the lock released anyway, as long as the power stays on?
     pub fn is_given_back(&self) -> bool {
-        matches!(self.error, LockError::Register(RegisterError::NotDurable { .. }))
+        matches!(self.error.of_register(), Some(RegisterError::NotDurable { .. }))
     }
 }
 
-impl fmt::Debug for ReleaseError<'_> {
+impl<E: std::error::Error> fmt::Debug for ReleaseError<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
+        fmt::Debug::fmt(&self.error, f)
     }
 }
 
-impl Layered for ReleaseError<'_> {
+impl<E: Coded> Layered for ReleaseError<'_, E> {
     fn layer(&self) -> Layer<'_> {
         Layer::Below(&self.error)
     }

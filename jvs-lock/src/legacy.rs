@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::advisory::{Advisory, READ_MAX, read_advisory};
-use crate::error::{LockError, RegisterError};
+use crate::error::{FreezeError, RegisterError, TakeOverError};
 use crate::locks::{Locks, Override};
 use crate::mutation::Rule;
 use crate::seams::Seams;
@@ -210,7 +210,7 @@ pub enum Migration {
 }
 
 /// Turns the locks of other tools on `worktree` into ours, each with an event.
-pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migration>, LockError> {
+pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migration>, FreezeError> {
     let io = |doing| move |source| RegisterError::Io { worktree: worktree.clone(), doing, source };
     let store = locks.seams.store;
     let found = find(store, worktree).map_err(io("cannot look for locks of other tools"))?;
@@ -243,7 +243,7 @@ pub fn migrate(locks: &Locks<'_>, worktree: &WorktreeName) -> Result<Vec<Migrati
             let reason = format!("held by {} through another tool", legacy.owner);
             match locks.freeze_over(worktree, left, &reason, Override::Others) {
                 Ok(_) => {}
-                Err(LockError::Conflict(_) | LockError::Frozen(_)) => {
+                Err(FreezeError::Take(TakeOverError::Conflict(_) | TakeOverError::Frozen(_))) => {
                     let _ = note(EventPhase::NotApplied);
                     migrated.push(Migration::Kept { legacy });
                     continue;

@@ -101,7 +101,11 @@ pub mod watching;
 pub mod worktrees;
 
 pub use belief::Belief;
-pub use error::{BirthError, LockError, OfRegister, RegisterError};
+pub use error::{
+    AcquireError, BadLease, BirthError, CommitError, ForceError, FreezeError, LeaseError,
+    NoSuchWaiter, NotAdmin, NotOverruled, OfRegister, ReclaimError, RegisterError, TakeOverError,
+    TurnError, UnfreezeError, WasRemoved,
+};
 pub use fence::{Fence, Shared};
 pub use journal::Journal;
 pub use lease::{Lease, LeaseOrigin, ReleaseError, Ticket};

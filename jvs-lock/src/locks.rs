@@ -12,10 +12,14 @@ use jvs_repo::proc::ProcessStat;
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
-use crate::decide::{self, Acquire, Bound, Own, Refusal};
+use crate::decide::{self, Acquire, Bound, LostTerm, NoThaw, Own, Refusal};
 use crate::drive::{self, Applied, Driver, Move};
-use crate::error::{LockError, RegisterError};
+use crate::error::{
+    AcquireError, BadLease, ForceError, FreezeError, LeaseError, NotAdmin, RegisterError,
+    TakeOverError, UnfreezeError, WasRemoved,
+};
 use crate::fence::Shared;
+use crate::hold::HoldRefusal;
 use crate::holder::Onlooker;
 use crate::journal::Journal;
 use crate::kept::Kept;
@@ -37,7 +41,7 @@ use crate::worktrees;
 /// Asked between a READ and the CAS that would take the lock from there: may it?
 pub trait Gate {
     /// `state` was just READ; `holder` is the session that has it, if another does.
-    fn pass(&self, state: &State, holder: Option<String>) -> Result<(), LockError>;
+    fn pass(&self, state: &State, holder: Option<String>) -> Result<(), HoldRefusal>;
 }
 
 /// What is wanted of a lock.
@@ -101,12 +105,6 @@ pub type Stakes<'r> = &'r (dyn Fn(&State) -> Option<bool> + Sync);
 /// Makes a head visible if its publisher did not come to it. The register that has it
 /// was READ, and is durable.
 pub type ShowHead = fn(Seams<'_>, SnapshotId) -> io::Result<()>;
-
-/// Why a freeze is not lifted.
-enum Thaw {
-    Refused(Refusal),
-    Failed(LockError),
-}
 
 /// A grant that was tried.
 struct Granted {
@@ -183,7 +181,11 @@ impl<'r> Locks<'r> {
     ///
     /// The same session id on another host has another secret and so another
     /// nonce; it takes over under a new token, and the old hold is fenced.
-    pub fn acquire(&self, worktree: &WorktreeName, want: Want<'_>) -> Result<Lease<'r>, LockError> {
+    pub fn acquire(
+        &self,
+        worktree: &WorktreeName,
+        want: Want<'_>,
+    ) -> Result<Lease<'r>, AcquireError> {
         let who = Claimant::of(&self.session, false);
         self.take(worktree, want, &|view| {
             let holder = LockHolder { record: view.record(), keeper: None };
@@ -200,7 +202,7 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         want: Want<'_>,
         over: &dyn Fn(&View) -> Option<reclaim::Decision>,
-    ) -> Result<Lease<'r>, LockError> {
+    ) -> Result<Lease<'r>, AcquireError> {
         check_lease(want.lease_ms)?;
         self.patiently(|| self.take_now(worktree, want, over))
     }
@@ -210,7 +212,7 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         want: Want<'_>,
         over: &dyn Fn(&View) -> Option<reclaim::Decision>,
-    ) -> Result<Lease<'r>, LockError> {
+    ) -> Result<Lease<'r>, AcquireError> {
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
@@ -226,10 +228,11 @@ impl<'r> Locks<'r> {
             };
             unheard = seen.as_ref().and_then(|view| view.unheard.clone());
             let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-            let mut grant = |kind, by: Option<reclaim::Decision>| {
+            let mut grant = |kind, by: Option<reclaim::Decision>| -> Result<Move, AcquireError> {
                 if let Some(gate) = want.gate {
                     let record = seen.as_ref().and_then(View::record);
-                    gate.pass(state, record.map(|record| record.session_id.clone()))?;
+                    let holder = record.map(|record| record.session_id.clone());
+                    gate.pass(state, holder).map_err(Box::new)?;
                 }
                 let next = state.granted(me, want.lease_ms, now.wall, op);
                 let details = by
@@ -247,7 +250,7 @@ impl<'r> Locks<'r> {
             {
                 return match over(view).filter(|by| by.overrules_other_tools()) {
                     Some(by) => grant(EventKind::Reclaim, Some(by)),
-                    None => Err(LockError::of_other_tool(view)),
+                    None => Err(TakeOverError::of_other_tool(view).into()),
                 };
             }
             match decided {
@@ -267,15 +270,14 @@ impl<'r> Locks<'r> {
                     Ok(Move::Try(EventKind::Renew, state.extended(want.lease_ms, now.wall, op)))
                 }
                 Ok(Acquire::Done) => Ok(Move::Applied),
-                Err(refusal @ (Refusal::Conflict | Refusal::Unproven)) => {
-                    let view =
-                        seen.as_ref().ok_or(RegisterError::internal("a conflict is seen"))?;
-                    match over(view) {
+                Err(refusal) => {
+                    let view = seen.as_ref().ok_or(RegisterError::internal("it was seen"))?;
+                    let overruled = matches!(refusal, Refusal::Conflict | Refusal::Unproven);
+                    match over(view).filter(|_| overruled) {
                         Some(by) => grant(EventKind::Reclaim, Some(by)),
-                        None => Err(self.refused(&register, state, refusal, seen, None)),
+                        None => Err(self.refused(refusal, view).into()),
                     }
                 }
-                Err(refusal) => Err(self.refused(&register, state, refusal, seen, None)),
             }
         })?;
         let mut lease = self.lease_of(register, applied, want, granted)?;
@@ -295,7 +297,7 @@ impl<'r> Locks<'r> {
         applied: Applied,
         want: Want<'_>,
         granted: Option<Granted>,
-    ) -> Result<Lease<'r>, LockError> {
+    ) -> Result<Lease<'r>, RegisterError> {
         let Applied { state, before } = applied;
         // Of a grant that was tried before another's took its place nothing is left.
         let granted = granted.filter(|granted| granted.token == state.token);
@@ -321,22 +323,22 @@ impl<'r> Locks<'r> {
         &self,
         worktree: &WorktreeName,
         ticket: Option<&Ticket>,
-    ) -> Result<Lease<'r>, LockError> {
+    ) -> Result<Lease<'r>, LeaseError> {
         let register = self.register(worktree);
         let state = register.read()?;
         let term = ticket.map_or_else(|| state.term(), |ticket| ticket.term);
         let bound = Bound { term, holder: self.session.nonce() };
         // Asked by renewing's rules: a process that may renew may go on.
-        if let Err(refusal) = decide::renew(&state, bound, self.fresh_op()) {
-            let refusal = if ticket.is_none() { Refusal::NotHeld } else { refusal };
-            return Err(self.refused(&register, &state, refusal, None, Some(bound.term.token)));
+        if let Err(lost) = decide::renew(&state, bound, self.fresh_op()) {
+            let lost = if ticket.is_none() { LostTerm::NotHeld } else { lost };
+            return Err(self.lost(worktree, &state, lost, bound.term.token));
         }
-        Lease::resumed(self.clone(), register, state)
+        Ok(Lease::resumed(self.clone(), register, state)?)
     }
 
     /// Begins work on a worktree that many write to. Nobody may hold it now, and
     /// the process that takes or freezes it before the commit fences that.
-    pub fn share(&self, worktree: &WorktreeName) -> Result<Shared<'r>, LockError> {
+    pub fn share(&self, worktree: &WorktreeName) -> Result<Shared<'r>, TakeOverError> {
         Shared::begin(self.clone(), worktree)
     }
 
@@ -368,13 +370,18 @@ impl<'r> Locks<'r> {
         for_ms: u64,
         reason: &str,
         force: bool,
-    ) -> Result<State, LockError> {
+    ) -> Result<State, FreezeError> {
         if !force {
             return self.freeze_over(worktree, for_ms, reason, Override::Nobody);
         }
         let who = Claimant::of(&self.session, true);
-        let answer = self.freeze_over(worktree, for_ms, reason, Override::ByPolicy);
-        self.or_denied(answer, Act::FreezeByForce, who, &self.rules, self.lookup())
+        match self.freeze_over(worktree, for_ms, reason, Override::ByPolicy) {
+            Err(FreezeError::Take(TakeOverError::Conflict(view))) => {
+                let act = Act::FreezeByForce;
+                Err(self.denied(view, act, who, &self.rules, self.lookup()).into())
+            }
+            answer => answer,
+        }
     }
 
     fn lookup(&self) -> Option<Lookup<'r>> {
@@ -389,17 +396,17 @@ impl<'r> Locks<'r> {
     }
 
     /// May this session end its own commands to give the lock back?
-    pub fn may_release_by_force(&self, worktree: &WorktreeName) -> Result<(), LockError> {
+    pub fn may_release_by_force(&self, worktree: &WorktreeName) -> Result<(), ForceError> {
         match self.ruling(Act::ReleaseByForce, &self.inspect(worktree)?) {
-            Ruling::NotAdmin => Err(self.not_admin(worktree, "use --force")),
+            Ruling::NotAdmin => Err(self.not_admin(worktree, "use --force").into()),
             // Whether it has it is asked by the release itself.
             _ => Ok(()),
         }
     }
 
-    fn not_admin(&self, worktree: &WorktreeName, doing: &'static str) -> LockError {
+    fn not_admin(&self, worktree: &WorktreeName, doing: &'static str) -> NotAdmin {
         let (admins, uid) = (self.rules.admins.to_string(), self.session.identity().uid());
-        LockError::NotAdmin { worktree: worktree.clone(), doing, admins, uid }
+        NotAdmin { worktree: worktree.clone(), doing, admins, uid }
     }
 
     /// The change with what the log keeps of it: whoever is overruled, by whom and why.
@@ -417,7 +424,7 @@ impl<'r> Locks<'r> {
         for_ms: u64,
         reason: &str,
         over: Override,
-    ) -> Result<State, LockError> {
+    ) -> Result<State, FreezeError> {
         check_lease(for_ms)?;
         self.patiently(|| self.freeze_now(worktree, for_ms, reason, over))
     }
@@ -428,7 +435,7 @@ impl<'r> Locks<'r> {
         for_ms: u64,
         reason: &str,
         over: Override,
-    ) -> Result<State, LockError> {
+    ) -> Result<State, FreezeError> {
         let register = self.register(worktree);
         let op = self.fresh_op();
         let me = self.session.nonce();
@@ -444,7 +451,7 @@ impl<'r> Locks<'r> {
                     Ok(Own::Try)
                         if over != Override::Others && !force && view.foreign.is_some() =>
                     {
-                        Err(LockError::of_other_tool(&view))
+                        Err(FreezeError::from(TakeOverError::of_other_tool(&view)))
                     }
                     Ok(Own::Try) => {
                         let next = state.frozen(me, for_ms, now.wall, op);
@@ -455,9 +462,9 @@ impl<'r> Locks<'r> {
                         if ruling == Some(Ruling::NotAdmin)
                             && view.word() == StatusWord::Frozen =>
                     {
-                        Err(self.not_admin(worktree, "freeze over this freeze"))
+                        Err(self.not_admin(worktree, "freeze over this freeze").into())
                     }
-                    Err(refusal) => Err(self.refused(&register, state, refusal, Some(view), None)),
+                    Err(refusal) => Err(self.refused(refusal, &view).into()),
                 }
             })?;
         let may_replace = || over == Override::Others || !self.has_foreign_record(worktree);
@@ -483,18 +490,18 @@ impl<'r> Locks<'r> {
     }
 
     /// Lifts a freeze, also another's where the policy lets this session.
-    pub fn unfreeze(&self, worktree: &WorktreeName, reason: &str) -> Result<State, LockError> {
+    pub fn unfreeze(&self, worktree: &WorktreeName, reason: &str) -> Result<State, UnfreezeError> {
         let register = self.register(worktree);
         let (meant, began) = (register.read()?.term(), self.seams.clock.now());
         self.thaw(worktree, reason, |state, tried, next| {
-            match decide::unfreeze(state, meant, tried).map_err(Thaw::Refused)? {
-                Own::Done => Ok(Move::Applied),
-                Own::Try => {
-                    let view = self.examine(&register, state, began);
-                    let view = view.map_err(|error| Thaw::Failed(error.into()))?;
+            match decide::unfreeze(state, meant, tried) {
+                Err(_) => Err(UnfreezeError::NotFrozen { worktree: worktree.clone() }),
+                Ok(Own::Done) => Ok(Move::Applied),
+                Ok(Own::Try) => {
+                    let view = self.examine(&register, state, began)?;
                     let ruling = self.ruling(Act::Unfreeze, &view);
                     if ruling == Ruling::NotAdmin {
-                        return Err(Thaw::Failed(self.not_admin(worktree, "lift this freeze")));
+                        return Err(self.not_admin(worktree, "lift this freeze").into());
                     }
                     Ok(self.telling(EventKind::Unfreeze, next, Some(ruling), &view))
                 }
@@ -508,17 +515,19 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         meant: Term,
         reason: &str,
-    ) -> Result<State, LockError> {
+    ) -> Result<State, UnfreezeError> {
         sabotage!(Rule::LiftWhatWasSeen => self.unfreeze(worktree, reason));
         let register = self.register(worktree);
         let began = self.seams.clock.now();
         self.thaw(worktree, reason, |state, tried, next| {
-            let seen = self.examine(&register, state, began).ok();
-            let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-            match decide::lift(state, meant, tried, judged, &self.policy) {
+            let seen = self.examine(&register, state, began)?;
+            match decide::lift(state, meant, tried, seen.judgement.as_ref(), &self.policy) {
                 Ok(Own::Try) => Ok(Move::Try(EventKind::Unfreeze, next)),
                 Ok(Own::Done) => Ok(Move::Applied),
-                Err(refusal) => Err(Thaw::Refused(refusal)),
+                Err(NoThaw::NotFrozen) => {
+                    Err(UnfreezeError::NotFrozen { worktree: worktree.clone() })
+                }
+                Err(NoThaw::Refused(refusal)) => Err(self.refused(refusal, &seen).into()),
             }
         })
     }
@@ -527,23 +536,15 @@ impl<'r> Locks<'r> {
         &self,
         worktree: &WorktreeName,
         reason: &str,
-        mut decide: impl FnMut(&State, bool, State) -> Result<Move, Thaw>,
-    ) -> Result<State, LockError> {
+        mut decide: impl FnMut(&State, bool, State) -> Result<Move, UnfreezeError>,
+    ) -> Result<State, UnfreezeError> {
         let register = self.register(worktree);
         let op = self.fresh_op();
-        let Applied { state, .. } = self.driver(&register, Some(reason)).run_durably(
-            "is not frozen any more",
-            |state, _, tried| match decide(state, !tried.is_empty(), state.released(op)) {
-                Ok(moved) => Ok(moved),
-                Err(Thaw::Refused(Refusal::NotHeld)) => {
-                    Err(LockError::NotFrozen { worktree: worktree.clone() })
-                }
-                Err(Thaw::Refused(refusal)) => {
-                    Err(self.refused(&register, state, refusal, None, None))
-                }
-                Err(Thaw::Failed(error)) => Err(error),
-            },
-        )?;
+        let Applied { state, .. } = self
+            .driver(&register, Some(reason))
+            .run_durably("is not frozen any more", |state, _, tried| {
+                decide(state, !tried.is_empty(), state.released(op))
+            })?;
         OwnRecord::forget(self.seams.store, worktree, &state);
         Ok(state)
     }
@@ -585,7 +586,6 @@ impl<'r> Locks<'r> {
         Stamp { at, time_namespace: self.seams.clock.time_namespace() }
     }
 
-    /// Turns a refusal into an error that tells what was seen.
     /// Refuses a name that is only reserved. Looked at after the READ of `state`: a
     /// record comes only to a register that moved on from its reservation and goes only
     /// after it was retired, so a CAS from `state` finds what was looked at.
@@ -593,14 +593,14 @@ impl<'r> Locks<'r> {
         &self,
         worktree: &WorktreeName,
         state: &State,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), TakeOverError> {
         sabotage!(Rule::ReservedIsNotTaken => Ok(()));
         if !state.may_be_reserved() || worktree.is_main() {
             return Ok(());
         }
         match worktrees::has_record(self.seams.store, worktree) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(LockError::NotMade { worktree: worktree.clone() }),
+            Ok(false) => Err(TakeOverError::NotMade { worktree: worktree.clone() }),
             Err(source) => {
                 let (worktree, doing) = (worktree.clone(), "cannot look for its record");
                 Err(RegisterError::Io { worktree, doing, source }.into())
@@ -608,48 +608,45 @@ impl<'r> Locks<'r> {
         }
     }
 
-    pub(crate) fn refused(
-        &self,
-        register: &Register<'_>,
-        state: &State,
-        refusal: Refusal,
-        seen: Option<View>,
-        token: Option<FencingToken>,
-    ) -> LockError {
-        let worktree = register.worktree().clone();
+    /// A refusal as an error that tells what was seen.
+    pub(crate) fn refused(&self, refusal: Refusal, seen: &View) -> TakeOverError {
+        let view = Box::new(seen.clone());
         match refusal {
-            Refusal::Fenced { current } => {
-                return LockError::Fenced { worktree, token: token.unwrap_or(current), current };
-            }
-            Refusal::Retired => return LockError::Retired { worktree },
-            Refusal::HeadMoved { current } => return LockError::HeadMoved { worktree, current },
-            Refusal::Conflict
-            | Refusal::Frozen
-            | Refusal::Skew
-            | Refusal::Unproven
-            | Refusal::NotHeld => {}
-        }
-        let view = match seen.map_or_else(|| self.look_at(&worktree, state), Ok) {
-            Ok(view) => Box::new(view),
-            Err(error) => return error.into(),
-        };
-        match refusal {
-            Refusal::Conflict => LockError::Conflict(view),
-            Refusal::Frozen => LockError::Frozen(view),
-            Refusal::Unproven => LockError::Unproven(view),
+            Refusal::Conflict => TakeOverError::Conflict(view),
+            Refusal::Frozen => TakeOverError::Frozen(view),
+            Refusal::Unproven => TakeOverError::Unproven(view),
             Refusal::Skew => {
-                LockError::ClockSkew { view, max_clock_skew_ms: self.policy.max_clock_skew_ms }
+                TakeOverError::ClockSkew { view, max_clock_skew_ms: self.policy.max_clock_skew_ms }
             }
-            _ => LockError::NotHeld { view },
+            Refusal::Retired => WasRemoved { worktree: view.worktree }.into(),
+        }
+    }
+
+    /// The loss of what was held under `token`, as an error that tells what was seen.
+    pub(crate) fn lost(
+        &self,
+        worktree: &WorktreeName,
+        state: &State,
+        lost: LostTerm,
+        token: FencingToken,
+    ) -> LeaseError {
+        let worktree = worktree.clone();
+        match lost {
+            LostTerm::Fenced { current } => LeaseError::Fenced { worktree, token, current },
+            LostTerm::Retired => WasRemoved { worktree }.into(),
+            LostTerm::NotHeld => match self.look_at(&worktree, state) {
+                Ok(view) => LeaseError::NotHeld { view: Box::new(view) },
+                Err(error) => error.into(),
+            },
         }
     }
 }
 
-pub(crate) fn check_lease(lease_ms: u64) -> Result<(), LockError> {
-    if (1..=LEASE_MAX_MS).contains(&lease_ms) {
-        return Ok(());
+pub(crate) fn check_lease(lease_ms: u64) -> Result<(), BadLease> {
+    match (1..=LEASE_MAX_MS).contains(&lease_ms) {
+        true => Ok(()),
+        false => Err(BadLease),
     }
-    Err(LockError::Invalid { problem: "a lease lasts from 1 ms to 366 days".into() })
 }
 
 /// When a hold found in the register ends on this host's boot-time clock.

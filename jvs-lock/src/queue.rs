@@ -24,7 +24,7 @@ use jvs_repo::store::RepoPath;
 pub use circle::CircleStep;
 pub use place::{Look, Neighbour, QueuePlace};
 pub use turn::{BEAT_MS, SILENT_AFTER_MS, pause_ms};
-pub use wait::{SleepOnly, Sleeper, Waiting, WatchBegun, Woken, is_worth_waiting};
+pub use wait::{SleepOnly, Sleeper, Waiting, WatchBegun, Woken};
 pub use waiter::{Fingerprint, Waiter};
 
 use crate::liveness;

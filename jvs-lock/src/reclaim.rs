@@ -11,7 +11,7 @@ use jvs_repo::sabotage;
 use serde::Serialize;
 
 use crate::decide::is_skewed;
-use crate::error::LockError;
+use crate::error::{AcquireError, NotOverruled, ReclaimError, TakeOverError};
 use crate::hold;
 use crate::judge::Judgement;
 use crate::lease::Lease;
@@ -148,14 +148,19 @@ impl<'r> Locks<'r> {
         rules: &ReclaimRules,
         emergency: bool,
         lookup: Lookup<'_>,
-    ) -> Result<Lease<'r>, LockError> {
+    ) -> Result<Lease<'r>, ReclaimError> {
         let who = Claimant::of(&self.session, emergency);
         let taken = self.take(worktree, want, &|view| {
             let holder = self.holder_in(view, Some(lookup));
             let ruling = policy::may(Act::Reclaim, self.stands(view), holder, who, rules);
             ruling.reason().map(Decision::by)
         });
-        self.or_denied(taken, Act::Reclaim, who, rules, Some(lookup))
+        match taken {
+            Err(AcquireError::Take(TakeOverError::Conflict(view))) => {
+                Err(self.denied(view, Act::Reclaim, who, rules, Some(lookup)).into())
+            }
+            taken => Ok(taken?),
+        }
     }
 }
 
@@ -198,21 +203,16 @@ impl Locks<'_> {
     }
 
     /// What was refused because somebody has it, with why nothing allows to overrule that.
-    pub(crate) fn or_denied<T>(
+    pub(crate) fn denied(
         &self,
-        answer: Result<T, LockError>,
+        view: Box<View>,
         act: Act,
         who: Claimant<'_>,
         rules: &ReclaimRules,
         lookup: Option<Lookup<'_>>,
-    ) -> Result<T, LockError> {
-        answer.map_err(|error| match error {
-            LockError::Conflict(view) => {
-                let why_not = why_not(self.holder_in(&view, lookup), who, rules);
-                LockError::ReclaimDenied { view, act, why_not }
-            }
-            error => error,
-        })
+    ) -> NotOverruled {
+        let why_not = why_not(self.holder_in(&view, lookup), who, rules);
+        NotOverruled { view, act, why_not }
     }
 
     /// The keeper of the hold in `view` has died. The holder has, too, only if nothing

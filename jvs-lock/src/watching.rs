@@ -13,7 +13,7 @@ use jvs_repo::clock::Reading;
 use jvs_repo::name::WorktreeName;
 
 use crate::decide;
-use crate::error::{LockError, RegisterError};
+use crate::error::{RegisterError, TakeOverError};
 use crate::holder::Onlooker;
 use crate::judge::Watch;
 use crate::locks::Locks;
@@ -149,22 +149,25 @@ impl<'r> Locks<'r> {
     /// again, if there is the patience for it.
     ///
     /// A renewal that is seen meanwhile proves that the clocks disagree.
-    pub(crate) fn patiently<T>(
-        &self,
-        mut attempt: impl FnMut() -> Result<T, LockError>,
-    ) -> Result<T, LockError> {
+    pub(crate) fn patiently<T, E>(&self, mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<RegisterError> + From<TakeOverError>,
+        TakeOverError: TryFrom<E, Error = E>,
+    {
         let Some(patience) = &self.patience else { return attempt() };
         for _ in 0..ROUNDS {
-            let view = match attempt() {
-                Err(LockError::Unproven(view)) => view,
-                other => return other,
+            let view = match attempt().map_err(TakeOverError::try_from) {
+                Ok(done) => return Ok(done),
+                Err(Ok(TakeOverError::Unproven(view))) => view,
+                Err(Ok(error)) => return Err(error.into()),
+                Err(Err(error)) => return Err(error),
             };
             match self.watch(&view, patience.as_ref())? {
                 WatchEnd::TryAgain => {}
-                WatchEnd::Stopped => return Err(LockError::Unproven(view)),
+                WatchEnd::Stopped => return Err(TakeOverError::Unproven(view).into()),
                 WatchEnd::Renewed(view) => {
                     let max_clock_skew_ms = self.policy.max_clock_skew_ms;
-                    return Err(LockError::ClockSkew { view, max_clock_skew_ms });
+                    return Err(TakeOverError::ClockSkew { view, max_clock_skew_ms }.into());
                 }
             }
         }

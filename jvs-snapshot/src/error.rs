@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jvs_lock::{LockError, RegisterError};
+use jvs_lock::{LeaseError, RegisterError};
 use jvs_repo::code::{Code, Layer, Layered, code_of_io};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::json::RecordError;
@@ -113,7 +113,7 @@ pub enum SnapshotError {
     Record(#[from] RecordError),
     /// The lock stands in the way.
     #[error(transparent)]
-    Lock(#[from] LockError),
+    Lock(#[from] LeaseError),
     /// A value that cannot be used.
     #[error("{problem}")]
     Invalid {

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::io;
 
-use jvs_lock::{Fence, LockError, RegisterError, Seams, State};
+use jvs_lock::{CommitError, Fence, LeaseError, RegisterError, Seams, State};
 use jvs_repo::code::{Code, Coded, Layer, Layered};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
@@ -207,7 +207,7 @@ pub enum PublishError<S> {
         staged: S,
         /// How it was lost.
         #[source]
-        error: LockError,
+        error: LeaseError,
     },
     /// Another snapshot of the same hold came first. [`Staged::rebase`] puts
     /// this one on top of it.
@@ -225,7 +225,7 @@ pub enum PublishError<S> {
         staged: S,
         /// The underlying error.
         #[source]
-        error: LockError,
+        error: RegisterError,
     },
     /// It may have been published, or may yet be: everything was left in place.
     #[error("it is not known whether snapshot {id} was published: {error}")]
@@ -234,7 +234,7 @@ pub enum PublishError<S> {
         id: SnapshotId,
         /// The last answer.
         #[source]
-        error: LockError,
+        error: RegisterError,
     },
     /// It is committed, and a process that next works on the worktree will show it.
     #[error("snapshot {id} is committed but could not be made visible: {source}")]
@@ -334,7 +334,7 @@ impl<'r> Staged<'r> {
         if !self.is_begun_under(&fence) {
             let current = fence.token();
             let worktree = worktree.clone();
-            let error = LockError::Fenced { worktree, token: term.token, current };
+            let error = LeaseError::Fenced { worktree, token: term.token, current };
             return Err(PublishError::Fenced { staged: Box::new(self), error });
         }
         if let Err(error) = self.commit(&mut fence) {
@@ -354,7 +354,7 @@ impl<'r> Staged<'r> {
     }
 
     /// A snapshot is shown after this, never before.
-    fn commit(&self, fence: &mut Fence<'_, '_>) -> Result<State, LockError> {
+    fn commit(&self, fence: &mut Fence<'_, '_>) -> Result<State, CommitError> {
         sabotage!(Rule::CommittedBeforeShown => {
             crate::sabotage::show_then_commit(&self.at, &self.bound, fence)
         });
@@ -362,19 +362,24 @@ impl<'r> Staged<'r> {
         fence.commit(self.bound.parent, self.id(), &|| catalog.is_shown(self.id()))
     }
 
-    fn not_committed(self, error: LockError) -> PublishError<Box<Staged<'r>>> {
+    fn not_committed(self, error: CommitError) -> PublishError<Box<Staged<'r>>> {
         let (id, staged) = (self.id(), Box::new(self));
+        let error = match error {
+            CommitError::HeadMoved { current, .. } => {
+                return PublishError::HeadMoved { staged, current };
+            }
+            CommitError::Lease(LeaseError::Register(error)) => error,
+            CommitError::Lease(error) => return PublishError::Fenced { staged, error },
+        };
         match error {
-            LockError::HeadMoved { current, .. } => PublishError::HeadMoved { staged, current },
-            LockError::Fenced { .. }
-            | LockError::NotHeld { .. }
-            | LockError::Retired { .. }
-            | LockError::Expired { .. } => PublishError::Fenced { staged, error },
-            LockError::Register(RegisterError::Io { .. } | RegisterError::Read(_))
-            | LockError::Conflict(_)
-            | LockError::Frozen(_) => PublishError::NotPublished { staged, error },
+            RegisterError::Io { .. } | RegisterError::Read(_) => {
+                PublishError::NotPublished { staged, error }
+            }
             // A stale mount refused what the metadata engine may have done.
-            _ => PublishError::OutcomeUnknown { id, error },
+            RegisterError::StaleMount { .. }
+            | RegisterError::OutcomeUnknown { .. }
+            | RegisterError::NotDurable { .. }
+            | RegisterError::Internal { .. } => PublishError::OutcomeUnknown { id, error },
         }
     }
 

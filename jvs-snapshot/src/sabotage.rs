@@ -1,7 +1,7 @@
 //! What would be done without a rule, where that is more than an expression: see
 //! [`jvs_repo::mutation`].
 
-use jvs_lock::{Fence, LockError, State};
+use jvs_lock::{CommitError, Fence, State};
 
 use crate::publish::Snapshots;
 use crate::shown::show;
@@ -12,7 +12,7 @@ pub(crate) fn show_then_commit(
     at: &Snapshots<'_>,
     bound: &SnapshotBound,
     fence: &mut Fence<'_, '_>,
-) -> Result<State, LockError> {
+) -> Result<State, CommitError> {
     let _ = show(at.seams, bound.id);
     let catalog = at.catalog();
     fence.commit(bound.parent, bound.id, &|| catalog.is_shown(bound.id))

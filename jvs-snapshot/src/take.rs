@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use jvs_lock::{Fence, Lease, LockError, Shared};
+use jvs_lock::{Fence, Lease, LeaseError, Shared};
 use jvs_repo::code::{Code, Layer, Layered};
 use jvs_repo::config::Consistency;
 use jvs_repo::layout;
@@ -31,7 +31,7 @@ pub enum SnapshotHold<'h, 'r> {
 }
 
 impl<'r> SnapshotHold<'_, 'r> {
-    fn fence(&mut self) -> Result<Fence<'_, 'r>, LockError> {
+    fn fence(&mut self) -> Result<Fence<'_, 'r>, LeaseError> {
         match self {
             SnapshotHold::Lease(lease) => lease.fence(),
             SnapshotHold::Shared(shared) => Ok(shared.fence()),
@@ -103,8 +103,8 @@ impl Layered for TakeError {
     }
 }
 
-impl From<LockError> for TakeError {
-    fn from(error: LockError) -> Self {
+impl From<LeaseError> for TakeError {
+    fn from(error: LeaseError) -> Self {
         TakeError::Snapshot(error.into())
     }
 }

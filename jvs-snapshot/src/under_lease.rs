@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use jvs_lock::{Belief, Lease, LockError};
+use jvs_lock::{Belief, Lease, LeaseError};
 use jvs_repo::clock::{BootMs, Clock};
 use jvs_repo::code::{Code, Coded as _};
 
@@ -33,7 +33,7 @@ enum Lost {
 /// told to stop once the lease is lost or over; that it was is then the answer,
 /// whatever `work` says: a lease that ran out may have been renewed since, by a mount
 /// that hung, but what was done in between was not done under it.
-pub(crate) fn while_renewing<T: Send, E: From<LockError> + Send>(
+pub(crate) fn while_renewing<T: Send, E: From<LeaseError> + Send>(
     lease: &mut Lease<'_>,
     clock: &dyn Clock,
     progress: &dyn Progress,
@@ -76,8 +76,8 @@ pub(crate) fn while_renewing<T: Send, E: From<LockError> + Send>(
 /// What became of the lease under which work failed, if it was lost. That says more
 /// than what it did to the work: files of ours that are gone, for example, were
 /// removed by somebody who holds the lock now and was right to clean up.
-fn what_became(lease: &mut Lease<'_>, lost: Option<Lost>, clock: &dyn Clock) -> Option<LockError> {
-    let gone = |error: &LockError| {
+fn what_became(lease: &mut Lease<'_>, lost: Option<Lost>, clock: &dyn Clock) -> Option<LeaseError> {
+    let gone = |error: &LeaseError| {
         use Code::{FencingMismatch, LockExpired, LockNotHeld, NotFound};
         matches!(error.code(), FencingMismatch | LockExpired | LockNotHeld | NotFound)
     };
@@ -89,7 +89,7 @@ fn what_became(lease: &mut Lease<'_>, lost: Option<Lost>, clock: &dyn Clock) -> 
             Lost::Over(noticed) => {
                 let (worktree, token) = (lease.worktree().clone(), lease.token());
                 let since_ms = clock.now().boot.since(noticed);
-                Some(LockError::Expired { worktree, token, since_ms })
+                Some(LeaseError::Expired { worktree, token, since_ms })
             }
         },
     }
@@ -110,7 +110,7 @@ impl Guarded<'_> {
 
     /// A renewal that merely fails is tried again until belief ends.
     fn renew(&self, lease: &mut Lease<'_>) {
-        let is_lost = |error: &LockError| {
+        let is_lost = |error: &LeaseError| {
             matches!(error.code(), Code::FencingMismatch | Code::LockNotHeld | Code::NotFound)
         };
         if lease.renew().is_err_and(|error| is_lost(&error)) {

@@ -2,8 +2,11 @@
 
 use std::io;
 
+use jvs_lock::hold::{EnterError, GiveBackError};
 use jvs_lock::worktrees::WorktreeError;
-use jvs_lock::{BirthError, LockError, RegisterError};
+use jvs_lock::{
+    AcquireError, BirthError, FreezeError, LeaseError, RegisterError, TakeOverError, UnfreezeError,
+};
 use jvs_repo::json::RecordError;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::SnapshotError;
@@ -53,9 +56,27 @@ pub enum RepairError {
     /// The filesystem did not do it.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The lock did not do it.
+    /// The lock was not taken.
     #[error(transparent)]
-    Lock(#[from] LockError),
+    Acquire(#[from] AcquireError),
+    /// The worktree was not shared.
+    #[error(transparent)]
+    Share(#[from] TakeOverError),
+    /// The session's hold was not entered.
+    #[error(transparent)]
+    Enter(#[from] EnterError<AcquireError>),
+    /// The lock was not given back.
+    #[error(transparent)]
+    GiveBack(#[from] GiveBackError),
+    /// What was held is lost.
+    #[error(transparent)]
+    Lease(#[from] LeaseError),
+    /// A lock of another tool did not become one of ours.
+    #[error(transparent)]
+    Freeze(#[from] FreezeError),
+    /// A freeze was not lifted.
+    #[error(transparent)]
+    Unfreeze(#[from] UnfreezeError),
     /// The register was not read or moved.
     #[error(transparent)]
     Register(#[from] RegisterError),

@@ -94,7 +94,7 @@ fn a_freeze_keeps_everybody_out_until_it_is_over() {
 
 #[test]
 fn a_claim_that_nobody_judged_is_somebodys() {
-    assert_eq!(try_acquire(&held_by(OTHER), None), Err(Refusal::NotHeld));
+    assert_eq!(try_acquire(&held_by(OTHER), None), Err(Refusal::Conflict));
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn an_operation_is_bound_to_its_token() {
         WallMs(0),
         EARLIER,
     );
-    let fenced = Refusal::Fenced { current: again.token };
-    assert_eq!(renew(&again, bound(&first), OP), Err(fenced.clone()));
-    assert_eq!(release(&again, bound(&first), false), Err(fenced.clone()));
-    assert_eq!(commit(&again, bound(&first), None, NEXT, false), Err(fenced));
+    let fenced = LostTerm::Fenced { current: again.token };
+    assert_eq!(renew(&again, bound(&first), OP), Err(fenced));
+    assert_eq!(release(&again, bound(&first), false), Err(fenced));
+    assert_eq!(commit(&again, bound(&first), None, NEXT, false), Err(NoCommit::Lost(fenced)));
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn renewing_goes_on_while_held_and_ends_with_its_own_state() {
     let renewed = mine.extended(30_000, WallMs(2_000), OP);
     assert_eq!(renew(&renewed, bound(&mine), OP), Ok(Own::Done));
     let released = mine.released(EARLIER);
-    assert_eq!(renew(&released, bound(&mine), OP), Err(Refusal::NotHeld));
+    assert_eq!(renew(&released, bound(&mine), OP), Err(LostTerm::NotHeld));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_commit_needs_the_hold_and_the_parent_unless_it_is_there_already() {
     assert_eq!(commit(&mine, bound(&mine), Some(HEAD), NEXT, false), Ok(Own::Try));
     assert_eq!(
         commit(&mine, bound(&mine), None, NEXT, false),
-        Err(Refusal::HeadMoved { current: Some(HEAD) })
+        Err(NoCommit::HeadMoved { current: Some(HEAD) })
     );
     assert_eq!(commit(&mine, bound(&mine), None, HEAD, false), Ok(Own::Done));
     let stolen = mine.granted(OTHER, 1, WallMs(0), EARLIER);
@@ -161,7 +161,7 @@ fn a_freeze_is_known_by_its_operation_and_lifted_by_its_token() {
     let meant = frozen.term();
     assert_eq!(unfreeze(&frozen, meant, false), Ok(Own::Try));
     let another = Term { token: FencingToken(0), ..meant };
-    assert_eq!(unfreeze(&frozen, another, false), Err(Refusal::NotHeld));
+    assert_eq!(unfreeze(&frozen, another, false), Err(NoThaw::NotFrozen));
     assert_eq!(unfreeze(&free(), meant, true), Ok(Own::Done));
 }
 
@@ -173,21 +173,21 @@ fn everybody_who_takes_over_asks_one_question() {
         Judgement { watch_ms: 11_000, ..judged(Standing::Stealable, Method::WallClock, 0) };
     for (judged, refusal) in [(&skewed, Refusal::Skew), (&unproven, Refusal::Unproven)] {
         let judgement = Some(judged);
-        assert_eq!(acquire(&other, ME, OP, judgement, &policy), Err(refusal.clone()));
-        assert_eq!(freeze(&other, OP, judgement, false, &policy), Err(refusal.clone()));
+        assert_eq!(acquire(&other, ME, OP, judgement, &policy), Err(refusal));
+        assert_eq!(freeze(&other, OP, judgement, false, &policy), Err(refusal));
         assert_eq!(retire(&other, judgement, ME, OP, &policy), Err(refusal));
     }
     let frozen = free().frozen(OTHER, 60_000, WallMs(0), EARLIER);
     let meant = frozen.term();
     let lift = |judged: &Judgement| lift(&frozen, meant, false, Some(judged), &policy);
-    assert_eq!(lift(&skewed), Err(Refusal::Skew));
+    assert_eq!(lift(&skewed), Err(NoThaw::Refused(Refusal::Skew)));
     let live = judged(Standing::Live, Method::SameBoot, 0);
-    assert_eq!(lift(&live), Err(Refusal::Frozen), "frozen again meanwhile");
+    assert_eq!(lift(&live), Err(NoThaw::Refused(Refusal::Frozen)), "frozen again meanwhile");
     assert_eq!(lift(&judged(Standing::Stealable, Method::SameBoot, 0)), Ok(Own::Try));
     let again = frozen.released(OP).frozen(OTHER, 60_000, WallMs(0), OP);
     let over = judged(Standing::Stealable, Method::SameBoot, 0);
     let lifted = super::lift(&again, meant, false, Some(&over), &policy);
-    assert_eq!(lifted, Err(Refusal::NotHeld), "another freeze than the one that was seen");
+    assert_eq!(lifted, Err(NoThaw::NotFrozen), "another freeze than the one that was seen");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_freeze_after_waiting_is_made_from_ones_own_hold() {
     let mine = held_by(ME);
     assert_eq!(freeze_own(&mine, bound(&mine), OP), Ok(Own::Try));
     let taken = mine.granted(OTHER, 30_000, WallMs(0), EARLIER);
-    let fenced = Refusal::Fenced { current: taken.token };
+    let fenced = LostTerm::Fenced { current: taken.token };
     assert_eq!(freeze_own(&taken, bound(&mine), OP), Err(fenced));
     assert_eq!(freeze_own(&taken.frozen(ME, 1, WallMs(0), OP), bound(&mine), OP), Ok(Own::Done));
 }
@@ -225,18 +225,19 @@ fn without_a_holder_a_head_moves_only_under_the_token_it_was_bound_to() {
     assert_eq!(commit(&shared.with_head(NEXT, OP)), Ok(Own::Done));
     let other = SnapshotId { created_ms: 7, random: 7 };
     let moved = shared.with_head(other, OP);
-    assert_eq!(commit(&moved), Err(Refusal::HeadMoved { current: Some(other) }));
+    assert_eq!(commit(&moved), Err(NoCommit::HeadMoved { current: Some(other) }));
     assert_eq!(commit_unheld(&moved, bound, Some(HEAD), NEXT, true), Ok(Own::Done));
 
     let held = shared.granted(OTHER, 30_000, WallMs(0), OP);
     let frozen = shared.frozen(OTHER, 30_000, WallMs(0), OP);
     for taken in [held, held.released(OP), frozen, frozen.released(OP), shared.fenced(OP)] {
-        let fenced = Err(Refusal::Fenced { current: FencingToken(shared.token.0 + 1) });
+        let lost = LostTerm::Fenced { current: FencingToken(shared.token.0 + 1) };
+        let fenced = Err(NoCommit::Lost(lost));
         assert_eq!(commit(&taken), fenced, "{taken}");
     }
     let rebuilt = State { epoch: Epoch { counter: 2, salt: 0 }, ..shared };
-    assert_eq!(commit(&rebuilt), Err(Refusal::Fenced { current: shared.token }));
-    assert_eq!(commit(&shared.retired(OP)), Err(Refusal::Retired));
+    assert_eq!(commit(&rebuilt), Err(NoCommit::Lost(LostTerm::Fenced { current: shared.token })));
+    assert_eq!(commit(&shared.retired(OP)), Err(NoCommit::Lost(LostTerm::Retired)));
 }
 
 #[test]
@@ -244,9 +245,10 @@ fn a_hold_of_another_life_with_the_same_counter_was_taken_whatever_the_salts_are
     let of = |salt| State { epoch: Epoch { counter: 1, salt }, ..held_by(ME) };
     for (mine, now) in [(of(1), of(2)), (of(2), of(1))] {
         for now in [now, now.released(EARLIER)] {
-            let fenced = Refusal::Fenced { current: now.token };
-            assert_eq!(renew(&now, bound(&mine), OP), Err(fenced.clone()), "{now}");
-            assert_eq!(commit(&now, bound(&mine), None, NEXT, false), Err(fenced), "{now}");
+            let fenced = LostTerm::Fenced { current: now.token };
+            assert_eq!(renew(&now, bound(&mine), OP), Err(fenced), "{now}");
+            let committed = commit(&now, bound(&mine), None, NEXT, false);
+            assert_eq!(committed, Err(NoCommit::Lost(fenced)), "{now}");
         }
     }
 }

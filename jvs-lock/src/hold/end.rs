@@ -2,9 +2,9 @@
 
 use super::files::{Holds, Scan};
 use super::name::HoldState;
+use super::refusal::HoldError;
 use super::rule::HoldRule;
 use super::stake::{Stake, StakeKind};
-use crate::error::LockError;
 use crate::state::{Hold, State};
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
@@ -32,7 +32,7 @@ pub enum Cause {
 
 impl Holds<'_> {
     /// Ends the hold `term` unless a live stake carries its token.
-    pub fn end(&self, term: Term) -> Result<Ending, LockError> {
+    pub fn end(&self, term: Term) -> Result<Ending, HoldError> {
         let mut rounds = 0;
         loop {
             self.again(&mut rounds)?;
@@ -78,7 +78,7 @@ impl Holds<'_> {
     }
 
     /// Does another live stake carry the token that `stake` had?
-    pub fn is_needed(&self, stake: &Stake) -> Result<bool, LockError> {
+    pub fn is_needed(&self, stake: &Stake) -> Result<bool, HoldError> {
         let scan = self.scan()?;
         let alive = self.alive(&scan);
         let needs = |it: &&&Stake| it.term == stake.term && it.id != stake.id;
@@ -96,7 +96,7 @@ impl Holds<'_> {
 
     /// Remembers that the hold `term` was released, if the register confirmed it.
     /// Answers whether it did.
-    pub fn released(&self, term: Term, seen: &State, cause: Cause) -> Result<bool, LockError> {
+    pub fn released(&self, term: Term, seen: &State, cause: Cause) -> Result<bool, HoldError> {
         let confirmed = is_confirmed(term, seen);
         if confirmed {
             let state = match cause {
@@ -111,7 +111,7 @@ impl Holds<'_> {
 
     /// The register showed another term than the open hold `term`: nobody may join
     /// it any more.
-    pub fn lost(&self, term: Term) -> Result<(), LockError> {
+    pub fn lost(&self, term: Term) -> Result<(), HoldError> {
         sabotage!(HoldRule::FinderMarksTheLoss => Ok(()));
         self.settle(term, HoldState::Open, HoldState::Lost)
     }
@@ -122,7 +122,7 @@ impl Holds<'_> {
         term: Term,
         from: HoldState,
         to: HoldState,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), HoldError> {
         let mut rounds = 0;
         loop {
             self.again(&mut rounds)?;

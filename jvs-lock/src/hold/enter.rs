@@ -1,7 +1,7 @@
 //! How a process comes to be told "you hold it": its stake first, then the
 //! register, and told only after a CAS of its own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use jvs_repo::id::{FencingToken, OpNonce};
 use jvs_repo::sabotage;
@@ -12,10 +12,10 @@ use super::files::{Holds, Scan};
 use super::give_back::LeaveOutcome;
 use super::memory::taken;
 use super::name::{HoldName, HoldState};
-use super::refusal::{HoldRefusal, Refused};
+use super::refusal::{EnterError, HoldError, HoldRefusal, Refused, Relied};
 use super::rule::HoldRule;
 use super::stake::{Sight, Stake, StakeEnd, StakeKind, Who};
-use crate::error::{LockError, RegisterError};
+use crate::error::{LeaseError, RegisterError};
 use crate::lease::{Lease, LeaseOrigin, Ticket};
 use crate::locks::{Gate, Locks, Want, check_lease};
 use crate::state::State;
@@ -67,15 +67,15 @@ pub struct Entered<'r> {
 }
 
 /// Why a round was given up.
-pub(super) enum Stop {
+pub(super) enum Stop<E> {
     /// Before the register was touched.
-    Untouched(LockError),
+    Untouched(EnterError<E>),
     /// After it was moved.
-    Moved(LockError),
+    Moved(EnterError<E>),
 }
 
-impl<E: Into<LockError>> From<E> for Stop {
-    fn from(error: E) -> Self {
+impl<E, X: Into<EnterError<E>>> From<X> for Stop<E> {
+    fn from(error: X) -> Self {
         Stop::Untouched(error.into())
     }
 }
@@ -86,6 +86,8 @@ struct Watcher<'h, 'r> {
     acknowledges_loss: bool,
     /// The states it let pass.
     passed: RefCell<Vec<State>>,
+    /// Others of the session had opened a hold when it last looked.
+    found_open: Cell<bool>,
     #[cfg(feature = "mutations")]
     before: super::sabotage::Before,
 }
@@ -96,12 +98,13 @@ impl<'h, 'r> Watcher<'h, 'r> {
             holds,
             acknowledges_loss,
             passed: RefCell::new(Vec::new()),
+            found_open: Cell::new(false),
             #[cfg(feature = "mutations")]
             before: super::sabotage::Before::read(holds),
         }
     }
 
-    fn look(&self) -> Result<HoldName, LockError> {
+    fn look(&self) -> Result<HoldName, HoldError> {
         sabotage!(HoldRule::LookAfterRead => Ok(self.before.hold));
         self.holds.look()
     }
@@ -109,24 +112,25 @@ impl<'h, 'r> Watcher<'h, 'r> {
     /// What the session lost. Not only by the name, but also by the files: by now another
     /// process of it may have opened a hold over the loss and given it back, without having
     /// answered.
-    fn lost(&self) -> Result<Vec<Term>, LockError> {
+    fn lost(&self) -> Result<Vec<Term>, HoldError> {
         sabotage!(HoldRule::MemoryAfterRead => Ok(self.before.lost.clone()));
         Ok(self.holds.scan()?.lost)
     }
 }
 
 impl Gate for Watcher<'_, '_> {
-    fn pass(&self, state: &State, holder: Option<String>) -> Result<(), LockError> {
+    fn pass(&self, state: &State, holder: Option<String>) -> Result<(), HoldRefusal> {
         let hold = self.look()?;
         let worktree = self.holds.worktree.clone();
-        if hold.is_open() && hold.term == state.term() {
-            return Err(HoldRefusal::IsOpen { worktree }.into());
+        self.found_open.set(hold.is_open() && hold.term == state.term());
+        if self.found_open.get() {
+            return Err(HoldRefusal::IsOpen { worktree });
         }
         let lost = self.lost()?;
         let remembered = taken(&hold, state).or_else(|| lost.first().copied());
         if let Some(term) = remembered.filter(|_| !self.acknowledges_loss) {
             let current = state.token;
-            return Err(HoldRefusal::Taken { worktree, token: term.token, current, holder }.into());
+            return Err(HoldRefusal::Taken { worktree, token: term.token, current, holder });
         }
         self.passed.borrow_mut().push(*state);
         Ok(())
@@ -145,7 +149,7 @@ impl Holds<'_> {
 
     /// Puts a stake into the hold as it is, and moves its name so that a process that
     /// looked before has to look again.
-    fn join(&self, ask: &Ask) -> Result<Joined, LockError> {
+    fn join(&self, ask: &Ask) -> Result<Joined, HoldRefusal> {
         let mut rounds = 0;
         loop {
             self.again(&mut rounds)?;
@@ -153,22 +157,21 @@ impl Holds<'_> {
                 Ok(Some(joined)) => return Ok(joined),
                 Ok(None) => {}
                 // The session was forgotten meanwhile: its files are made again.
-                Err(LockError::Hold(refusal))
-                    if matches!(*refusal, HoldRefusal::Forgotten { .. }) && rounds < FORGOTTEN => {}
-                Err(error) => return Err(error),
+                Err(HoldRefusal::Files(HoldError::Forgotten { .. })) if rounds < FORGOTTEN => {}
+                Err(refusal) => return Err(refusal),
             }
         }
     }
 
     /// Once; `None` if others of the session came in between. Nobody waits for another
     /// process of the session, nor for a hold that ends: its term is burnt.
-    fn try_to_join(&self, ask: &Ask) -> Result<Option<Joined>, LockError> {
+    fn try_to_join(&self, ask: &Ask) -> Result<Option<Joined>, HoldRefusal> {
         sabotage!(HoldRule::NobodyWaits => super::sabotage::join_under_a_mutex(self, ask));
         sabotage!(HoldRule::EndingIsBurnt => super::sabotage::join_once_it_ended(self, ask));
         self.join_as_it_is(ask)
     }
 
-    pub(super) fn join_as_it_is(&self, ask: &Ask) -> Result<Option<Joined>, LockError> {
+    pub(super) fn join_as_it_is(&self, ask: &Ask) -> Result<Option<Joined>, HoldRefusal> {
         let hold = self.look()?;
         let scan = self.scan()?;
         let mut alive = self.alive(&scan);
@@ -180,7 +183,7 @@ impl Holds<'_> {
         });
         let applicant =
             Applicant { kind: ask.kind, handed_down: ask.handed.is_some(), joins: ask.joins };
-        let exclusive = admit(applicant, &alive).map_err(|by| HoldRefusal::Relied {
+        let exclusive = admit(applicant, &alive).map_err(|by| Relied {
             worktree: self.worktree.clone(),
             refused: Refused::Run,
             by: self.told(&[by]),
@@ -207,21 +210,21 @@ impl Holds<'_> {
             }
             Err(error) => {
                 self.remove(&stake);
-                Err(error)
+                Err(error.into())
             }
         }
     }
 
     /// Who joins a hold moves its name, so that a process that looked before looks again. Answers
     /// the name since; `None` if others came in between.
-    fn move_joined(&self, hold: HoldName, next: HoldName) -> Result<Option<HoldName>, LockError> {
+    fn move_joined(&self, hold: HoldName, next: HoldName) -> Result<Option<HoldName>, HoldError> {
         sabotage!(HoldRule::JoinMovesTheName => Ok(Some(hold)));
         Ok(self.swap(&hold, &next)?.then_some(next))
     }
 
     /// Puts a stake of this process, which guards a command, into the open hold `term`.
     /// `None` if that is open no more.
-    pub fn guard(&self, term: Term) -> Result<Option<Stake>, LockError> {
+    pub fn guard(&self, term: Term) -> Result<Option<Stake>, HoldRefusal> {
         let (stake, hold, _) = self.join(&Ask::plain(StakeKind::Guard))?;
         if hold.is_open() && hold.term == term {
             return Ok(Some(stake));
@@ -233,7 +236,7 @@ impl Holds<'_> {
     /// Opens the hold `term`, granted from `from`. False if the session is there or
     /// beyond already. Neither the hold nor the grant is durable then: a process that is told of
     /// it, this process or one that joins it, sees to that first.
-    fn open(&self, term: Term, from: &State) -> Result<bool, LockError> {
+    fn open(&self, term: Term, from: &State) -> Result<bool, HoldError> {
         let mut rounds = 0;
         loop {
             self.again(&mut rounds)?;
@@ -249,7 +252,7 @@ impl Holds<'_> {
     }
 
     /// A loss that the name of a hold tells of is kept before that name is gone.
-    fn keep_loss(&self, hold: &HoldName, from: &State) -> Result<(), LockError> {
+    fn keep_loss(&self, hold: &HoldName, from: &State) -> Result<(), HoldError> {
         sabotage!(HoldRule::LossIsKeptUntilAnswered => Ok(()));
         taken(hold, from).map_or(Ok(()), |lost| self.remember_loss(lost))
     }
@@ -268,13 +271,13 @@ impl<'r> Locks<'r> {
     /// Whatever this answers is true even if the process that held before dies at
     /// that very moment: the stake was there first, and the lease was confirmed by a
     /// CAS of this process.
-    pub fn enter(
+    pub fn enter<E>(
         &self,
         holds: &Holds<'_>,
         ask: &Ask,
         want: Want<'_>,
-        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
-    ) -> Result<Entered<'r>, LockError> {
+        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
+    ) -> Result<Entered<'r>, EnterError<E>> {
         check_lease(want.lease_ms)?;
         for round in 0..ROUNDS {
             if round > 0 {
@@ -285,13 +288,6 @@ impl<'r> Locks<'r> {
             match entered {
                 Ok(Some((lease, joined))) => return Ok(Entered { lease, stake, joined }),
                 Ok(None) => holds.remove(&stake),
-                // A process that opened it came after all that this process tried.
-                Err(
-                    Stop::Untouched(LockError::Hold(refusal))
-                    | Stop::Moved(LockError::Hold(refusal)),
-                ) if matches!(*refusal, HoldRefusal::IsOpen { .. }) => {
-                    holds.remove(&stake);
-                }
                 Err(Stop::Untouched(error)) => {
                     holds.remove(&stake);
                     return Err(error);
@@ -306,30 +302,30 @@ impl<'r> Locks<'r> {
 
     /// One round; `None` if it has to begin again. The stake is there before the register
     /// is touched.
-    fn enter_with(
+    fn enter_with<E>(
         &self,
         holds: &Holds<'_>,
         ask: &Ask,
         want: Want<'_>,
-        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
+        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
         stake: &mut Stake,
         scan: &Scan,
-    ) -> Result<Option<(Lease<'r>, bool)>, Stop> {
+    ) -> Result<Option<(Lease<'r>, bool)>, Stop<E>> {
         sabotage!(HoldRule::StakeComesFirst => {
             super::sabotage::enter_then_stake(self, holds, ask, want, take, stake)
         });
         self.enter_staked(holds, ask, want, take, stake, scan)
     }
 
-    pub(super) fn enter_staked(
+    pub(super) fn enter_staked<E>(
         &self,
         holds: &Holds<'_>,
         ask: &Ask,
         want: Want<'_>,
-        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
+        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
         stake: &mut Stake,
         scan: &Scan,
-    ) -> Result<Option<(Lease<'r>, bool)>, Stop> {
+    ) -> Result<Option<(Lease<'r>, bool)>, Stop<E>> {
         let worktree = &holds.worktree;
         if let Some(lost) = scan.lost.first().filter(|_| !ask.acknowledges_loss) {
             let view = self.inspect(worktree)?;
@@ -339,7 +335,7 @@ impl<'r> Locks<'r> {
                 current: view.state.token,
                 holder: view.record().map(|record| record.session_id.clone()),
             };
-            return Err(LockError::from(refusal).into());
+            return Err(refusal.into());
         }
         if let Some(handed) =
             ask.handed.filter(|token| stake.term.is_none_or(|term| term.token != *token))
@@ -347,7 +343,7 @@ impl<'r> Locks<'r> {
             // Of a hold that is over: what began under it must not go on under another.
             let current = self.inspect(worktree)?.state.token;
             let worktree = worktree.clone();
-            return Err(LockError::Fenced { worktree, token: handed, current }.into());
+            return Err(LeaseError::Fenced { worktree, token: handed, current }.into());
         }
         if let Some(term) = stake.term {
             // A piece of work is promised nothing beyond its end: what it finds lasts as
@@ -362,11 +358,16 @@ impl<'r> Locks<'r> {
         }
         let watcher = Watcher::new(holds, ask.acknowledges_loss);
         let taken = take(Want { gate: Some(&watcher), ..want });
-        let mut lease = taken.map_err(|error| match watcher.passed.borrow().is_empty() {
-            true => Stop::Untouched(error),
+        let mut lease = match taken {
+            Ok(lease) => lease,
+            // A process that opened it came after all that this process tried.
+            Err(_) if watcher.found_open.get() => return Ok(None),
+            Err(error) if watcher.passed.borrow().is_empty() => {
+                return Err(Stop::Untouched(EnterError::Take(error)));
+            }
             // What came of it may be unknown, or was taken back.
-            false => Stop::Moved(error),
-        })?;
+            Err(error) => return Err(Stop::Moved(EnterError::Take(error))),
+        };
         let term = lease.term();
         let passed = watcher.passed.into_inner();
         let from = passed.iter().rev().find(|state| state.token.next() == term.token);
@@ -374,7 +375,7 @@ impl<'r> Locks<'r> {
         let opened = holds.bind(stake, term).and_then(|()| holds.open(term, from));
         // Whatever came of that, observers are told who has the lock.
         lease.write_first_record(want.note);
-        if !opened.map_err(Stop::Moved)? {
+        if !opened.map_err(|error| Stop::Moved(error.into()))? {
             return Ok(None);
         }
         if let Err(source) = holds.sync_with(&lease) {
@@ -384,7 +385,7 @@ impl<'r> Locks<'r> {
             let error = RegisterError::not_durable(worktree.clone(), given_back, source);
             return Err(Stop::Moved(error.into()));
         }
-        let alone = is_alone(holds, stake).map_err(Stop::Moved)?;
+        let alone = is_alone(holds, stake).map_err(|error| Stop::Moved(error.into()))?;
         let confirmed = match alone && self.lasts(&lease) {
             true => Some(lease),
             false => self
@@ -397,14 +398,14 @@ impl<'r> Locks<'r> {
     /// Has the register confirm the open hold `term`, by a CAS of this process. `None`
     /// if it shows another term: then nobody may join that hold any more. The lease
     /// keeps its length unless another is said.
-    fn confirmed(
+    fn confirmed<E>(
         &self,
         holds: &Holds<'_>,
         term: Term,
         lease_ms: Option<u64>,
         note: Option<&str>,
         fresh: Option<Lease<'r>>,
-    ) -> Result<Option<Lease<'r>>, LockError> {
+    ) -> Result<Option<Lease<'r>>, EnterError<E>> {
         let worktree = &holds.worktree;
         let ticket = Ticket { worktree: worktree.clone(), term };
         let how = fresh.as_ref().map_or(LeaseOrigin::Refreshed, Lease::how);
@@ -418,11 +419,11 @@ impl<'r> Locks<'r> {
         };
         match confirm() {
             Ok(lease) => Ok(Some(lease)),
-            Err(LockError::Fenced { .. } | LockError::NotHeld { .. }) => {
+            Err(LeaseError::Fenced { .. } | LeaseError::NotHeld { .. }) => {
                 holds.lost(term)?;
                 Ok(None)
             }
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -433,7 +434,7 @@ impl<'r> Locks<'r> {
         lease_ms: Option<u64>,
         note: Option<&str>,
         how: LeaseOrigin,
-    ) -> Result<(), LockError> {
+    ) -> Result<(), LeaseError> {
         sabotage!(HoldRule::ConfirmedByOwnCas => Ok(()));
         lease.confirm(lease_ms, note, how)?;
         if !self.lasts(lease) {
@@ -460,7 +461,7 @@ impl<'r> Locks<'r> {
 
     /// The command of `entered` is about to answer. A process that said to know of what was
     /// lost is now told what it holds: it is forgotten.
-    pub fn answer(&self, holds: &Holds<'_>, ask: &Ask, stake: &mut Stake) -> Result<(), LockError> {
+    pub fn answer(&self, holds: &Holds<'_>, ask: &Ask, stake: &mut Stake) -> Result<(), HoldError> {
         if ask.lasts_ms.is_some() {
             // It may have waited in line for longer than what it asks for lasts.
             holds.rewrite(stake, Stake { over: holds.over(ask), ..*stake })?;
@@ -493,7 +494,7 @@ fn make_joined_durable(holds: &Holds<'_>, lease: &Lease<'_>) -> Result<(), Regis
 
 /// Did the grant itself confirm it? Nobody of the session touches the register without a
 /// stake: so where there is none but `stake`, alive or dead.
-fn is_alone(holds: &Holds<'_>, stake: &Stake) -> Result<bool, LockError> {
+fn is_alone(holds: &Holds<'_>, stake: &Stake) -> Result<bool, HoldError> {
     sabotage!(HoldRule::OthersAreAskedFor => Ok(true));
     Ok(holds.scan()?.stakes.iter().all(|it| it.id == stake.id))
 }

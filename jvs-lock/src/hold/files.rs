@@ -14,11 +14,10 @@ use jvs_repo::term::Term;
 
 use super::claim;
 use super::name::{HoldName, HoldState};
-use super::refusal::{HoldRefusal, Reliance};
+use super::refusal::{HoldError, Reliance};
 use super::rule::HoldRule;
 use super::stake::{ANSWERED, Sight, Stake, StakeEnd, StakeKind, Viewpoint, YIELDS};
 use crate::backoff::Backoff;
-use crate::error::{LockError, RegisterError};
 use crate::lease::Lease;
 use crate::seams::Seams;
 use crate::session::Identity;
@@ -180,7 +179,7 @@ impl<'r> Holds<'r> {
 
     /// Takes the stakes away that `term` rests on, or may soon, and of which nobody can
     /// tell whether they are alive: somebody says that they are not. Answers which.
-    pub fn drop_unseen(&self, term: Term) -> Result<Vec<Stake>, LockError> {
+    pub fn drop_unseen(&self, term: Term) -> Result<Vec<Stake>, HoldError> {
         let mut stakes = self.scan()?.stakes;
         stakes.retain(|stake| stake.term.is_none_or(|its| its == term));
         stakes.retain(|stake| self.sight(stake) == Sight::Unseen);
@@ -199,7 +198,7 @@ impl<'r> Holds<'r> {
 
     /// The hold's name; `None` if the session never touched this worktree. Makes
     /// nothing.
-    pub fn peek(&self) -> Result<Option<HoldName>, LockError> {
+    pub fn peek(&self) -> Result<Option<HoldName>, HoldError> {
         match self.read_name()? {
             NameRead::Name(name) => Ok(Some(name)),
             NameRead::NoFiles => Ok(None),
@@ -208,7 +207,7 @@ impl<'r> Holds<'r> {
         }
     }
 
-    fn read_name(&self) -> Result<NameRead, LockError> {
+    fn read_name(&self) -> Result<NameRead, HoldError> {
         let mut backoff = Backoff::new();
         let mut empty = 0;
         for _ in 0..LOOKS {
@@ -239,7 +238,7 @@ impl<'r> Holds<'r> {
     }
 
     /// The hold's name, made if this is the session's first look.
-    pub(super) fn look(&self) -> Result<HoldName, LockError> {
+    pub(super) fn look(&self) -> Result<HoldName, HoldError> {
         match self.read_name()? {
             NameRead::Name(name) => return Ok(name),
             NameRead::NoFiles => self.prepare()?,
@@ -251,7 +250,7 @@ impl<'r> Holds<'r> {
     /// Gives a hold a name whose own is gone: somebody removed it, or the disk lost it.
     /// Nobody knows what it said, so the session is asked before it writes. Nobody else
     /// moves a name that is not there, and two who do this make the same.
-    fn name_anew(&self) -> Result<(), LockError> {
+    fn name_anew(&self) -> Result<(), HoldError> {
         let path = self.name_dir().child(&HoldName::UNKNOWN.to_string()).expect("no slash");
         match self.seams.store.create_new(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(self.stuck(error)),
@@ -261,7 +260,7 @@ impl<'r> Holds<'r> {
 
     /// Makes the files. Born like a register: a private directory is filled and then
     /// renamed into place, so that there is exactly one name from the first moment.
-    pub fn prepare(&self) -> Result<(), LockError> {
+    pub fn prepare(&self) -> Result<(), HoldError> {
         let store = self.seams.store;
         let made = |answer: io::Result<()>| match answer {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -313,7 +312,7 @@ impl<'r> Holds<'r> {
 
     /// Moves the hold's name, if it is still `from`. Whatever else is answered: look
     /// again, for nothing rests on having been the one who moved it.
-    pub(super) fn swap(&self, from: &HoldName, to: &HoldName) -> Result<bool, LockError> {
+    pub(super) fn swap(&self, from: &HoldName, to: &HoldName) -> Result<bool, HoldError> {
         let dir = self.name_dir();
         let path = |name: &HoldName| dir.child(&name.to_string()).expect("a name has no slash");
         match self.seams.store.rename(&path(from), &path(to)) {
@@ -325,7 +324,7 @@ impl<'r> Holds<'r> {
 
     /// One more round of looking and moving the name. Others move it between the two
     /// only by getting somewhere themselves, so there is an end to that.
-    pub(super) fn again(&self, rounds: &mut u32) -> Result<(), LockError> {
+    pub(super) fn again(&self, rounds: &mut u32) -> Result<(), HoldError> {
         *rounds += 1;
         match *rounds {
             ..=ROUNDS => Ok(()),
@@ -343,7 +342,7 @@ impl<'r> Holds<'r> {
     }
 
     /// All stakes, and what was lost.
-    pub fn scan(&self) -> Result<Scan, LockError> {
+    pub fn scan(&self) -> Result<Scan, HoldError> {
         let entries = match self.seams.store.list(&self.stakes_dir()) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -370,7 +369,7 @@ impl<'r> Holds<'r> {
     }
 
     /// Puts a stake there.
-    pub(super) fn place(&self, stake: &Stake) -> Result<(), LockError> {
+    pub(super) fn place(&self, stake: &Stake) -> Result<(), HoldError> {
         let path = self.of_stake(&stake.to_string());
         let claim = self.seams.store.create_claimed(&path).map_err(|error| self.stuck(error))?;
         claim::keep(stake.id, claim);
@@ -378,13 +377,13 @@ impl<'r> Holds<'r> {
     }
 
     /// Says which hold a stake is in, now that it is known.
-    pub(super) fn bind(&self, stake: &mut Stake, term: Term) -> Result<(), LockError> {
+    pub(super) fn bind(&self, stake: &mut Stake, term: Term) -> Result<(), HoldError> {
         sabotage!(HoldRule::StakeComesFirst => Ok(()));
         self.rewrite(stake, Stake { term: Some(term), ..*stake })
     }
 
     /// Says something else of a stake of one's own, in one step.
-    pub(super) fn rewrite(&self, stake: &mut Stake, anew: Stake) -> Result<(), LockError> {
+    pub(super) fn rewrite(&self, stake: &mut Stake, anew: Stake) -> Result<(), HoldError> {
         let (from, to) = (self.of_stake(&stake.to_string()), self.of_stake(&anew.to_string()));
         self.seams.store.rename(&from, &to).map_err(|error| self.stuck(error))?;
         *stake = anew;
@@ -392,7 +391,7 @@ impl<'r> Holds<'r> {
     }
 
     /// Says that the command of a stake has answered, or is about to.
-    pub fn answered(&self, stake: &mut Stake) -> Result<(), LockError> {
+    pub fn answered(&self, stake: &mut Stake) -> Result<(), HoldError> {
         let path = self.of_stake(&stake.answered_name());
         match self.seams.store.create_new(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(self.stuck(error)),
@@ -405,7 +404,7 @@ impl<'r> Holds<'r> {
 
     /// Says of a stake that it is over as well once the session gives no sign of life.
     /// Before its command answers: what is promised then is promised with that.
-    pub fn yields_when_idle(&self, stake: &Stake) -> Result<(), LockError> {
+    pub fn yields_when_idle(&self, stake: &Stake) -> Result<(), HoldError> {
         match self.seams.store.create_new(&self.of_stake(&stake.yields_name())) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(self.stuck(error)),
             _ => Ok(()),
@@ -422,7 +421,7 @@ impl<'r> Holds<'r> {
 
     /// A stake in `term` that is over at a time, for nobody in particular, lasts until
     /// `at` instead, if that is later.
-    pub fn prolong(&self, term: Term, at: Option<BootMs>) -> Result<(), LockError> {
+    pub fn prolong(&self, term: Term, at: Option<BootMs>) -> Result<(), HoldError> {
         let scan = self.scan()?;
         for old in &scan.stakes {
             let lasts = old.answered && old.over.with.is_none() && old.over.at.is_some();
@@ -470,7 +469,7 @@ impl<'r> Holds<'r> {
 
     /// The session itself made an end of it: the worktree is gone, or somebody says
     /// that nothing is to be remembered.
-    pub fn forget(&self) -> Result<(), LockError> {
+    pub fn forget(&self) -> Result<(), HoldError> {
         let mut rounds = 0;
         while let Some(hold) = self.peek()? {
             self.again(&mut rounds)?;
@@ -485,7 +484,7 @@ impl<'r> Holds<'r> {
     }
 
     /// Keeps in mind, durably, that a hold was taken.
-    pub(super) fn remember_loss(&self, term: Term) -> Result<(), LockError> {
+    pub(super) fn remember_loss(&self, term: Term) -> Result<(), HoldError> {
         let path = self.of_stake(&layout::lost_hold_name(term));
         match self.seams.store.create_new(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(self.stuck(error)),
@@ -497,7 +496,7 @@ impl<'r> Holds<'r> {
     }
 
     /// Somebody said to know of it.
-    pub(super) fn forget_loss(&self, term: Term) -> Result<(), LockError> {
+    pub(super) fn forget_loss(&self, term: Term) -> Result<(), HoldError> {
         let path = self.of_stake(&layout::lost_hold_name(term));
         match self.seams.store.unlink(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.stuck(error)),
@@ -513,12 +512,11 @@ impl<'r> Holds<'r> {
         self.stakes_dir().child(name).expect("a stake's name has no slash")
     }
 
-    pub(super) fn stuck(&self, source: io::Error) -> LockError {
+    pub(super) fn stuck(&self, source: io::Error) -> HoldError {
         if source.kind() == io::ErrorKind::NotFound {
             // Nothing of it goes away but with all of it.
-            return HoldRefusal::Forgotten { worktree: self.worktree.clone() }.into();
+            return HoldError::Forgotten { worktree: self.worktree.clone() };
         }
-        let doing = "cannot use the session's private directory for the hold";
-        RegisterError::Io { worktree: self.worktree.clone(), doing, source }.into()
+        HoldError::Io { worktree: self.worktree.clone(), source }
     }
 }

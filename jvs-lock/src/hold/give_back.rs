@@ -5,10 +5,10 @@ use super::admit::relying;
 use super::end::{Cause, Ending};
 use super::files::{Holds, Scan};
 use super::name::HoldState;
-use super::refusal::{HoldRefusal, Refused};
+use super::refusal::{GiveBackError, Refused, Relied};
 use super::rule::HoldRule;
 use super::stake::{Stake, StakeKind};
-use crate::error::LockError;
+use crate::error::LeaseError;
 use crate::lease::{Lease, Ticket};
 use crate::locks::Locks;
 use crate::queue::Waiter;
@@ -29,7 +29,7 @@ pub enum LeaveOutcome {
 }
 
 /// Refuses, naming them, if commands of the session rely on the hold `term`.
-pub(super) fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Result<(), LockError> {
+pub(super) fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Result<(), Relied> {
     sabotage!(HoldRule::ReleaseAsksTheOthers => Ok(()));
     let alive = holds.alive(scan);
     let relying = relying(term, &alive);
@@ -37,13 +37,13 @@ pub(super) fn nobody_relies(holds: &Holds<'_>, term: Term, scan: &Scan) -> Resul
         return Ok(());
     }
     let (worktree, by) = (holds.worktree().clone(), holds.told(&relying));
-    Err(HoldRefusal::Relied { worktree, refused: Refused::GiveBack, by }.into())
+    Err(Relied { worktree, refused: Refused::GiveBack, by })
 }
 
 impl<'r> Locks<'r> {
     /// Leaves a hold: takes the stake back, and releases the lock if it was the
     /// last one.
-    pub fn leave(&self, holds: &Holds<'_>, stake: &Stake) -> Result<LeaveOutcome, LockError> {
+    pub fn leave(&self, holds: &Holds<'_>, stake: &Stake) -> Result<LeaveOutcome, GiveBackError> {
         holds.remove(stake);
         match stake.term {
             Some(term) => self.give_back_unneeded(holds, term),
@@ -57,7 +57,7 @@ impl<'r> Locks<'r> {
         &self,
         holds: &Holds<'_>,
         term: Term,
-    ) -> Result<LeaveOutcome, LockError> {
+    ) -> Result<LeaveOutcome, GiveBackError> {
         match holds.end(term)? {
             Ending::Needed(by) => Ok(LeaveOutcome::Kept(by)),
             Ending::Over => Ok(LeaveOutcome::Over),
@@ -77,12 +77,12 @@ impl<'r> Locks<'r> {
         holds: &Holds<'_>,
         term: Term,
         cause: Cause,
-    ) -> Result<bool, LockError> {
+    ) -> Result<bool, GiveBackError> {
         sabotage!(HoldRule::OnlyConfirmedIsReleased => {
             super::sabotage::remember_then_release(self, holds, term, cause)
         });
         match self.release_until_unseen(holds, term)? {
-            Some(seen) => holds.released(term, &seen, cause),
+            Some(seen) => Ok(holds.released(term, &seen, cause)?),
             None => Ok(false),
         }
     }
@@ -93,7 +93,7 @@ impl<'r> Locks<'r> {
         &self,
         holds: &Holds<'_>,
         term: Term,
-    ) -> Result<Option<State>, LockError> {
+    ) -> Result<Option<State>, GiveBackError> {
         let worktree = holds.worktree();
         let ticket = Ticket { worktree: worktree.clone(), term };
         match self.resume(worktree, Some(&ticket)) {
@@ -102,18 +102,18 @@ impl<'r> Locks<'r> {
                 Ok(Some(seen))
             }
             // Somebody else's doing, or another process of the session was first.
-            Err(LockError::NotHeld { view }) => Ok(Some(view.state)),
-            Err(LockError::Fenced { .. } | LockError::Retired { .. }) => Ok(None),
-            Err(error) => Err(error),
+            Err(LeaseError::NotHeld { view }) => Ok(Some(view.state)),
+            Err(LeaseError::Fenced { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 
     /// Would [`Locks::release_as_told`] be refused now, because commands rely on it?
     /// Changes nothing, and promises nothing.
-    pub fn may_release(&self, holds: &Holds<'_>) -> Result<(), LockError> {
+    pub fn may_release(&self, holds: &Holds<'_>) -> Result<(), GiveBackError> {
         let lease = self.resume(holds.worktree(), None)?;
         let term = lease.term();
-        nobody_relies(holds, term, &holds.scan()?)
+        Ok(nobody_relies(holds, term, &holds.scan()?)?)
     }
 
     /// Ends the hold `meant` because somebody says so: that one and no later one, which
@@ -123,7 +123,7 @@ impl<'r> Locks<'r> {
         &self,
         holds: &Holds<'_>,
         meant: &Ticket,
-    ) -> Result<(Term, Lease<'r>), LockError> {
+    ) -> Result<(Term, Lease<'r>), GiveBackError> {
         let mut rounds = 0;
         loop {
             holds.again(&mut rounds)?;
@@ -147,13 +147,17 @@ impl<'r> Locks<'r> {
     }
 
     /// The hold `meant`, and no other that the session may have by now.
-    fn resume_meant(&self, holds: &Holds<'_>, meant: &Ticket) -> Result<Lease<'r>, LockError> {
+    fn resume_meant(&self, holds: &Holds<'_>, meant: &Ticket) -> Result<Lease<'r>, LeaseError> {
         sabotage!(HoldRule::BoundToItsHold => self.resume(holds.worktree(), None));
         self.resume(holds.worktree(), Some(meant))
     }
 
     /// `lock release` of the hold `meant`. Answers the register as it was left.
-    pub fn release_as_told(&self, holds: &Holds<'_>, meant: &Ticket) -> Result<State, LockError> {
+    pub fn release_as_told(
+        &self,
+        holds: &Holds<'_>,
+        meant: &Ticket,
+    ) -> Result<State, GiveBackError> {
         let (term, lease) = self.end_as_told(holds, meant)?;
         let seen = retry::release(self.seams, lease).map_err(|failed| failed.error)?;
         holds.released(term, &seen, Cause::Unneeded)?;
@@ -168,7 +172,7 @@ impl<'r> Locks<'r> {
         to: &Waiter,
         lease_ms: u64,
         reason: &str,
-    ) -> Result<State, LockError> {
+    ) -> Result<State, GiveBackError> {
         let (term, lease) = self.end_as_told(holds, meant)?;
         let moved = lease.transfer(to, lease_ms, reason).map_err(|failed| failed.error)?;
         // It answers only when the register showed the transfer itself.

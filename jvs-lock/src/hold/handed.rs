@@ -9,9 +9,10 @@ use jvs_repo::sabotage;
 
 use super::enter::Ask;
 use super::files::Holds;
+use super::refusal::EnterError;
 use super::rule::HoldRule;
 use super::stake::StakeKind;
-use crate::error::LockError;
+use crate::error::{AcquireError, RegisterError, TakeOverError};
 use crate::locks::{Locks, Want};
 use crate::queue::Waiter;
 use crate::state::{Hold, State};
@@ -20,32 +21,35 @@ impl<'r> Locks<'r> {
     /// Gives back what this session was handed although it does not wait any more: a
     /// term that is its own and in which nobody of it has a hold. It is entered as
     /// anything else is, and left at once, so a process of the session that comes meanwhile
-    /// keeps it.
-    pub fn decline(&self, holds: &Holds<'_>) -> Result<(), LockError> {
-        sabotage!(HoldRule::LeaverGivesBack => Ok(()));
-        if !self.is_handed(holds)? {
-            return Ok(());
+    /// keeps it. Best effort: false if that failed, and then it runs out.
+    pub fn decline(&self, holds: &Holds<'_>) -> bool {
+        sabotage!(HoldRule::LeaverGivesBack => true);
+        match self.is_handed(holds) {
+            Some(true) => {}
+            handed => return handed.is_some(),
         }
         // Whatever was lost before is still to be told: nobody is answered here.
         let ask = Ask { acknowledges_loss: true, ..Ask::plain(StakeKind::Work) };
-        let worktree = holds.worktree();
-        let mut take = |want: Want<'_>| match self.is_handed(holds)? {
-            true => self.acquire(worktree, want),
-            false => Err(LockError::NotHeld { view: Box::new(self.inspect(worktree)?) }),
+        let is_anothers =
+            |error: AcquireError| matches!(error, AcquireError::Take(TakeOverError::Conflict(_)));
+        let mut take = |want: Want<'_>| match self.is_handed(holds) {
+            Some(true) => self.acquire(holds.worktree(), want).map_err(is_anothers),
+            handed => Err(handed.is_some()),
         };
         match self.enter(holds, &ask, Want::lease(self.policy.lease_duration_ms), &mut take) {
-            Ok(entered) => self.leave(holds, &entered.stake).map(drop),
-            // Somebody else of the session, or of another, has it by now.
-            Err(LockError::NotHeld { .. } | LockError::Conflict(_)) => Ok(()),
-            Err(error) => Err(error),
+            Ok(entered) => self.leave(holds, &entered.stake).is_ok(),
+            // Somebody else of the session, or of another, may have it by now.
+            Err(EnterError::Take(has_it)) => has_it,
+            Err(_) => false,
         }
     }
 
-    fn is_handed(&self, holds: &Holds<'_>) -> Result<bool, LockError> {
-        let state = self.register(holds.worktree()).read()?;
+    /// `None` if that cannot be seen.
+    fn is_handed(&self, holds: &Holds<'_>) -> Option<bool> {
+        let state = self.register(holds.worktree()).read().ok()?;
         let mine = matches!(state.hold, Hold::Held(claim) if claim.holder == self.session.nonce());
-        let hold = holds.peek()?;
-        Ok(mine && !hold.is_some_and(|hold| hold.is_open() && hold.term == state.term()))
+        let hold = holds.peek().ok()?;
+        Some(mine && !hold.is_some_and(|hold| hold.is_open() && hold.term == state.term()))
     }
 
     /// Takes a waiter that was handed the lock out of the line, which wakes it. False:
@@ -56,7 +60,7 @@ impl<'r> Locks<'r> {
         to: &Waiter,
         holds: &Holds<'_>,
         state: &State,
-    ) -> Result<bool, LockError> {
+    ) -> Result<bool, RegisterError> {
         sabotage!(HoldRule::GiverLooksForTheHeir => {
             self.wake(holds.worktree(), to);
             Ok(true)

@@ -4,8 +4,9 @@
 use super::files::Holds;
 use super::give_back::nobody_relies;
 use super::name::HoldState;
+use super::refusal::{GiveBackError, HoldError};
 use super::stake::{Stake, StakeKind};
-use crate::error::LockError;
+use crate::error::RegisterError;
 use crate::locks::Locks;
 use crate::register::ReadError;
 use crate::state::State;
@@ -26,12 +27,15 @@ pub struct HeldBefore {
 impl Locks<'_> {
     /// What the session holds of a worktree that is to be retired; `None` if nothing.
     /// Refused while commands rely on it: they would write into files that go away.
-    pub fn held_before_retiring(&self, holds: &Holds<'_>) -> Result<Option<HeldBefore>, LockError> {
+    pub fn held_before_retiring(
+        &self,
+        holds: &Holds<'_>,
+    ) -> Result<Option<HeldBefore>, GiveBackError> {
         let state = match self.register(holds.worktree()).read() {
             Ok(state) => state,
             // There is nothing to be held; a process that retires it says what is wrong.
             Err(ReadError::Missing { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(RegisterError::from(error).into()),
         };
         let Some(claim) = self.claim_of_mine(&state) else { return Ok(None) };
         let (term, scan) = (state.term(), holds.scan()?);
@@ -49,8 +53,8 @@ impl Locks<'_> {
         &self,
         holds: &Holds<'_>,
         before: &HeldBefore,
-    ) -> Result<bool, LockError> {
-        let state = self.register(holds.worktree()).read()?;
+    ) -> Result<bool, GiveBackError> {
+        let state = self.register(holds.worktree()).read().map_err(RegisterError::from)?;
         if state.term() == before.term && self.claim_of_mine(&state).is_some() {
             return Ok(true);
         }
@@ -66,7 +70,7 @@ impl Locks<'_> {
 }
 
 impl Holds<'_> {
-    fn ended_by_us(&self, term: Term) -> Result<(), LockError> {
+    fn ended_by_us(&self, term: Term) -> Result<(), HoldError> {
         let mut rounds = 0;
         while let Some(hold) = self.peek()? {
             self.again(&mut rounds)?;
@@ -79,7 +83,7 @@ impl Holds<'_> {
     }
 
     /// Puts the stakes of a hold that is over into `term`, which was taken in its place.
-    pub fn carry_over(&self, before: &HeldBefore, term: Term) -> Result<(), LockError> {
+    pub fn carry_over(&self, before: &HeldBefore, term: Term) -> Result<(), HoldError> {
         for old in &before.stakes {
             let id = OpNonce::random(self.seams.entropy);
             let mut new = Stake { id, term: Some(term), ..*old };

@@ -9,11 +9,10 @@ use super::end::Cause;
 use super::enter::{Ask, Joined, Stop};
 use super::files::Holds;
 use super::name::{HoldName, HoldState};
-use super::refusal::HoldRefusal;
+use super::refusal::{GiveBackError, HoldRefusal};
 use super::rule::HoldRule;
 use super::stake::Stake;
 use super::whom::Sources;
-use crate::error::LockError;
 use crate::lease::Lease;
 use crate::locks::{Locks, Want};
 
@@ -50,15 +49,15 @@ impl Drop for Mutex<'_> {
     }
 }
 
-fn is_taken(holds: &Holds<'_>) -> LockError {
-    HoldRefusal::IsOpen { worktree: holds.worktree.clone() }.into()
+fn is_taken(holds: &Holds<'_>) -> HoldRefusal {
+    HoldRefusal::IsOpen { worktree: holds.worktree.clone() }
 }
 
 /// Keeps all others of the session out.
 pub(super) fn join_under_a_mutex(
     holds: &Holds<'_>,
     ask: &Ask,
-) -> Result<Option<Joined>, LockError> {
+) -> Result<Option<Joined>, HoldRefusal> {
     let path = holds.place.child("mutex").expect("a plain name");
     holds.seams.store.create_new(&path).map_err(|_| is_taken(holds))?;
     let _alone = Mutex { holds, path };
@@ -69,7 +68,7 @@ pub(super) fn join_under_a_mutex(
 pub(super) fn join_once_it_ended(
     holds: &Holds<'_>,
     ask: &Ask,
-) -> Result<Option<Joined>, LockError> {
+) -> Result<Option<Joined>, HoldRefusal> {
     match holds.look()?.state {
         HoldState::Ending => Err(is_taken(holds)),
         _ => holds.join_as_it_is(ask),
@@ -77,14 +76,14 @@ pub(super) fn join_once_it_ended(
 }
 
 /// Touches the register without a stake, and has one only at the end.
-pub(super) fn enter_then_stake<'r>(
+pub(super) fn enter_then_stake<'r, E>(
     locks: &Locks<'r>,
     holds: &Holds<'_>,
     ask: &Ask,
     want: Want<'_>,
-    take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
+    take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
     stake: &mut Stake,
-) -> Result<Option<(Lease<'r>, bool)>, Stop> {
+) -> Result<Option<(Lease<'r>, bool)>, Stop<E>> {
     holds.remove(stake);
     let scan = holds.scan()?;
     let entered = locks.enter_staked(holds, ask, want, take, stake, &scan)?;
@@ -101,10 +100,10 @@ pub(super) fn remember_then_release(
     holds: &Holds<'_>,
     term: Term,
     cause: Cause,
-) -> Result<bool, LockError> {
+) -> Result<bool, GiveBackError> {
     holds.settle(term, HoldState::Ending, HoldState::Released)?;
     match locks.release_until_unseen(holds, term)? {
-        Some(seen) => holds.released(term, &seen, cause),
+        Some(seen) => Ok(holds.released(term, &seen, cause)?),
         None => Ok(false),
     }
 }

@@ -271,7 +271,7 @@ fn the_table_says_what_the_protocol_decides() {
             assert_eq!(told == Ruling::Frozen, frozen, "{act:?}, {stands:?}: {decided:?}");
         };
         let acquired = decide::acquire(&state, me, next, judgement, &policy);
-        said(Act::Acquire, acquired.clone().map(drop::<Acquire>));
+        said(Act::Acquire, acquired.map(drop::<Acquire>));
         said(Act::Steal, acquired.map(drop));
         let froze = decide::freeze(&state, next, judgement, false, &policy);
         said(Act::Freeze, froze.map(drop::<Own>));

@@ -19,7 +19,7 @@ use jvs_repo::sabotage;
 use super::deadlock::{Holding, Link, Wait, Waits};
 use super::turn::{Memory, Vantage, seems_fresh};
 use super::{Lookup, Queue, Waiter};
-use crate::error::LockError;
+use crate::error::TurnError;
 use crate::hold::Ties;
 use crate::locks::Locks;
 use crate::mutation::Rule;
@@ -72,9 +72,9 @@ impl<'w> Circle<'w> {
         own: Wait,
         waited_ms: u64,
         lookup: Lookup<'_>,
-    ) -> Result<u64, LockError> {
+    ) -> Result<u64, TurnError> {
         match self.look(locks, &own, lookup) {
-            Some(steps) => Err(LockError::Deadlock { worktree: own.worktree, waited_ms, steps }),
+            Some(steps) => Err(TurnError::Deadlock { worktree: own.worktree, waited_ms, steps }),
             None => Ok(self.due_in_ms(locks.seams.clock.now().boot).unwrap_or(u64::MAX)),
         }
     }

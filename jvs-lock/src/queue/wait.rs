@@ -14,7 +14,7 @@ use super::deadlock::Wait;
 use super::turn::{LISTENS_AFTER_MS, doubtful_pause_ms};
 use super::{Fingerprint, Look, Lookup, Neighbour, Queue, QueuePlace, Waiter, pause_ms};
 use crate::decide::is_skewed;
-use crate::error::{LockError, RegisterError};
+use crate::error::{AcquireError, RegisterError, TakeOverError, TurnError};
 use crate::hold::Ties;
 use crate::lease::Lease;
 use crate::locks::{Locks, Want};
@@ -99,7 +99,7 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         want: Want<'_>,
         lookup: Lookup<'_>,
-    ) -> Result<Lease<'r>, LockError> {
+    ) -> Result<Lease<'r>, TurnError> {
         let queue = Queue::new(self.seams, worktree);
         // A line that cannot be read keeps nobody out: it is about fairness only.
         let line = queue.list().unwrap_or_default();
@@ -111,10 +111,10 @@ impl<'r> Locks<'r> {
             let may_be_taken = !view.mine && view.is_takeable();
             if may_be_taken {
                 let (ahead, view) = (1 + present.count(), Box::new(view));
-                return Err(LockError::InLine { ahead, waited_ms: None, view });
+                return Err(TurnError::InLine { ahead, waited_ms: None, view });
             }
         }
-        self.acquire(worktree, want)
+        Ok(self.acquire(worktree, want)?)
     }
 
     /// Takes a lock over whose holder is gone, by somebody who says why: past
@@ -124,20 +124,20 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         want: Want<'_>,
         lookup: Lookup<'_>,
-    ) -> Result<Lease<'r>, LockError> {
+    ) -> Result<Lease<'r>, TurnError> {
         match self.inspect(worktree)?.state.hold {
-            Hold::Held(_) => self.acquire(worktree, want),
+            Hold::Held(_) => Ok(self.acquire(worktree, want)?),
             _ => self.acquire_in_turn(worktree, want, lookup),
         }
     }
 
-    /// The first of `session`'s waiters in line.
+    /// The first of `session`'s waiters in line, if one waits.
     pub fn waiter(
         &self,
         worktree: &WorktreeName,
         session: &SessionId,
         lookup: Lookup<'_>,
-    ) -> Result<Waiter, LockError> {
+    ) -> Result<Option<Waiter>, RegisterError> {
         let queue = Queue::new(self.seams, worktree);
         let list = queue.list().map_err(|source| RegisterError::Io {
             worktree: worktree.clone(),
@@ -146,10 +146,7 @@ impl<'r> Locks<'r> {
         })?;
         let mark = Fingerprint::of_session(session);
         let mut present = queue.present(list, self.session(), lookup);
-        present.find(|waiter| waiter.session == mark).ok_or_else(|| LockError::NoSuchWaiter {
-            worktree: worktree.clone(),
-            session: session.to_string(),
-        })
+        Ok(present.find(|waiter| waiter.session == mark))
     }
 
     /// Takes a waiter that was handed the lock out of the line, which wakes it. False
@@ -178,7 +175,7 @@ impl<'r> Locks<'r> {
         lookup: Lookup<'_>,
         sleeper: &mut dyn Sleeper,
         ties: &dyn Ties,
-    ) -> Result<Option<Lease<'r>>, LockError> {
+    ) -> Result<Option<Lease<'r>>, TurnError> {
         let clock = self.seams.clock;
         let started = clock.now().boot;
         // Whoever waits watches anyway.
@@ -223,7 +220,7 @@ impl<'r> Locks<'r> {
         worktree: &WorktreeName,
         want: Want<'_>,
         lookup: Lookup<'_>,
-    ) -> Result<Taken<'r>, LockError> {
+    ) -> Result<Taken<'r>, AcquireError> {
         let queue = Queue::new(self.seams, worktree);
         // A line that cannot be read keeps nobody out: it is about fairness only.
         let line = queue.list().unwrap_or_default();
@@ -243,7 +240,7 @@ impl<'r> Locks<'r> {
         match taken {
             Ok(lease) => Ok(Taken::Got(Box::new(lease))),
             // As patient as without a wait: a mount that stumbles is waited for.
-            Err(error) if is_worth_waiting(&error) || retry::passes(&error) => {
+            Err(AcquireError::Take(error)) if error.is_worth_waiting() || retry::passes(&error) => {
                 Ok(Taken::Stand { behind: None })
             }
             Err(error) => Err(error),
@@ -317,7 +314,7 @@ impl<'w, 'r> Stand<'w, 'r> {
         &mut self,
         woken: Woken,
         sleeper: &mut dyn Sleeper,
-    ) -> Result<Option<Lease<'r>>, LockError> {
+    ) -> Result<Option<Lease<'r>>, AcquireError> {
         let again_in_ms = match self.in_line() {
             Ok(Look::Waiting { ahead: 0, waiting, .. }) => {
                 (self.shown.ahead, self.shown.waiting) = (0, waiting);
@@ -361,7 +358,7 @@ impl<'w, 'r> Stand<'w, 'r> {
         &mut self,
         woken: Woken,
         sleeper: &mut dyn Sleeper,
-    ) -> Result<Tried<'r>, LockError> {
+    ) -> Result<Tried<'r>, AcquireError> {
         let clock = self.locks.seams.clock;
         let began = clock.now().boot;
         let first = self.first.get_or_insert_with(|| First::since(began));
@@ -436,35 +433,23 @@ impl Locks<'_> {
         &self,
         worktree: &WorktreeName,
         shown: &Waiting,
-    ) -> Result<LockError, LockError> {
+    ) -> Result<TurnError, RegisterError> {
         let view = match &shown.view {
             Some(view) if shown.ahead == 0 && is_in_doubt(view, &self.policy) => {
                 let max_clock_skew_ms = self.policy.max_clock_skew_ms;
                 let view = Box::new(view.clone());
-                return Ok(LockError::ClockSkew { view, max_clock_skew_ms });
+                let skewed = TakeOverError::ClockSkew { view, max_clock_skew_ms };
+                return Ok(AcquireError::from(skewed).into());
             }
             _ => Box::new(self.inspect(worktree)?),
         };
-        Ok(LockError::InLine { ahead: shown.ahead, waited_ms: Some(shown.waited_ms), view })
+        Ok(TurnError::InLine { ahead: shown.ahead, waited_ms: Some(shown.waited_ms), view })
     }
 }
 
 /// Does it rest on wall clocks that are proven to disagree?
 fn is_in_doubt(view: &View, policy: &LockPolicy) -> bool {
     view.judgement.as_ref().is_some_and(|judged| is_skewed(judged, policy))
-}
-
-/// Is this a refusal that time may lift?
-pub fn is_worth_waiting(error: &LockError) -> bool {
-    matches!(
-        error,
-        LockError::Conflict(_)
-            | LockError::Frozen(_)
-            | LockError::ClockSkew { .. }
-            | LockError::Unproven(_)
-            | LockError::Legacy { .. }
-            | LockError::InLine { .. }
-    )
 }
 
 /// What the first in line knows of the lock.
@@ -493,7 +478,7 @@ impl First {
         register: &Register<'r>,
         want: Want<'_>,
         woken: Woken,
-    ) -> Result<Tried<'r>, LockError> {
+    ) -> Result<Tried<'r>, AcquireError> {
         let worktree = register.worktree();
         let not_yet = Ok(Tried::Not { again_in_ms: u64::MAX });
         if let (Some((refused, due)), Woken::Time) = (self.refused, woken) {
@@ -509,26 +494,23 @@ impl First {
                 return Ok(Tried::Not { again_in_ms: due.since(now) });
             }
         }
-        let error = match locks.acquire(worktree, want) {
+        let refusal = match locks.acquire(worktree, want).map_err(TakeOverError::try_from) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
-            Err(error) if is_worth_waiting(&error) => error,
-            Err(error) if retry::passes(&error) => return not_yet,
-            Err(error) => return Err(error),
+            Err(Ok(refusal)) => refusal,
+            Err(Err(error)) => return Err(error),
         };
-        let view = match error {
-            LockError::Legacy { .. } => {
+        let view = match refusal {
+            TakeOverError::Legacy { .. } => {
                 // Its file may be gone at any moment: tried again with every look.
                 (self.refused, self.view) = (None, Some(locks.inspect(worktree)?));
                 return not_yet;
             }
-            LockError::Conflict(view)
-            | LockError::Frozen(view)
-            | LockError::Unproven(view)
-            | LockError::ClockSkew { view, .. } => view,
-            _ => {
-                let why = "a refusal worth waiting for has a view";
-                return Err(RegisterError::internal(why).into());
-            }
+            TakeOverError::Conflict(view)
+            | TakeOverError::Frozen(view)
+            | TakeOverError::Unproven(view)
+            | TakeOverError::ClockSkew { view, .. } => view,
+            error if retry::passes(&error) => return not_yet,
+            error => return Err(error.into()),
         };
         let due = due(locks, &view);
         self.refused = Some((view.state, due));

@@ -2,14 +2,14 @@
 
 use std::io;
 
-use jvs_repo::code::{Code, Layer, Layered, code_of_io};
+use jvs_repo::code::{Code, Coded, Layer, Layered, code_of_io};
 use jvs_repo::json::RecordError;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use super::unfinished::Doing;
-use crate::error::{BirthError, LockError, RegisterError};
+use crate::error::{BirthError, OfRegister, RegisterError, TakeOverError};
 use crate::register::ReadError;
 
 /// Why a worktree could not be made, renamed or removed.
@@ -18,7 +18,7 @@ use crate::register::ReadError;
 pub enum WorktreeError {
     /// Its lock stands in the way.
     #[error(transparent)]
-    Lock(#[from] LockError),
+    Lock(#[from] TakeOverError),
     /// Its register could not be made.
     #[error(transparent)]
     Birth(#[from] BirthError),
@@ -153,6 +153,64 @@ impl From<RegisterError> for WorktreeError {
 impl From<ReadError> for WorktreeError {
     fn from(error: ReadError) -> Self {
         WorktreeError::Lock(error.into())
+    }
+}
+
+impl OfRegister for WorktreeError {
+    fn of_register(&self) -> Option<&RegisterError> {
+        match self {
+            WorktreeError::Lock(error) => error.of_register(),
+            _ => None,
+        }
+    }
+}
+
+/// Why a worktree could not be retired.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum RetireError {
+    /// Its lock stands in the way.
+    #[error(transparent)]
+    Lock(#[from] TakeOverError),
+    /// More was committed or granted than what it is to go on with elsewhere.
+    #[error("worktree '{name}' has moved on")]
+    MovedOn {
+        /// The name.
+        name: WorktreeName,
+    },
+}
+
+impl RetireError {
+    /// May it have been retired, or be yet?
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, RetireError::Lock(error) if error.code() == Code::OutcomeUnknown)
+    }
+}
+
+impl From<RegisterError> for RetireError {
+    fn from(error: RegisterError) -> Self {
+        RetireError::Lock(error.into())
+    }
+}
+
+impl TryFrom<RetireError> for TakeOverError {
+    type Error = RetireError;
+
+    fn try_from(error: RetireError) -> Result<Self, RetireError> {
+        match error {
+            RetireError::Lock(error) => Ok(error),
+            moved @ RetireError::MovedOn { .. } => Err(moved),
+        }
+    }
+}
+
+impl From<RetireError> for WorktreeError {
+    fn from(error: RetireError) -> Self {
+        match error {
+            RetireError::Lock(error) => WorktreeError::Lock(error),
+            RetireError::MovedOn { name } => {
+                WorktreeError::Underway { name, doing: Doing::Changing }
+            }
+        }
     }
 }
 

@@ -12,14 +12,14 @@ use jvs_repo::record::worktree as record;
 use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
-use super::error::{WorktreeError, io_at, unknown};
+use super::error::{RetireError, WorktreeError, io_at, unknown};
 use super::head;
 use super::note::{self, NotMoved};
 use super::reserve;
 use super::unfinished;
 use crate::decide::{self, Own};
 use crate::drive::{Applied, Move};
-use crate::error::{LockError, RegisterError};
+use crate::error::{RegisterError, TakeOverError};
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::record::OwnRecord;
@@ -66,10 +66,10 @@ pub fn remove(
     let last = match retire(locks, name, op, reason, None) {
         Ok(last) => last,
         Err(error) => {
-            if error.code() != Code::OutcomeUnknown {
+            if !error.is_unknown() {
                 let _ = note::discard(store, name, op);
             }
-            return Err(error);
+            return Err(error.into());
         }
     };
     let files = match clear(locks, name, &payload, &last, force) {
@@ -260,27 +260,27 @@ pub(super) fn retire(
     op: OpNonce,
     reason: &str,
     reserved: Option<&State>,
-) -> Result<State, WorktreeError> {
+) -> Result<State, RetireError> {
     let register = locks.register(name);
     let me = locks.session.nonce();
     let driver = locks.driver(&register, Some(reason));
     let began = locks.seams.clock.now();
     let retired = || {
         driver.run_durably("was retired", |state, _, _| {
-            let seen = Some(locks.examine(&register, state, began)?);
-            let judged = seen.as_ref().and_then(|view| view.judgement.as_ref());
-            let foreign = seen.as_ref().filter(|view| view.foreign.is_some());
-            match decide::retire(state, judged, me, op, &locks.policy) {
-                Ok(Own::Try) if let Some(view) = foreign => Err(LockError::of_other_tool(view)),
+            let seen = locks.examine(&register, state, began)?;
+            match decide::retire(state, seen.judgement.as_ref(), me, op, &locks.policy) {
+                Ok(Own::Try) if seen.foreign.is_some() => {
+                    Err(RetireError::from(TakeOverError::of_other_tool(&seen)))
+                }
                 Ok(Own::Try) if reserved.is_some_and(|to| !goes_on_in(state, to)) => {
-                    Err(LockError::HeadMoved { worktree: name.clone(), current: state.head })
+                    Err(RetireError::MovedOn { name: name.clone() })
                 }
                 Ok(Own::Try) => {
                     show_before_retired(locks, &register, state)?;
                     Ok(Move::Try(EventKind::Retire, state.retired(op)))
                 }
                 Ok(Own::Done) => Ok(Move::Applied),
-                Err(refusal) => Err(locks.refused(&register, state, refusal, seen, None)),
+                Err(refusal) => Err(locks.refused(refusal, &seen).into()),
             }
         })
     };

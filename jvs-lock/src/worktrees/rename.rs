@@ -11,12 +11,11 @@ use jvs_repo::record::worktree as record;
 use jvs_repo::sabotage;
 
 use super::create::{make_one, make_payload, refuse_directory};
-use super::error::{WorktreeError, exists, io_at, unknown};
+use super::error::{RetireError, WorktreeError, exists, io_at, unknown};
 use super::note::{self, Discarded, NotMoved};
 use super::remove::{bring_back, forget, retire};
 use super::reserve::{self, Origin};
 use super::unfinished::{self, Doing};
-use crate::error::LockError;
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::register::is_transient;
@@ -90,12 +89,12 @@ fn hand_over(
         };
         reserved = Some(held);
         match retire(locks, old, op, &reason, Some(&held)) {
-            Err(WorktreeError::Lock(LockError::HeadMoved { .. })) => {}
-            Err(error) if !is_unknown(&error) => {
+            Err(RetireError::MovedOn { .. }) => {}
+            Err(error) if !error.is_unknown() => {
                 reserve::give_up(locks, new, &held);
-                return Err(error);
+                return Err(error.into());
             }
-            retired => return retired,
+            retired => return Ok(retired?),
         }
     }
     if let Some(held) = reserved {
@@ -125,8 +124,7 @@ pub(super) fn finish(
 fn forget_source(locks: &Locks<'_>, old: &WorktreeName, last: &State) -> Result<(), WorktreeError> {
     let passes = |error: &WorktreeError| match error {
         WorktreeError::Io { source, .. } => is_transient(source),
-        WorktreeError::Lock(error) => retry::passes(error),
-        _ => false,
+        error => retry::passes(error),
     };
     retry::while_it(locks.seams, passes, || forget(locks, old, last)).map_err(unknown(old))
 }

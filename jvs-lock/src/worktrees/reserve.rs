@@ -16,7 +16,7 @@ use super::note::{is_recorded, is_spoken_for};
 use super::unfinished::Doing;
 use crate::birth;
 use crate::drive::{Applied, Move};
-use crate::error::{BirthError, LockError, RegisterError};
+use crate::error::{BirthError, RegisterError};
 use crate::locks::Locks;
 use crate::mutation::Rule;
 use crate::register::{ReadError, Register};
@@ -241,23 +241,14 @@ pub(super) fn confirm(
     let driver = locks.driver(&register, None);
     let confirmed = driver.run_durably("was confirmed", |state, _, _| {
         if !is_still(state, reserved) {
-            return Err(lost(name, reserved, state));
+            return Err(taken(name));
         }
         if state.op == op && state.seq > reserved.seq {
             return Ok(Move::Applied);
         }
         Ok(Move::Try(EventKind::Create, state.advanced(op)))
     });
-    match confirmed {
-        Ok(_) => Ok(()),
-        Err(LockError::Fenced { .. }) => Err(taken(name)),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn lost(name: &WorktreeName, reserved: &State, state: &State) -> LockError {
-    let (worktree, token, current) = (name.clone(), reserved.token, state.token);
-    LockError::Fenced { worktree, token, current }
+    confirmed.map(drop)
 }
 
 /// Gives a reservation of one's own up, confirmed or not. Best effort: one that
@@ -271,7 +262,7 @@ pub(super) fn give_up(locks: &Locks<'_>, name: &WorktreeName, reserved: &State) 
             return Ok(Move::Applied);
         }
         if !may_give_up(state, reserved) {
-            return Err(lost(name, reserved, state));
+            return Err(taken(name));
         }
         Ok(Move::Try(EventKind::Retire, state.retired(op)))
     });
@@ -297,7 +288,7 @@ pub(super) fn retire_exactly(
             return Ok(Move::Applied);
         }
         if state != seen {
-            return Err(lost(name, seen, state));
+            return Err(WorktreeError::BroughtBack { name: name.clone(), files: None });
         }
         Ok(Move::Try(EventKind::Retire, state.retired(op)))
     })?;

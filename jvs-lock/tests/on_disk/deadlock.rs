@@ -4,7 +4,7 @@ use std::io;
 
 use jvs_lock::hold::Ties;
 use jvs_lock::queue::{Queue, QueuePlace, Sleeper, WatchBegun, Woken};
-use jvs_lock::{Lease, LockError, Locks, Want, worktrees};
+use jvs_lock::{Lease, Locks, TurnError, Want, worktrees};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
@@ -86,7 +86,7 @@ fn waits<'r>(
     worktree: &str,
     kept: &'static [&'static str],
     happens: &mut dyn FnMut(u64),
-) -> Result<Lease<'r>, LockError> {
+) -> Result<Lease<'r>, TurnError> {
     let mut sleeper = Meanwhile { clock: &world.clock, happens, slept_ms: 0 };
     let ties = Keeps(kept);
     let got = who.wait(&name(worktree), HOUR, WAIT_MS, &all_alive, &mut sleeper, &ties);
@@ -94,9 +94,9 @@ fn waits<'r>(
 }
 
 #[track_caller]
-fn is_in_vain(got: Result<Lease<'_>, LockError>) {
+fn is_in_vain(got: Result<Lease<'_>, TurnError>) {
     let error = got.expect_err("somebody has it");
-    assert!(matches!(error, LockError::InLine { .. }), "{error}");
+    assert!(matches!(error, TurnError::InLine { .. }), "{error}");
 }
 
 #[test]

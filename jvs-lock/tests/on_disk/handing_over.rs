@@ -3,7 +3,7 @@
 
 use jvs_lock::legacy::{self, Migration};
 use jvs_lock::queue::{Look, Queue};
-use jvs_lock::{LeaseOrigin, Want};
+use jvs_lock::{LeaseOrigin, NoSuchWaiter, SessionId, Want};
 use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::clock::{Clock, WallMs};
 use jvs_repo::code::{Code, Coded};
@@ -47,7 +47,8 @@ fn a_transfer_leaves_no_gap_and_fences_the_giver() {
     let mut place = queue.join(receiver.session(), 30_000).expect("joined");
     let token = lease.token();
 
-    let waiter = giver.waiter(&main(), receiver.session().id(), &all_alive).expect("it waits");
+    let found = giver.waiter(&main(), receiver.session().id(), &all_alive).expect("read");
+    let waiter = found.expect("it waits");
     lease.transfer(&waiter, MINUTE, "your turn").expect("handed over");
     giver.wake(&main(), &waiter);
 
@@ -66,8 +67,9 @@ fn a_transfer_leaves_no_gap_and_fences_the_giver() {
 fn a_lock_is_handed_only_to_somebody_who_waits() {
     let world = World::new();
     let giver = world.session("giver");
-    let nobody = "nobody".parse().expect("valid");
-    let error = giver.waiter(&main(), &nobody, &all_alive).expect_err("nobody waits");
+    let nobody: SessionId = "nobody".parse().expect("valid");
+    assert!(giver.waiter(&main(), &nobody, &all_alive).expect("read").is_none());
+    let error = NoSuchWaiter { worktree: main(), session: nobody.to_string() };
     assert_eq!(error.code(), Code::NotFound);
     assert_eq!(error.next(), Some(Next::HaveSessionWait("nobody".into(), main())));
 }

@@ -139,7 +139,7 @@ fn a_commit_moves_the_head_once_and_only_from_its_parent() {
     assert_eq!(state.head, Some(X));
     let y = SnapshotId { created_ms: 8, random: 8 };
     let error = fence.commit(None, y, &|| Ok(false)).expect_err("the parent is X");
-    assert!(matches!(error, jvs_lock::LockError::HeadMoved { current: Some(X), .. }), "{error}");
+    assert!(matches!(error, jvs_lock::CommitError::HeadMoved { current: Some(X), .. }), "{error}");
     fence.commit(Some(X), y, &|| Ok(false)).expect("committed");
     assert_eq!(fence.read().expect("held").generation.0, 2);
     assert_eq!(world.audit(&[&main()]).problems, []);

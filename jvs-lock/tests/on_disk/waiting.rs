@@ -435,7 +435,7 @@ fn a_free_lock_is_not_stolen_past_those_who_wait() {
     let queue = Queue::new(world.seams(&world.clock), &main());
     let place = queue.join(first.session(), 30_000).expect("joined");
     let error = thief.steal(&main(), Want::lease(1_000), &all_alive).expect_err("not its turn");
-    assert!(matches!(error, jvs_lock::LockError::InLine { .. }), "{error}");
+    assert!(matches!(error, jvs_lock::TurnError::InLine { .. }), "{error}");
     drop(place);
     drop(thief.steal(&main(), Want::lease(1_000), &all_alive).expect("nobody waits"));
 }
@@ -447,7 +447,8 @@ fn a_transferred_lease_is_as_long_as_the_waiter_asked() {
     let lease = giver.acquire(&main(), Want::lease(HOUR)).expect("free");
     let queue = Queue::new(world.seams(&world.clock), &main());
     let _place = queue.join(receiver.session(), 2_000).expect("joined");
-    let waiter = giver.waiter(&main(), receiver.session().id(), &all_alive).expect("in line");
+    let found = giver.waiter(&main(), receiver.session().id(), &all_alive).expect("read");
+    let waiter = found.expect("in line");
     let asked = waiter.lease_ms.expect("its ticket says");
     let state = lease.transfer(&waiter, asked, "handed over").expect("handed over");
     assert_eq!(state.hold.claim().map(|claim| claim.lease_ms), Some(2_000));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jvs_lock::register::{ReadError, Register};
-use jvs_lock::{Hold, LockError, Seams, State};
+use jvs_lock::{Hold, RegisterError, Seams, State};
 use jvs_repo::id::{Epoch, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -43,7 +43,7 @@ impl Registers {
             }
         }
         let worktree = unsettled.unwrap_or_else(WorktreeName::main);
-        Err(LockError::from(ReadError::Missing { worktree }).into())
+        Err(RegisterError::from(ReadError::Missing { worktree }).into())
     }
 
     /// The worktree whose register was not there, if one was not: one that is being
@@ -58,7 +58,7 @@ impl Registers {
                     states.insert(name, state);
                 }
                 Err(ReadError::Missing { .. }) => return Ok(Err(name)),
-                Err(error) => return Err(LockError::from(error).into()),
+                Err(error) => return Err(RegisterError::from(error).into()),
             }
         }
         if let Some(unasked) = unasked(seams, &states)? {
@@ -93,7 +93,7 @@ impl Registers {
             match Register::new(seams.store, seams.clock, name.clone()).read() {
                 Ok(still) if still == state => {}
                 Ok(_) | Err(ReadError::Missing { .. }) => return Ok(Err(name)),
-                Err(error) => return Err(LockError::from(error).into()),
+                Err(error) => return Err(RegisterError::from(error).into()),
             }
             if !recorded.contains(&name) {
                 states.remove(&name);

@@ -1,6 +1,6 @@
 //! Why nothing was restored.
 
-use jvs_lock::LockError;
+use jvs_lock::LeaseError;
 use jvs_lock::worktrees::WorktreeError;
 use jvs_repo::code::{Coded, Layer, Layered};
 use jvs_repo::next::Next;
@@ -73,8 +73,8 @@ impl Half {
     }
 }
 
-impl From<LockError> for RestoreError {
-    fn from(error: LockError) -> Self {
+impl From<LeaseError> for RestoreError {
+    fn from(error: LeaseError) -> Self {
         RestoreError::Snapshot(error.into())
     }
 }

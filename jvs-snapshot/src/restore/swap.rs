@@ -10,7 +10,7 @@
 use std::io;
 
 use jvs_lock::register::{Answer, Register};
-use jvs_lock::{Lease, LockError, Seams};
+use jvs_lock::{Lease, LeaseError, Seams};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
@@ -184,11 +184,11 @@ impl Swap<'_> {
     fn confirm(&self, lease: &Lease<'_>, term: Term) -> Result<(), RestoreError> {
         let worktree = lease.worktree().clone();
         let register = Register::new(self.seams.store, self.seams.clock, worktree.clone());
-        let now = register.read().map_err(LockError::from)?;
+        let now = register.read().map_err(LeaseError::from)?;
         if now.term() == term {
             return Ok(());
         }
-        Err(LockError::Fenced { worktree, token: term.token, current: now.token }.into())
+        Err(LeaseError::Fenced { worktree, token: term.token, current: now.token }.into())
     }
 }
 

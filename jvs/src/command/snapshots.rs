@@ -3,7 +3,7 @@
 use jvs_lock::hold::{Ask, Holds, Stake, StakeKind};
 use jvs_lock::kept::Kept;
 use jvs_lock::register::{ReadError, Register};
-use jvs_lock::{Lease, LockError, Locks, Shared, Want};
+use jvs_lock::{Lease, Locks, RegisterError, Shared, Want};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
@@ -100,9 +100,9 @@ pub(super) fn head(context: &Context<'_>, here: &Here) -> Result<Option<Snapshot
         Ok(state) => Ok(state.head),
         Err(error @ ReadError::Missing { .. }) => {
             existing(repo, worktree)?;
-            Err(LockError::from(error).into())
+            Err(RegisterError::from(error).into())
         }
-        Err(error) => Err(LockError::from(error).into()),
+        Err(error) => Err(RegisterError::from(error).into()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use jvs_lock::hold::idle::{self, Silence};
 use jvs_lock::hold::{Cause, HoldState, Holds, LeaveOutcome, Scan, Stake, StakeKind, Who};
-use jvs_lock::{Lease, LockError, Locks, retry};
+use jvs_lock::{Lease, LeaseError, Locks, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Coded;
 use jvs_repo::record::keeper::Keeper;
@@ -198,7 +198,7 @@ impl Worker {
             Ok(Some(hold)) if hold.term == self.term && hold.state == HoldState::Lost => {
                 match self.lease.renew() {
                     // Another process of the session was first to see that its time is over.
-                    Err(LockError::NotHeld { view }) if view.state.term() == self.term => {
+                    Err(LeaseError::NotHeld { view }) if view.state.term() == self.term => {
                         TaskOutcome::Released
                     }
                     Err(error) => TaskOutcome::Lost(format!("{}: {error}", error.code())),
@@ -209,8 +209,8 @@ impl Worker {
         }
     }
 
-    fn lost(&mut self, error: &LockError) -> TaskOutcome {
-        let fenced = matches!(error, LockError::Fenced { .. } | LockError::NotHeld { .. });
+    fn lost(&mut self, error: &LeaseError) -> TaskOutcome {
+        let fenced = matches!(error, LeaseError::Fenced { .. } | LeaseError::NotHeld { .. });
         if fenced && let Ok(Some(hold)) = self.holds.peek() {
             let ended = matches!(hold.state, HoldState::Ending | HoldState::Released);
             if hold.term > self.term || hold.term == self.term && ended {
@@ -227,7 +227,7 @@ impl Worker {
     /// promised stakes end as if their time were over, and a process that completes an
     /// interrupted end can see that from the stakes.
     fn release(&mut self) -> TaskOutcome {
-        let scan = match self.locks.may_release(&self.holds).and_then(|()| self.holds.scan()) {
+        let scan = match self.locks.may_release(&self.holds).and_then(|()| Ok(self.holds.scan()?)) {
             Ok(scan) => scan,
             Err(error) => return TaskOutcome::NotReleased(error.to_string()),
         };

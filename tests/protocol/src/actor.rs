@@ -11,8 +11,8 @@ use jvs_lock::queue::SleepOnly;
 use jvs_lock::session::Purpose;
 use jvs_lock::watching::Silently;
 use jvs_lock::{
-    Hold, Identity, Lease, LeaseOrigin, LockError, Locks, RegisterError, Seams, Secret, Session,
-    State, Want,
+    CommitError, FreezeError, Hold, Identity, Lease, LeaseError, LeaseOrigin, Locks, RegisterError,
+    Seams, Secret, Session, State, Want,
 };
 use jvs_repo::clock::{BootId, BootMs, Clock};
 use jvs_repo::code::{Code, Coded};
@@ -274,13 +274,14 @@ fn perform(ctx: &Ctx, actor: Actor) {
 }
 
 /// Was the caller told that nothing happened and nothing will?
-fn is_certain(error: &LockError) -> bool {
+fn is_certain(error: &impl Coded) -> bool {
     !matches!(error.code(), Code::OutcomeUnknown | Code::UnsafeFilesystem | Code::FenceCorrupt)
 }
 
 /// Was it refused, and is that not because of the head?
-fn is_refused(error: &LockError) -> bool {
-    matches!(error, LockError::Fenced { .. } | LockError::Register(RegisterError::Io { .. }))
+fn is_refused(error: &CommitError) -> bool {
+    let CommitError::Lease(error) = error else { return false };
+    matches!(error, LeaseError::Fenced { .. } | LeaseError::Register(RegisterError::Io { .. }))
 }
 
 fn acquire<'r>(
@@ -358,7 +359,7 @@ fn wait<'r>(
 /// Hands over as the command does.
 fn hand_over(ctx: &Ctx, locks: &Locks<'_>, lease: Lease<'_>) -> bool {
     let (main, heir) = (WorktreeName::main(), HEIR.parse().expect("a plain word"));
-    let Ok(waiter) = locks.waiter(&main, &heir, &all_are_there) else { return false };
+    let Ok(Some(waiter)) = locks.waiter(&main, &heir, &all_are_there) else { return false };
     let next = lease.token().next();
     match lease.transfer(&waiter, LEASE_MS, "a test") {
         Ok(state) => {
@@ -398,12 +399,14 @@ fn commit(ctx: &Ctx, lease: &mut Lease<'_>, number: usize) -> bool {
     let id = (ctx.index() as u64 + 1) * 100 + number as u64;
     let head = SnapshotId { created_ms: id, random: 0 };
     let token = lease.token().0;
-    let outcome = lease.fence().and_then(|mut fence| {
+    let outcome = lease.fence().map_err(CommitError::from).and_then(|mut fence| {
         let parent = fence.read()?.head;
         if let Some(parent) = parent
             && make_ready(ctx, parent).is_err()
         {
-            return Err(LockError::Invalid { problem: "the head cannot be made ready".into() });
+            // Nothing can be built on it.
+            let (worktree, current) = (WorktreeName::main(), Some(parent));
+            return Err(CommitError::HeadMoved { worktree, current });
         }
         let parent_id = parent.map_or(0, |parent| parent.created_ms);
         ctx.append("commits", Value::from([id, token, parent_id]));
@@ -456,7 +459,7 @@ fn freeze_own(ctx: &Ctx, lease: Lease<'_>) -> bool {
     told_of_freeze(ctx, began, frozen.map_err(|failed| failed.error))
 }
 
-fn told_of_freeze(ctx: &Ctx, began: BootMs, frozen: Result<State, LockError>) -> bool {
+fn told_of_freeze(ctx: &Ctx, began: BootMs, frozen: Result<State, FreezeError>) -> bool {
     match frozen {
         Ok(state) => {
             ctx.claim("frozen", state.token.0);

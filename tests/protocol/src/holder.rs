@@ -5,11 +5,13 @@
 use jvs_kit::sim::{Ctx, Errno, Process, Solo, Start, Value, Way};
 use jvs_lock::hold::rule::HoldRule;
 use jvs_lock::hold::{
-    Ask, Entered, HoldName, HoldRefusal, HoldState, Holds, LeaveOutcome, NoTies, ProcessLookup,
-    StakeKind, Who,
+    Ask, EnterError, Entered, GiveBackError, HoldName, HoldRefusal, HoldState, Holds, LeaveOutcome,
+    NoTies, ProcessLookup, StakeKind, Who,
 };
 use jvs_lock::queue::{Lookup, Sleeper, WatchBegun, Woken};
-use jvs_lock::{Hold, LockError, Locks, State, Ticket, Want};
+use jvs_lock::{
+    AcquireError, CommitError, Hold, LeaseError, Locks, State, Ticket, TurnError, Want,
+};
 use jvs_repo::clock::Clock;
 use jvs_repo::code::Coded;
 use jvs_repo::id::{FencingToken, SnapshotId};
@@ -17,6 +19,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::{RepoPath, Store as _};
+use jvs_world::any_error::AnyError;
 use jvs_world::session::locks_with_log;
 use jvs_world::sim::{seams, seams_of};
 
@@ -121,14 +124,14 @@ pub fn taken_over(solo: &Solo, session: &str, by: &str) {
     solo.pass_ms(actor::LEASE_AND_MARGIN_MS);
     let mut lease = rival.acquire(&main, Want::lease(LEASE_MS)).expect("it is over");
     let head = SnapshotId { created_ms: 1, random: 0 };
-    let committed = lease.fence().and_then(|mut fence| fence.commit(None, head, &|| Ok(false)));
-    committed.expect("it holds");
+    let mut fence = lease.fence().expect("it holds");
+    fence.commit(None, head, &|| Ok(false)).expect("it holds");
     lease.release().expect("it holds");
 }
 
 /// A process of the session "a" comes in: the token that it is told, and where the hold's
 /// name is.
-fn enters(solo: &Solo, pid: u32) -> Result<(FencingToken, RepoPath), LockError> {
+fn enters(solo: &Solo, pid: u32) -> Result<(FencingToken, RepoPath), EnterError<AcquireError>> {
     let main = WorktreeName::main();
     let seams = seams_of(solo);
     let processes = ProcessLookup { lookup: &|_| None, words: &|_| None, time_namespace: Some(1) };
@@ -144,7 +147,9 @@ fn enters(solo: &Solo, pid: u32) -> Result<(FencingToken, RepoPath), LockError> 
 
 /// A process comes in, and the `nth` of the two directories that say so cannot be made
 /// durable: what it is told, the register, and the hold's name.
-pub fn enters_what_cannot_be_made_durable(nth: usize) -> (LockError, State, HoldName) {
+pub fn enters_what_cannot_be_made_durable(
+    nth: usize,
+) -> (EnterError<AcquireError>, State, HoldName) {
     let world = || {
         let solo = Solo::new();
         repository(&solo);
@@ -191,7 +196,7 @@ pub fn remembers_through_a_power_cut(n: usize) -> Option<bool> {
 }
 
 /// What the session's first command after a reboot is told that would write.
-pub fn writes_after_a_reboot(solo: &Solo, session: &str) -> Result<(), LockError> {
+pub fn writes_after_a_reboot(solo: &Solo, session: &str) -> Result<(), AnyError> {
     let main = WorktreeName::main();
     let seams = seams_of(solo);
     let rebooted = actor::session_after_a_reboot(session, 98, solo.clock());
@@ -203,7 +208,8 @@ pub fn writes_after_a_reboot(solo: &Solo, session: &str) -> Result<(), LockError
     let mut take = |want: Want<'_>| locks.acquire(&main, want);
     let ask = Ask::plain(StakeKind::Work);
     let entered = locks.enter(&holds, &ask, Want::lease(LEASE_MS), &mut take)?;
-    locks.leave(&holds, &entered.stake).map(drop)
+    locks.leave(&holds, &entered.stake)?;
+    Ok(())
 }
 
 struct Worker<'w> {
@@ -282,9 +288,7 @@ impl<'w> Worker<'w> {
             }
             Err(error) => {
                 self.ctx.say(format!("{}: {error}", error.code()));
-                if let LockError::Hold(refusal) = &error
-                    && let HoldRefusal::IsOpen { .. } = **refusal
-                {
+                if let EnterError::Refused(HoldRefusal::IsOpen { .. }) = error {
                     self.ctx.claim("sent_away", 1_u64);
                 }
                 None
@@ -348,7 +352,7 @@ impl<'w> Worker<'w> {
         let id = (self.ctx.index() as u64 + 1) * 100 + number as u64;
         let head = SnapshotId { created_ms: id, random: 0 };
         let token = entered.lease.token().0;
-        let committed = entered.lease.fence().and_then(|mut fence| {
+        let committed = entered.lease.fence().map_err(CommitError::from).and_then(|mut fence| {
             let parent = fence.read()?.head;
             let parent_id = parent.map_or(0, |parent| parent.created_ms);
             self.ctx.append("commits", Value::from([id, token, parent_id]));
@@ -404,7 +408,7 @@ impl<'w> Worker<'w> {
                         .locks
                         .resume(&WorktreeName::main(), Some(&ticket))
                         .and_then(|mut lease| lease.renew());
-                    if let Err(LockError::Fenced { .. } | LockError::NotHeld { .. }) = renewed {
+                    if let Err(LeaseError::Fenced { .. } | LeaseError::NotHeld { .. }) = renewed {
                         return self.holds.lost(bound).is_ok();
                     }
                     self.ctx.clock().sleep_ms(10_000);
@@ -419,6 +423,7 @@ impl<'w> Worker<'w> {
         let released = self
             .locks
             .resume(&WorktreeName::main(), None)
+            .map_err(GiveBackError::from)
             .and_then(|lease| self.locks.release_as_told(self.holds, &lease.ticket()));
         if let Err(error) = released {
             self.ctx.say(format!("release: {}: {error}", error.code()));
@@ -450,18 +455,20 @@ impl<'w> Worker<'w> {
         let main = WorktreeName::main();
         let heir = HEIR.parse().expect("an id");
         let waiter = (0..3).find_map(|_| {
-            let found = self.locks.waiter(&main, &heir, self.lookup).ok();
+            let found = self.locks.waiter(&main, &heir, self.lookup).ok().flatten();
             if found.is_none() {
                 self.ctx.clock().sleep_ms(10);
             }
             found
         });
         let Some(waiter) = waiter else { return self.release() };
-        let handed = self.locks.resume(&main, None).and_then(|lease| {
-            let (holds, mine) = (self.holds, lease.ticket());
-            self.locks.transfer_as_told(holds, &mine, &waiter, LEASE_MS, "handed over")
-        });
-        match handed.and_then(|state| self.locks.deliver(&waiter, self.holds, &state)) {
+        let handed = || {
+            let (holds, mine) = (self.holds, self.locks.resume(&main, None)?.ticket());
+            let moved =
+                self.locks.transfer_as_told(holds, &mine, &waiter, LEASE_MS, "handed over")?;
+            Ok::<_, AnyError>(self.locks.deliver(&waiter, holds, &moved)?)
+        };
+        match handed() {
             Ok(delivered) => self.ctx.claim("delivered", u64::from(delivered)),
             Err(error) => self.ctx.say(format!("hand over: {}: {error}", error.code())),
         }
@@ -475,15 +482,15 @@ impl<'w> Worker<'w> {
         let entered =
             self.locks.enter(self.holds, &Ask::plain(StakeKind::Work), want, &mut |want| {
                 let waited =
-                    self.locks.wait(&main, want, 60_000, self.lookup, &mut sleeper, &NoTies)?;
-                waited.ok_or_else(|| LockError::Invalid { problem: "interrupted".into() })
+                    self.locks.wait(&main, want, 60_000, self.lookup, &mut sleeper, &NoTies);
+                waited.map_err(Some)?.ok_or(None::<TurnError>)
             });
         match entered {
             Ok(entered) => self.leave(&entered),
             Err(error) => {
-                self.ctx.say(format!("wait: {}: {error}", error.code()));
-                if let Err(error) = self.locks.decline(self.holds) {
-                    self.ctx.say(format!("decline: {}: {error}", error.code()));
+                self.ctx.say(format!("wait: {error:?}"));
+                if !self.locks.decline(self.holds) {
+                    self.ctx.say("decline: not now");
                 }
                 true
             }

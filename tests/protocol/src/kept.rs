@@ -5,13 +5,14 @@ use jvs_lock::hold::whom::{self, Sources};
 use jvs_lock::hold::{Ask, Holds, ProcessLookup, StakeKind};
 use jvs_lock::liveness::Observer;
 use jvs_lock::record::Keeper;
-use jvs_lock::{LockError, Locks, Seams, State, Want};
+use jvs_lock::{Locks, Seams, State, Want};
 use jvs_repo::clock::Clock as _;
 use jvs_repo::config::ReclaimRules;
 use jvs_repo::id::FencingToken;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::record::keeper::Written;
+use jvs_world::any_error::AnyError;
 
 use crate::actor::{LEASE_MS, alone};
 use crate::holder::{REPO, prepare};
@@ -75,7 +76,7 @@ pub fn whom_a_forged_record_has_signalled() -> Option<Keeper> {
 
 /// A command came in, the process that kept its lock has died, and another session says
 /// `lock reclaim`. Does the command still run?
-pub fn reclaims_from_one_whose_keeper_has_died(runs: bool) -> Result<FencingToken, LockError> {
+pub fn reclaims_from_one_whose_keeper_has_died(runs: bool) -> Result<FencingToken, AnyError> {
     let (solo, main) = (world(), WorktreeName::main());
     let lookup = |pid: u32| there(pid).filter(|_| pid == RUN && runs);
     let locks = alone(&solo, "a", RUN);
@@ -90,5 +91,5 @@ pub fn reclaims_from_one_whose_keeper_has_died(runs: bool) -> Result<FencingToke
     let want = Want { reason: Some("its keeper died"), ..Want::lease(LEASE_MS) };
     let asking = rival.asking(&stakes);
     let taken = asking.reclaim(&main, want, &ReclaimRules::default(), false, &lookup);
-    taken.map(|lease| lease.token())
+    Ok(taken?.token())
 }

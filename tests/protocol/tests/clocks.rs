@@ -9,7 +9,7 @@ use jvs_lock::mutation::{self, Rule};
 use jvs_lock::record::{Meaning, Record, Stamp};
 use jvs_lock::session::Session;
 use jvs_lock::state::{Claim, Hold, State};
-use jvs_lock::{LockError, Want};
+use jvs_lock::{AcquireError, TakeOverError, Want};
 use jvs_protocol_tests::actor::{self, LEASE_AND_MARGIN_MS, LEASE_MS, alone};
 use jvs_protocol_tests::necessity::needed;
 use jvs_protocol_tests::{Actor, Stage, Step, stage};
@@ -172,7 +172,7 @@ fn a_freeze_of_another_host_is_over_by_a_clock_that_something_steers_or_once_it_
         solo.set_discipline(Discipline::Unsynchronised);
         let thief = alone(&solo, "thief", 8);
         let refused = thief.acquire(&main, Want::lease(LEASE_MS));
-        let is_frozen = matches!(refused, Err(LockError::Frozen(_)));
+        let is_frozen = matches!(refused, Err(AcquireError::Take(TakeOverError::Frozen(_))));
         solo.pass_ms(60_000 + LockPolicy::default().steal_grace_ms);
         is_frozen && thief.acquire(&main, Want::lease(LEASE_MS)).is_ok()
     });

@@ -9,7 +9,7 @@ use jvs_kit::sim::{Ctx, Explorer, Process, Report, Solo, View};
 use jvs_lock::hold::Ties;
 use jvs_lock::mutation::Rule;
 use jvs_lock::queue::{Queue, SleepOnly};
-use jvs_lock::{LockError, Locks, Want, worktrees};
+use jvs_lock::{Locks, TurnError, Want, worktrees};
 use jvs_protocol_tests::necessity::{needed, where_off};
 use jvs_protocol_tests::{actor, stage};
 use jvs_repo::code::Coded;
@@ -86,7 +86,7 @@ fn wait(ctx: &Ctx, id: &'static str, worktree: &str, kept: &'static str) {
     let ties = Keeps(kept);
     match locks.wait(&name(worktree), HOUR, WAIT_MS, &all_are_there, &mut sleeper, &ties) {
         Ok(_) => ctx.claim("told", "got"),
-        Err(error @ LockError::Deadlock { .. }) => {
+        Err(error @ TurnError::Deadlock { .. }) => {
             ctx.say(error.to_string());
             ctx.claim("told", "deadlock");
             if let Ok(lease) = locks.resume(&name(kept), None) {

@@ -3,11 +3,11 @@
 
 use jvs_kit::sim::Solo;
 use jvs_lock::mutation::{Rule, without};
-use jvs_lock::{Identity, LockError, Locks, Want};
+use jvs_lock::{FreezeError, Identity, Locks, Want};
 use jvs_protocol_tests::actor::LEASE_MS;
 use jvs_repo::account::{self, Account};
 use jvs_repo::clock::Clock as _;
-use jvs_repo::code::{Code, Coded as _};
+use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
 use jvs_repo::record::worktree::Isolation;
 use jvs_world::repository::{main, repository};
@@ -38,11 +38,11 @@ impl World {
     }
 }
 
-fn force(locks: &Locks<'_>) -> Result<(), LockError> {
+fn force(locks: &Locks<'_>) -> Result<(), FreezeError> {
     locks.freeze(&main(), LEASE_MS, "maintenance", true).map(drop)
 }
 
-fn is_conflict(answer: &Result<(), LockError>) -> bool {
+fn is_conflict<E: Coded>(answer: &Result<(), E>) -> bool {
     answer.as_ref().is_err_and(|error| error.code() == Code::LockConflict)
 }
 

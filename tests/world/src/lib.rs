@@ -12,6 +12,7 @@
 //! For tests in directories of their own and for benches. The tests beside the code of
 //! a crate that this crate knows would meet a second build of their own types.
 
+pub mod any_error;
 pub mod live;
 pub mod repository;
 pub mod session;

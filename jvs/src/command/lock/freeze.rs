@@ -1,9 +1,8 @@
 //! `jvs lock freeze` and `jvs lock unfreeze`.
 
-use jvs_lock::Want;
-use jvs_lock::queue::is_worth_waiting;
 use jvs_lock::span::Span;
 use jvs_lock::state::State;
+use jvs_lock::{FreezeError, Want};
 use jvs_repo::id::FencingToken;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
@@ -32,8 +31,8 @@ pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, F
     let for_ms = args.for_.as_ms();
     let or_missing = |error| or_no_such_worktree(repo, worktree, error);
     let frozen = match first.freeze(worktree, for_ms, &args.reason, args.force) {
-        Err(error) if is_worth_waiting(&error) => {
-            let Some(at_most) = args.wait.wait else { return Err(or_missing(error)) };
+        Err(FreezeError::Take(error)) if error.is_worth_waiting() => {
+            let Some(at_most) = args.wait.wait else { return Err(error.into()) };
             let want = Want::lease(config.lock.lease_duration_ms);
             let holds = context.holds(repo, worktree, &acting)?;
             // Next in line; then from one's own hold, so that nobody gets in between.

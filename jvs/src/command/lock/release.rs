@@ -2,8 +2,8 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use jvs_lock::LockError;
-use jvs_lock::hold::{HoldRefusal, Holds, Refused, Reliance, Stake, StakeKind};
+use jvs_lock::LeaseError;
+use jvs_lock::hold::{GiveBackError, Holds, Refused, Reliance, Relied, Stake, StakeKind};
 use jvs_repo::audit::{EventKind, EventPhase, room};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::id::OpNonce;
@@ -74,10 +74,7 @@ fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
     drop(lease);
     let mut unseen = Vec::new();
     let released = match locks.release_as_told(holds, &ticket) {
-        Err(LockError::Hold(refusal)) if force => {
-            if !matches!(*refusal, HoldRefusal::Relied { .. }) {
-                return Err(LockError::Hold(refusal).into());
-            }
+        Err(GiveBackError::Relied(_)) if force => {
             // The last of them may release it itself: the log says beforehand why.
             let (op, why) =
                 (OpNonce::random(context.entropy()), Some("by force: ends what relies on it"));
@@ -91,10 +88,14 @@ fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
             unseen = holds.drop_unseen(ticket.term)?;
             match locks.release_as_told(holds, &ticket) {
                 // The last of them released it.
-                Err(LockError::NotHeld { view }) if view.state.term() == ticket.term => {
+                Err(GiveBackError::Lost(LeaseError::NotHeld { view }))
+                    if view.state.term() == ticket.term =>
+                {
                     Ok(view.state)
                 }
-                Err(LockError::Hold(refusal)) => Err(LockError::Hold(could_not_end(*refusal))),
+                Err(GiveBackError::Relied(relied)) => {
+                    Err(GiveBackError::Relied(Relied { refused: Refused::Force, ..relied }))
+                }
                 other => other,
             }
         }
@@ -130,16 +131,6 @@ fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
                 .to_owned(),
         ),
         false => done,
-    })
-}
-
-/// The refusal of one who has tried to end them.
-fn could_not_end(refusal: HoldRefusal) -> Box<HoldRefusal> {
-    Box::new(match refusal {
-        HoldRefusal::Relied { worktree, by, .. } => {
-            HoldRefusal::Relied { worktree, refused: Refused::Force, by }
-        }
-        other => other,
     })
 }
 

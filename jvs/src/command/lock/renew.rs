@@ -1,7 +1,7 @@
 //! `jvs lock renew`.
 
 use jvs_lock::hold::{Ask, StakeKind};
-use jvs_lock::{LockError, Want};
+use jvs_lock::{LeaseError, Want};
 
 use super::turn::LockTurn;
 use super::{report, resume};
@@ -28,7 +28,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let turn = LockTurn { context, here: &here, locks: &locks, holds: &holds };
     // Like everybody who is told that it holds: with a stake in the open hold.
     let entered = turn.with(&ask, Want::lease(lease_ms), &mut |_| {
-        Err(LockError::NotHeld { view: Box::new(locks.inspect(&here.worktree)?) })
+        Err(LeaseError::NotHeld { view: Box::new(locks.inspect(&here.worktree)?) })
     })?;
     let (lease, mut stake) = (entered.lease, entered.stake);
     if holds.is_needed(&stake)? {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use jvs_lock::decide::is_skewed;
 use jvs_lock::watching::Patience;
-use jvs_lock::{LockError, Locks, Want};
+use jvs_lock::{AcquireError, Locks, TakeOverError, TurnError, Want};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
@@ -44,12 +44,13 @@ pub(super) fn run(context: &Context<'_>, args: &StealArgs) -> Result<Done, Failu
 
 /// A lease that runs by clocks which are proven to disagree may be over long
 /// since: a process that wants to steal is told so, and how to find out without them.
-fn or_in_doubt(error: LockError, policy: &LockPolicy) -> LockError {
+fn or_in_doubt(error: TurnError, policy: &LockPolicy) -> TurnError {
     match error {
-        LockError::Conflict(view)
+        TurnError::Acquire(AcquireError::Take(TakeOverError::Conflict(view)))
             if view.judgement.as_ref().is_some_and(|judged| is_skewed(judged, policy)) =>
         {
-            LockError::ClockSkew { view, max_clock_skew_ms: policy.max_clock_skew_ms }
+            let max_clock_skew_ms = policy.max_clock_skew_ms;
+            AcquireError::from(TakeOverError::ClockSkew { view, max_clock_skew_ms }).into()
         }
         error => error,
     }

@@ -1,6 +1,6 @@
 //! `jvs lock transfer --to SESSION`.
 
-use jvs_lock::LockError;
+use jvs_lock::NoSuchWaiter;
 use jvs_lock::session::SessionId;
 use jvs_repo::proc;
 use serde_json::json;
@@ -21,7 +21,8 @@ pub(super) fn run(context: &Context<'_>, args: &TransferArgs) -> Result<Done, Fa
     let locks = context.locks(repo.store(), policy, &acting)?;
     let ticket = resume(context, &locks, &here)?.ticket();
     // Found before anything is given up.
-    let waiter = locks.waiter(worktree, &to, &proc::process_stat)?;
+    let not_there = || NoSuchWaiter { worktree: worktree.clone(), session: to.to_string() };
+    let waiter = locks.waiter(worktree, &to, &proc::process_stat)?.ok_or_else(not_there)?;
     let holds = context.holds(repo, worktree, &acting)?;
     let lease_ms = waiter.lease_ms.unwrap_or(policy.lease_duration_ms);
     let state = locks.transfer_as_told(&holds, &ticket, &waiter, lease_ms, &args.reason)?;
@@ -29,10 +30,8 @@ pub(super) fn run(context: &Context<'_>, args: &TransferArgs) -> Result<Done, Fa
         keeper.stand_down();
     }
     if !locks.deliver(&waiter, &holds, &state)? {
-        let (worktree, session) = (worktree.clone(), to.to_string());
         let told = format!("Worktree {worktree} is free: session {to} had left the line\n");
-        let left = LockError::NoSuchWaiter { worktree, session };
-        return Err(Failure::from(left).preceded_by(told));
+        return Err(Failure::from(not_there()).preceded_by(told));
     }
     let data = json!({
         "worktree": worktree,

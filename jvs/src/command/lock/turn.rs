@@ -2,9 +2,10 @@
 
 use jvs_kernel::signals::Signals;
 use jvs_lock::hold::refusal::Refused;
-use jvs_lock::hold::{Ask, Entered, HoldRefusal, Holds, OwnTies, Who};
-use jvs_lock::{Lease, LockError, Locks, Want, retry};
+use jvs_lock::hold::{Ask, EnterError, Entered, HoldRefusal, Holds, OwnTies, Relied, Who};
+use jvs_lock::{Lease, Locks, OfRegister, RegisterError, TurnError, Want, retry};
 use jvs_repo::clock::{Clock, SystemClock};
+use jvs_repo::code::Coded;
 use jvs_repo::duration::Period;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
@@ -68,11 +69,11 @@ impl<'r> LockTurn<'_, 'r> {
     }
 
     /// The same, taking the lock in any other way.
-    pub(crate) fn with(
+    pub(crate) fn with<E: Coded + OfRegister + 'static>(
         &self,
         ask: &Ask,
         want: Want<'_>,
-        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, LockError>,
+        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
     ) -> Result<Entered<'r>, Failure> {
         let Here { repo, worktree } = self.here;
         let entered = self.locks.enter(self.holds, ask, want, take);
@@ -113,12 +114,12 @@ impl<'r> LockTurn<'_, 'r> {
             if busy && ties.is_below_who_has_it() {
                 let waited_ms = SystemClock.now().boot.since(started);
                 let (worktree, steps) = (worktree.clone(), Vec::new());
-                return Err(LockError::Deadlock { worktree, waited_ms, steps }.into());
+                return Err(TurnError::Deadlock { worktree, waited_ms, steps }.into());
             }
             if !busy || left_ms == 0 {
                 // Perhaps it was handed over at this very moment. Best effort: if not,
                 // it runs out.
-                let _ = locks.decline(holds);
+                locks.decline(holds);
                 let failure = or_no_such_worktree(repo, worktree, error);
                 return Err(failure.dying_of(sleeper.stopped_by()));
             }
@@ -134,9 +135,9 @@ impl<'r> LockTurn<'_, 'r> {
 }
 
 /// Is it only a command of one's own session that is in the way of a run?
-fn is_busy_with_a_run(error: &LockError) -> bool {
-    let LockError::Hold(refusal) = error else { return false };
-    matches!(**refusal, HoldRefusal::Relied { refused: Refused::Run, .. })
+fn is_busy_with_a_run<E>(error: &EnterError<E>) -> bool {
+    let relied = |it: &Relied| it.refused == Refused::Run;
+    matches!(error, EnterError::Refused(HoldRefusal::Relied(it)) if relied(it))
 }
 
 /// This process, its parent and so on.
@@ -162,12 +163,14 @@ pub(super) fn wait_in_line<'r>(
     let until = SystemClock.now().boot.plus(at_most.as_ms());
     let (seen, ties) = (&proc::process_stat, OwnTies::new(holds, ancestry(), until));
     let waited = locks.wait(worktree, want, at_most.as_ms(), seen, &mut sleeper, &ties);
-    let waited = waited.inspect_err(|_| drop(locks.decline(holds)));
+    let waited = waited.inspect_err(|_| {
+        locks.decline(holds);
+    });
     match waited.map_err(|error| or_no_such_worktree(repo, worktree, error))? {
         Some(lease) => Ok(lease),
         None => {
             let stopped_by = sleeper.stopped_by();
-            let _ = locks.decline(holds);
+            locks.decline(holds);
             Err(Failure::from(stopped(locks, worktree, &sleeper)?).dying_of(stopped_by))
         }
     }
@@ -178,8 +181,8 @@ fn stopped(
     locks: &Locks<'_>,
     worktree: &WorktreeName,
     sleeper: &WatchingSleeper<'_>,
-) -> Result<LockError, LockError> {
+) -> Result<TurnError, RegisterError> {
     let (ahead, waited_ms) = sleeper.last();
     let view = Box::new(locks.inspect(worktree)?);
-    Ok(LockError::InLine { ahead, waited_ms: Some(waited_ms), view })
+    Ok(TurnError::InLine { ahead, waited_ms: Some(waited_ms), view })
 }

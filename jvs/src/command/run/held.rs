@@ -3,10 +3,10 @@
 use std::os::fd::BorrowedFd;
 use std::process::Command;
 
-use jvs_lock::hold::{Ask, Entered, Stake};
+use jvs_lock::hold::{Ask, Entered, HoldError, Stake};
 use jvs_lock::kept::Kept;
 use jvs_lock::record::renew_interval_ms;
-use jvs_lock::{Lease, LockError, Ticket};
+use jvs_lock::{Lease, LeaseError, Ticket};
 use jvs_repo::clock::BootMs;
 use jvs_repo::config::LockPolicy;
 use serde_json::{Value, json};
@@ -49,16 +49,14 @@ impl<'h, 'r> RunLock<'h, 'r> {
     }
 
     /// The command is about to begin, and is told what it holds.
-    pub(super) fn answer(&mut self, ask: &Ask) -> Result<(), LockError> {
+    pub(super) fn answer(&mut self, ask: &Ask) -> Result<(), HoldError> {
         self.turn.locks.answer(self.turn.holds, ask, &mut self.stake)
     }
 
     /// Whoever was overruled between two renewals must not pass for one who held.
     fn overruled(&self, ticket: &Ticket) -> Option<String> {
         match self.turn.locks.resume(&self.turn.here.worktree, Some(ticket)) {
-            Err(error @ (LockError::Fenced { .. } | LockError::Retired { .. })) => {
-                Some(error.to_string())
-            }
+            Err(error @ LeaseError::Fenced { .. }) => Some(error.to_string()),
             _ => None,
         }
     }

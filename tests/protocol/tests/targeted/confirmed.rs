@@ -3,7 +3,7 @@
 
 use jvs_kit::sim::Errno;
 use jvs_lock::mutation::{Rule, without};
-use jvs_lock::{LockError, RegisterError, State};
+use jvs_lock::{CommitError, OfRegister, RegisterError, State};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
@@ -15,7 +15,7 @@ use crate::world::*;
 const HEAD: SnapshotId = SnapshotId { created_ms: 5, random: 6 };
 
 /// The register is rebuilt without the head right after the head was committed.
-fn commit_over_a_rebuild() -> Result<State, LockError> {
+fn commit_over_a_rebuild() -> Result<State, CommitError> {
     let world = World::new();
     let store = Interrupted::new(&world);
     let locks = world.session_on(&store, "A");
@@ -48,7 +48,7 @@ fn a_commit_that_is_not_in_what_is_read_back_is_not_told_done() {
 /// Runs `operation` in a world in which the register cannot be synced, and returns
 /// what it was told.
 #[track_caller]
-fn without_a_sync(operation: impl Fn(&World) -> Result<(), LockError>) -> (World, LockError) {
+fn without_a_sync<E: Coded>(operation: impl Fn(&World) -> Result<(), E>) -> (World, E) {
     let rehearsed = World::new();
     operation(&rehearsed).expect("it can be done");
     let calls = rehearsed.solo.calls();
@@ -61,8 +61,8 @@ fn without_a_sync(operation: impl Fn(&World) -> Result<(), LockError>) -> (World
     (world, told)
 }
 
-fn is_told_as_done(told: &LockError) {
-    assert!(matches!(told, LockError::Register(RegisterError::NotDurable { .. })), "{told}");
+fn is_told_as_done(told: &(impl Coded + OfRegister)) {
+    assert!(matches!(told.of_register(), Some(RegisterError::NotDurable { .. })), "{told}");
     assert_eq!(told.code(), Code::OutcomeUnknown);
     assert!(told.to_string().contains("may not survive a power cut"), "{told}");
 }
@@ -98,7 +98,7 @@ fn a_grant_that_cannot_be_made_durable_is_given_back_and_told() {
 #[test]
 fn a_release_or_freeze_that_cannot_be_made_durable_is_told_as_done() {
     let (world, told) = without_a_sync(|world| {
-        let lease = world.session("A").acquire(&main(), LEASE)?;
+        let lease = world.session("A").acquire(&main(), LEASE).expect("free");
         lease.release().map(drop).map_err(|failed| failed.error)
     });
     is_told_as_done(&told);
@@ -109,7 +109,7 @@ fn a_release_or_freeze_that_cannot_be_made_durable_is_told_as_done() {
     is_told_as_done(&told);
     assert!(world.register().hold.claim().is_some(), "it is frozen");
     let (world, told) = without_a_sync(|world| {
-        world.session("A").freeze(&main(), 1_000, "why", false)?;
+        world.session("A").freeze(&main(), 1_000, "why", false).expect("free");
         world.session("A").unfreeze(&main(), "why not").map(drop)
     });
     is_told_as_done(&told);

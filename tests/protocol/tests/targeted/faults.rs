@@ -3,9 +3,10 @@
 
 use jvs_kit::sim::{Errno, Way};
 use jvs_lock::mutation::{self, Rule};
-use jvs_lock::{Hold, Lease, LeaseOrigin, LockError, State};
+use jvs_lock::{Hold, Lease, LeaseOrigin, State};
 use jvs_repo::code::{Code, Coded as _};
 use jvs_repo::id::SnapshotId;
+use jvs_world::any_error::AnyError;
 
 use crate::world::{LEASE, LEASE_MS, World, main};
 
@@ -67,7 +68,7 @@ impl Fault {
     }
 }
 
-type Told<'t> = &'t mut dyn FnMut(Result<(), LockError>) -> bool;
+type Told<'t> = &'t mut dyn FnMut(Result<(), AnyError>) -> bool;
 
 /// What is tried, from a world in which it can succeed.
 struct Operation {
@@ -126,7 +127,12 @@ const OPERATIONS: [Operation; 8] = [
         prepare: |_| {},
         attempts: |world, told| {
             let locks = world.session("me");
-            while told(locks.freeze(&main(), LEASE_MS, "maintenance", false).map(drop)) {}
+            while told(
+                locks
+                    .freeze(&main(), LEASE_MS, "maintenance", false)
+                    .map(drop)
+                    .map_err(AnyError::from),
+            ) {}
         },
         applied: |_, now| matches!(now.hold, Hold::Frozen(_)),
         already: Some(Code::LockFrozen),
@@ -138,7 +144,7 @@ const OPERATIONS: [Operation; 8] = [
         },
         attempts: |world, told| {
             let locks = world.session("me");
-            while told(locks.unfreeze(&main(), "done").map(drop)) {}
+            while told(locks.unfreeze(&main(), "done").map(drop).map_err(AnyError::from)) {}
         },
         applied: |_, now| now.hold == Hold::Free,
         already: Some(Code::LockNotHeld),
@@ -163,12 +169,12 @@ fn extended(before: &State, now: &State) -> bool {
 
 fn acquire(world: &World, told: Told<'_>) {
     let locks = world.session("me");
-    while told(locks.acquire(&main(), LEASE).map(drop)) {}
+    while told(locks.acquire(&main(), LEASE).map(drop).map_err(AnyError::from)) {}
 }
 
 /// Goes on with the session's hold and does something with it, keeping the
 /// lease for the next attempt.
-fn with_lease(world: &World, told: Told<'_>, act: fn(&mut Lease<'_>) -> Result<(), LockError>) {
+fn with_lease(world: &World, told: Told<'_>, act: fn(&mut Lease<'_>) -> Result<(), AnyError>) {
     let locks = world.session("me");
     let mut lease = None;
     loop {
@@ -176,7 +182,7 @@ fn with_lease(world: &World, told: Told<'_>, act: fn(&mut Lease<'_>) -> Result<(
             Some(lease) => act(lease),
             none => match locks.resume(&main(), None) {
                 Ok(resumed) => act(none.insert(resumed)),
-                Err(error) => Err(error),
+                Err(error) => Err(error.into()),
             },
         };
         if !told(result) {
@@ -186,11 +192,14 @@ fn with_lease(world: &World, told: Told<'_>, act: fn(&mut Lease<'_>) -> Result<(
 }
 
 fn renew(world: &World, told: Told<'_>) {
-    with_lease(world, told, |lease| lease.renew());
+    with_lease(world, told, |lease| Ok(lease.renew()?));
 }
 
 fn commit(world: &World, told: Told<'_>) {
-    with_lease(world, told, |lease| lease.fence()?.commit(None, X, &|| Ok(false)).map(drop));
+    with_lease(world, told, |lease| {
+        lease.fence()?.commit(None, X, &|| Ok(false))?;
+        Ok(())
+    });
 }
 
 fn release(world: &World, told: Told<'_>) {
@@ -204,14 +213,14 @@ fn release(world: &World, told: Told<'_>) {
                 failed.error
             })
         });
-        if !told(result.map(drop)) {
+        if !told(result.map(drop).map_err(AnyError::from)) {
             return;
         }
     }
 }
 
 /// Does the error leave open whether it happened?
-fn is_open(error: &LockError) -> bool {
+fn is_open(error: &AnyError) -> bool {
     matches!(error.code(), Code::OutcomeUnknown | Code::UnsafeFilesystem)
 }
 
@@ -232,7 +241,7 @@ fn run_case(operation: &Operation, n: usize, fault: Fault) -> bool {
         (operation.applied)(&before, &now)
     };
     let mut called = true;
-    let mut first: Option<Result<(), LockError>> = None;
+    let mut first: Option<Result<(), AnyError>> = None;
     let lived = world.solo.run(|| {
         (operation.attempts)(&world, &mut |result| {
             if let Some(first) = &first {

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use jvs_kit::sim::Errno;
 use jvs_lock::mutation::{Rule, without};
 use jvs_lock::reclaim::ReclaimReason;
-use jvs_lock::{LeaseOrigin, LockError, Locks, StatusWord, worktrees};
+use jvs_lock::{LeaseOrigin, Locks, StatusWord, worktrees};
 use jvs_repo::clock::Clock as _;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
@@ -16,6 +16,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{DirEntry, EntryStat, RepoPath, Store, StoredFile};
+use jvs_world::any_error::AnyError;
 
 use crate::world::*;
 
@@ -133,23 +134,26 @@ const REFUSALS: [Refuses; 5] = [
 ];
 
 /// One who takes what is over, in one of the ways that there are.
-type Taker = fn(&Locks<'_>) -> Result<(), LockError>;
+type Taker = fn(&Locks<'_>) -> Result<(), AnyError>;
 
 /// Watches first, and takes then: needs no clock of the holder's.
-fn steal(locks: &Locks<'_>) -> Result<(), LockError> {
+fn steal(locks: &Locks<'_>) -> Result<(), AnyError> {
     locks.observe(&main(), |_| ControlFlow::Continue(()))?;
-    locks.acquire(&main(), LEASE).map(drop)
+    drop(locks.acquire(&main(), LEASE)?);
+    Ok(())
 }
 
 const TAKERS: [(&str, Taker); 3] = [
     ("steal", steal),
     ("freeze", |locks| {
         locks.observe(&main(), |_| ControlFlow::Continue(()))?;
-        locks.freeze(&main(), LEASE_MS, "maintenance", true).map(drop)
+        locks.freeze(&main(), LEASE_MS, "maintenance", true)?;
+        Ok(())
     }),
     ("reclaim", |locks| {
         locks.observe(&main(), |_| ControlFlow::Continue(()))?;
-        locks.reclaim(&main(), LEASE, &ReclaimRules::default(), false, &|_| None).map(drop)
+        drop(locks.reclaim(&main(), LEASE, &ReclaimRules::default(), false, &|_| None)?);
+        Ok(())
     }),
 ];
 
@@ -233,26 +237,24 @@ fn another_tool_takes(world: &World, worktree: &WorktreeName, format: &str) -> (
 }
 
 /// Every way in which a session of ours may take or end a worktree.
-fn takes(locks: &Locks<'_>, verb: &str, worktree: &WorktreeName) -> Result<(), Box<dyn Coded>> {
-    let boxed = |error: LockError| Box::new(error) as Box<dyn Coded>;
+fn takes(locks: &Locks<'_>, verb: &str, worktree: &WorktreeName) -> Result<(), AnyError> {
     let other: WorktreeName = "elsewhere".parse().expect("valid");
     match verb {
-        "acquire" => locks.acquire(worktree, LEASE).map(drop).map_err(boxed),
-        "acquire in turn" => {
-            locks.acquire_in_turn(worktree, LEASE, &|_| None).map(drop).map_err(boxed)
+        "acquire" => drop(locks.acquire(worktree, LEASE)?),
+        "acquire in turn" => drop(locks.acquire_in_turn(worktree, LEASE, &|_| None)?),
+        "reclaim" => {
+            let rules = ReclaimRules::default();
+            drop(locks.reclaim(worktree, LEASE, &rules, true, &|_| None)?);
         }
-        "reclaim" => locks
-            .reclaim(worktree, LEASE, &ReclaimRules::default(), true, &|_| None)
-            .map(drop)
-            .map_err(boxed),
-        "freeze" => locks.freeze(worktree, LEASE_MS, "why", false).map(drop).map_err(boxed),
-        "share" => locks.share(worktree).map(drop).map_err(boxed),
-        "remove" => {
-            worktrees::remove(locks, worktree, true).map(drop).map_err(|e| Box::new(e) as _)
+        "freeze" => {
+            locks.freeze(worktree, LEASE_MS, "why", false)?;
         }
-        "rename" => worktrees::rename(locks, worktree, &other).map_err(|e| Box::new(e) as _),
+        "share" => drop(locks.share(worktree)?),
+        "remove" => drop(worktrees::remove(locks, worktree, true)?),
+        "rename" => worktrees::rename(locks, worktree, &other)?,
         _ => unreachable!("{verb}"),
     }
+    Ok(())
 }
 
 const VERBS: [&str; 7] =

@@ -9,14 +9,15 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use jvs_lock::session::Purpose;
-use jvs_lock::{Identity, LockError, Locks, Seams, Want};
+use jvs_lock::{Identity, Locks, Seams, Want};
 use jvs_repo::audit::{Alone, Log, WriterId};
 use jvs_repo::clock::{Clock as _, SystemClock};
-use jvs_repo::code::{Code, Coded as _};
+use jvs_repo::code::Code;
 use jvs_repo::entropy::{Entropy as _, SystemEntropy};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::{PosixStore, Store as _};
+use jvs_world::any_error::AnyError;
 use jvs_world::session::{identity, session};
 
 fn main() -> ExitCode {
@@ -66,7 +67,7 @@ fn hammer(root: &str, id: &str, ms: &str) -> Result<(), Box<dyn std::error::Erro
                 | Code::LockNotHeld
                 | Code::FencingMismatch => {}
                 Code::Io | Code::OutcomeUnknown => writeln!(io::stdout(), "stumble {error}")?,
-                _ => return Err(error.into()),
+                _ => return Err(error.to_string().into()),
             },
         }
         SystemClock.sleep_ms(1 + below(20));
@@ -75,7 +76,7 @@ fn hammer(root: &str, id: &str, ms: &str) -> Result<(), Box<dyn std::error::Erro
 }
 
 /// Takes the lock, does something under it, gives it back.
-fn hold_once(locks: &Locks<'_>) -> Result<String, LockError> {
+fn hold_once(locks: &Locks<'_>) -> Result<String, AnyError> {
     let mut lease = locks.acquire(&WorktreeName::main(), Want::lease(300))?;
     // Clocks are cut to whole milliseconds: round against the claim.
     let (token, from) = (lease.token(), boot_ms() + 1);
@@ -90,7 +91,7 @@ fn hold_once(locks: &Locks<'_>) -> Result<String, LockError> {
             // Nobody shows a head here, so whoever was stopped right after its commit
             // cannot be told whether it stands; that the lock was lost is enough.
             lease.renew()?;
-            return Err(error);
+            return Err(error.into());
         }
     }
     let until = lease.belief().until().map_or(0, |until| until.0.min(boot_ms()));
