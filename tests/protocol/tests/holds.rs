@@ -455,7 +455,7 @@ fn a_reused_pid_keeps_nothing() {
 fn no_rule_is_left_out() {
     let tests = include_str!("holds.rs");
     for rule in HoldRule::ALL {
-        let off = ["needed", "without"].map(|how| format!("{how}(Rule::{rule:?}"));
+        let off = ["needed", "without"].map(|how| format!("{how}(HoldRule::{rule:?}"));
         assert!(off.iter().any(|off| tests.contains(off)), "{rule:?} is never switched off");
     }
 }
