@@ -4,15 +4,18 @@
 //!
 //! Each case is one path, one object in its place and one command. In the normal run a
 //! spread of the pairs of path and object meets some of the commands, each pair others;
-//! with `JVS_LONG=1` all meet all.
+//! with `JVS_LONG=1` all meet all, or those that `JVS_MATRIX` is a part of the name of
+//! (`FIFO at r/.jvs/audit: gc`). The dearest cases are printed at the end.
 
+mod cost;
 mod mould;
 mod object;
 
-use std::path::Path;
-
 use jvs_kit::live::capability::{Capability, granted};
-use jvs_kit::live::process::Outcome;
+use jvs_kit::live::home::Jvs;
+use jvs_kit::live::process::{DEADLINE, Outcome};
+
+use cost::Dearest;
 
 use mould::{Actor, Mould, Victim};
 use object::{OBJECTS, Object};
@@ -93,6 +96,47 @@ fn wrong(said: &Outcome, object: &Object, actor: Actor) -> Option<String> {
     (exit != 0 && !told).then(|| format!("exit status {exit} without a word"))
 }
 
+/// What is wrong with a command, which is always allowed to end.
+fn tried(command: &Jvs, object: &Object, actor: Actor) -> Option<String> {
+    let mut running = command.start();
+    if !running.ends_within(DEADLINE) {
+        return Some(format!("still running after {DEADLINE:?}: {}", running.said()));
+    }
+    let said = running.wait(DEADLINE);
+    wrong(&said, object, actor).map(|why| format!("{why}: {said}"))
+}
+
+/// Which cases are met.
+struct Choice {
+    all: bool,
+    named: String,
+}
+
+impl Choice {
+    fn of_the_environment() -> Self {
+        let named = std::env::var("JVS_MATRIX").unwrap_or_default();
+        Choice { all: std::env::var_os("JVS_LONG").is_some(), named }
+    }
+
+    /// Is it the turn of this pair, in this part?
+    fn meets(&self, number: usize, part: usize, parts: usize) -> bool {
+        // A prime: each path and each object has its turn.
+        let due = if self.all { number } else { number / STRIDE };
+        (self.all || number.is_multiple_of(STRIDE)) && due % parts == part
+    }
+
+    /// The commands that the pair with this name meets.
+    fn commands(&self, number: usize, pair: &str) -> Vec<&'static str> {
+        let turns = (0..COMMANDS.len()).filter(|turn| self.all || (turn + number) % FEW == 0);
+        let commands = turns.map(|turn| COMMANDS[turn]);
+        commands.filter(|command| named(pair, command).contains(&self.named)).collect()
+    }
+}
+
+fn named(pair: &str, command: &str) -> String {
+    format!("{pair}: {command}")
+}
+
 /// All the pairs of one part, met by every command as one of the users.
 fn play(actor: Actor, part: usize, parts: usize) {
     if !granted(&[
@@ -104,15 +148,16 @@ fn play(actor: Actor, part: usize, parts: usize) {
         return;
     }
     let mould = Mould::new(actor);
-    let paths = mould.paths();
-    let all = std::env::var_os("JVS_LONG").is_some();
+    let (paths, choice) = (mould.paths(), Choice::of_the_environment());
     let (mut pairs, mut cases, mut problems) = (0, 0, Vec::new());
+    let mut dearest = Dearest::default();
     for (row, path) in paths.iter().enumerate() {
         for (column, object) in OBJECTS.iter().enumerate() {
+            let pair = format!("{} at {}", object.name, path.display());
+            let commands = choice.commands(pairs, &pair);
             let number = row * OBJECTS.len() + column;
-            // A prime: each path and each object has its turn.
-            let due = if all { number } else { number / STRIDE };
-            if (!all && !number.is_multiple_of(STRIDE)) || due % parts != part {
+            let meets = choice.meets(number, part, parts) && !commands.is_empty();
+            if !meets || (object.is_a_directory_elsewhere() && mould.is_the_user_s(path)) {
                 continue;
             }
             mould.pour();
@@ -121,25 +166,26 @@ fn play(actor: Actor, part: usize, parts: usize) {
                 continue;
             }
             pairs += 1;
-            let met = |turn: &usize| all || (turn + pairs).is_multiple_of(FEW);
-            for turn in (0..COMMANDS.len()).filter(met) {
-                let said = mould.command(COMMANDS[turn]).run();
+            for command in commands {
+                let case = named(&pair, command);
+                let problem =
+                    dearest.measured(&case, || tried(&mould.command(command), object, actor));
                 cases += 1;
-                let problem = wrong(&said, object, actor).map(|why| format!("{why}: {said}"));
-                problems.extend(problem.map(|it| told(object, path, &it)));
+                problems.extend(problem.map(|it| told(&case, &it)));
             }
-            problems.extend(victim.harm().map(|harm| told(object, path, &harm)));
+            problems.extend(victim.harm().map(|harm| told(&pair, &harm)));
             object.take_away(&mould.at(path));
         }
     }
     let of = (paths.len(), OBJECTS.len(), COMMANDS.len());
     println!("{actor:?}, part {part} of {parts}: {cases} cases, {pairs} pairs, of {of:?}");
+    println!("{dearest}");
     assert!(problems.is_empty(), "{} problems:\n{}", problems.len(), problems.join("\n"));
 }
 
 /// At once: there may be an hour to go.
-fn told(object: &Object, path: &Path, problem: &str) -> String {
-    let told = format!("{} at {}: {problem}", object.name, path.display());
+fn told(case: &str, problem: &str) -> String {
+    let told = format!("{case}: {problem}");
     println!("{told}");
     told
 }

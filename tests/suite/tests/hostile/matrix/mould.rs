@@ -159,6 +159,15 @@ impl Mould {
         found
     }
 
+    /// Is it the home, or a directory there that is not only for jvs? Users have these
+    /// elsewhere, and nobody else can put a symlink there.
+    pub(super) fn is_the_user_s(&self, path: &Path) -> bool {
+        let home = Path::new(self.actor.home());
+        [home.to_owned(), home.join(".local"), home.join(".local/state")]
+            .iter()
+            .any(|it| it == path)
+    }
+
     /// `jvs` as the one whose matrix it is, within its memory.
     pub(super) fn command(&self, words: &str) -> Jvs {
         self.as_one(self.actor, words)

@@ -143,6 +143,11 @@ impl Object {
         true
     }
 
+    /// Does it lead to a directory that whoever runs the commands may write?
+    pub(super) fn is_a_directory_elsewhere(&self) -> bool {
+        self.name == "symlink to a directory"
+    }
+
     /// Takes away what keeps even root from removing it.
     pub(super) fn take_away(&self, at: &Path) {
         if let How::Protected(_) = self.how {
