@@ -30,7 +30,7 @@ use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::StagingName;
 
-use crate::check::seal::MOST_SEARCHED;
+use crate::check::seal::MOST_EFFORT;
 use crate::check::{Check, Depth};
 use crate::finding::FindingCollector;
 use crate::patient::Patient;
@@ -102,8 +102,8 @@ pub(crate) struct Survey<'p, 'r> {
     pub(crate) tombstones: BTreeMap<SnapshotId, Result<Descriptor, String>>,
     pub(crate) snapshot_names: Vec<OsString>,
     pub(crate) logs: Logs,
-    /// How many files were searched for a flipped bit.
-    searched: Cell<u32>,
+    /// What was spent on searching files for a flipped bit.
+    spent: Cell<u64>,
     /// Which of all this is about which worktree; after a full look.
     pub(crate) memories: Memories,
     /// What the filesystem refused to show: nothing follows from its absence.
@@ -138,7 +138,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             tombstones: BTreeMap::new(),
             snapshot_names: Vec::new(),
             logs: Logs::default(),
-            searched: Cell::new(0),
+            spent: Cell::new(0),
             memories: Memories::default(),
             unseen: Vec::new(),
             _in_order: (),
@@ -327,11 +327,14 @@ impl<'p, 'r> Survey<'p, 'r> {
         self.unseen.extend(refused);
     }
 
-    /// May one more file be searched for a flipped bit?
-    pub(crate) fn may_search(&self) -> bool {
-        let before = self.searched.get();
-        self.searched.set(before.saturating_add(1));
-        before < MOST_SEARCHED
+    /// May this much be spent on searching one more file for a flipped bit? Then it is.
+    pub(crate) fn may_spend(&self, effort: u64) -> bool {
+        let spent = self.spent.get().saturating_add(effort);
+        let may = spent <= MOST_EFFORT;
+        if may {
+            self.spent.set(spent);
+        }
+        may
     }
 
     /// Did the filesystem refuse to show this?

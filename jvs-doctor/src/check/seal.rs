@@ -51,9 +51,10 @@ fn look<T: Sealable>(survey: &Survey<'_, '_>, path: &RepoPath, report: &mut Find
     }
 }
 
-/// How many files are searched for a flipped bit in one look. It takes a tenth of a
-/// second each, and a process that fills a directory chooses how often.
-pub(crate) const MOST_SEARCHED: u32 = 100;
+/// What is spent in one look on searching files for a flipped bit: enough for a hundred of
+/// the usual length, or for four of the longest, which take a tenth of a second each. Who
+/// fills a directory chooses how many there are, and a repair looks several times.
+pub(crate) const MOST_EFFORT: u64 = 8 * 100 * 410 * 410;
 
 pub(super) const NOT_TRIED: &str = "there are too many such files to look for a flipped bit in each: repair \
                          the others or move them away, then look again";
@@ -66,7 +67,7 @@ pub(super) enum Flip {
 }
 
 pub(super) fn flip(survey: &Survey<'_, '_>, path: &RepoPath, seen: &[u8]) -> Flip {
-    if !survey.may_search() {
+    if !survey.may_spend(seal::effort_to_unflip(seen)) {
         return Flip::NotTried;
     }
     seal::unflip(seen).map_or(Flip::None, |bytes| {

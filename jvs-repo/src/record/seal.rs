@@ -106,6 +106,12 @@ pub fn look(bytes: &[u8]) -> Result<Seal, String> {
     })
 }
 
+/// What it takes to look for a flipped bit, in bytes that are read.
+pub fn effort_to_unflip(bytes: &[u8]) -> u64 {
+    let length = if bytes.len() > UNFLIP_MAX { 0 } else { bytes.len() as u64 };
+    8 * length * length
+}
+
 /// The record as it was written, if one flipped bit is all that is wrong with it.
 pub fn unflip(bytes: &[u8]) -> Option<Vec<u8>> {
     if bytes.len() > UNFLIP_MAX {
@@ -192,6 +198,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_record_that_is_longer_than_any_that_is_written_is_not_searched() {
+        let flipped = |words: usize| {
+            let mut sealed = seal(&serde_json::json!({ "x": vec!["word"; words] }));
+            let newline = sealed.last_mut().expect("not empty");
+            *newline ^= 1;
+            sealed
+        };
+        let (usual, long) = (flipped(10), flipped(UNFLIP_MAX / 4));
+        assert!(unflip(&usual).is_some() && effort_to_unflip(&usual) > 0);
+        assert_eq!((unflip(&long), effort_to_unflip(&long)), (None, 0));
     }
 
     #[test]

@@ -458,6 +458,37 @@ fn a_crowd_of_any_kind_costs_no_memory_and_is_told_in_a_few_lines() {
     }
 }
 
+/// The effort grows with the square of the length, which is for whoever writes there to choose.
+#[test]
+fn the_search_for_flipped_bits_is_bounded_by_its_effort_and_what_is_left_out_is_told() {
+    const LEFT_OUT: &str = "too many such files";
+    let world = World::new();
+    let records: Vec<_> = (0..8)
+        .map(|n| {
+            let name = format!("w{n}");
+            world.jvs(&["worktree", "create", &name]).ok();
+            let name = name.parse().expect("a name");
+            world.root().join(layout::worktree_record(&name).as_str())
+        })
+        .collect();
+    let look = || world.jvs(&["doctor", "--strict", "--dry-run"]).exits(12).stdout().to_owned();
+    let whole: Vec<_> = records.iter().map(|at| fs_err::read(at).expect("read")).collect();
+    for (at, bytes) in records.iter().zip(&whole) {
+        let mut bytes = bytes.clone();
+        *bytes.last_mut().expect("a newline") ^= 1;
+        fs_err::write(at, bytes).expect("written");
+    }
+    assert!(!look().contains(LEFT_OUT), "all of the usual length are searched: {}", look());
+    // As long as one may be that is searched.
+    let words = format!("\"{:0200}\",", 0).repeat(9);
+    let long = format!("{{\"checksum\":\"{:064}\",\"x\":[{words}0]}}", 0);
+    for at in &records {
+        fs_err::write(at, &long).expect("written");
+    }
+    assert!(look().contains(LEFT_OUT), "{}", look());
+    world.jvs(&["doctor", "--strict", "--repair"]).ok();
+}
+
 /// As a sandbox does that knows an older kernel's calls alone.
 #[test]
 fn a_system_call_that_is_forbidden_is_told_as_that_and_nothing_is_changed() {
