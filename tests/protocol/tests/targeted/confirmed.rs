@@ -84,6 +84,35 @@ fn a_full_volume_leaves_no_empty_record() {
     assert!(world.solo.store().stat(&layout::lock_record(&main())).is_err());
 }
 
+/// A log is never begun anew, and nobody pays for its length.
+#[test]
+fn a_long_log_is_read_and_added_to_as_a_short_one_is() {
+    let world = World::new();
+    let log = format!("({}/", layout::audit());
+    // Where in the log is no matter, and how much of it is.
+    let touched = || {
+        world.solo.forget_calls();
+        world.takes("A");
+        world.gives_back("A");
+        let calls = world.solo.calls();
+        let of_logs = calls.iter().filter(|call| call.contains(&log));
+        let what = |call: &String| match call.strip_prefix("read") {
+            Some(read) => read.split(" at ").next().map(str::to_owned),
+            None => call.split('(').next().map(str::to_owned),
+        };
+        of_logs.filter_map(what).collect::<Vec<_>>()
+    };
+    for _ in 0..5 {
+        touched();
+    }
+    let of_a_short_one = touched();
+    assert!(of_a_short_one.iter().any(|call| call.ends_with(" 2048")), "{of_a_short_one:?}");
+    for _ in 0..200 {
+        touched();
+    }
+    assert_eq!(touched(), of_a_short_one);
+}
+
 #[test]
 fn a_grant_that_cannot_be_made_durable_is_given_back_and_told() {
     let (world, told) =
