@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvs_lock::session::{Secret, SessionId};
 use jvs_repo::audit::{AppendTurn, WriterId};
@@ -52,7 +53,7 @@ pub(super) fn of(
             file.read()?.ok_or_else(|| file.stuck("find", Errno::NOENT.into()))?
         }
     };
-    Ok((secret, Turns { file }))
+    Ok((secret, Turns { file, in_vain: AtomicBool::new(false) }))
 }
 
 /// Where the private directory is, or will be.
@@ -298,11 +299,15 @@ fn write_whole(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
 #[derive(Debug)]
 pub(crate) struct Turns {
     file: SecretFile,
+    /// Was the last turn waited for in vain?
+    in_vain: AtomicBool,
 }
 
 /// How long a turn is waited for: a process stopped in the middle of its own
 /// must not stop the whole session for ever.
 const PATIENCE_MS: u64 = 10_000;
+/// And how long after that was in vain: a repair wants a turn for each thing it repairs.
+const PATIENCE_LEFT_MS: u64 = 50;
 const LOOK_AGAIN_MS: u64 = 2;
 
 impl Turns {
@@ -330,13 +335,17 @@ impl AppendTurn for Turns {
     fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>> {
         let fd = self.open(writer)?;
         let start = SystemClock.now().boot;
+        let in_vain = self.in_vain.load(Ordering::Relaxed);
+        let patience_ms = if in_vain { PATIENCE_LEFT_MS } else { PATIENCE_MS };
         while !try_lock(&fd)? {
-            if SystemClock.now().boot.since(start) > PATIENCE_MS {
+            if SystemClock.now().boot.since(start) > patience_ms {
+                self.in_vain.store(true, Ordering::Relaxed);
                 let why = "another process of this session is stuck while it writes its log";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
             }
             SystemClock.sleep_ms(LOOK_AGAIN_MS);
         }
+        self.in_vain.store(false, Ordering::Relaxed);
         Ok(Box::new(fd))
     }
 

@@ -458,6 +458,34 @@ fn a_crowd_of_any_kind_costs_no_memory_and_is_told_in_a_few_lines() {
     }
 }
 
+/// A repair that waited for the log in vain does not wait as long for each of the others:
+/// that would be more than a command is given here.
+#[test]
+fn a_process_that_is_stuck_at_the_log_is_waited_for_once_and_not_for_each_repair() {
+    let world = World::new();
+    let names: Vec<_> = (0..8).map(|n| format!("w{n}")).collect();
+    for name in &names {
+        world.jvs(&["worktree", "create", name]).ok();
+    }
+    for name in &names {
+        let record = layout::worktree_record(&name.parse().expect("a name"));
+        fs_err::remove_file(world.root().join(record.as_str())).expect("removed");
+    }
+    let private = world.home.runtime_dir().join("jvs");
+    let is_a_turn = |at: &PathBuf| at.to_string_lossy().contains("/turn-");
+    let turns = private.read_dir().expect("listed").map(|entry| entry.expect("entry").path());
+    let stuck: Vec<_> = turns
+        .filter(is_a_turn)
+        .map(|at| fs_err::File::open(at).expect("opened").into_file())
+        .inspect(|turn| turn.lock().expect("nobody has it"))
+        .collect();
+    assert!(!stuck.is_empty());
+    let told = world.jvs(&["doctor", "--strict", "--repair"]);
+    assert_eq!(told.stdout().matches("stuck while it writes its log").count(), 8, "{told}");
+    drop(stuck);
+    world.jvs(&["doctor", "--strict", "--repair"]).ok();
+}
+
 /// The effort grows with the square of the length, which is for whoever writes there to choose.
 #[test]
 fn the_search_for_flipped_bits_is_bounded_by_its_effort_and_what_is_left_out_is_told() {
