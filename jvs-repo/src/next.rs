@@ -19,8 +19,10 @@ pub enum Next {
     Either(Box<Next>, Box<Next>),
 
     // Whatever failed.
-    /// Make room on the volume, then try again.
-    FreeSpace,
+    /// Make room on the volume; at this path, if no repository is there yet.
+    FreeSpace(Option<PathBuf>),
+    /// See who asks and whose it is.
+    SeeWhose,
     /// See that the mount is there and lets this user in, then try again.
     CheckMount,
     /// Read what the command line allows.
@@ -108,8 +110,6 @@ pub enum Next {
     ListWorktrees,
     /// Choose a name that none has.
     ChooseUnusedName,
-    /// See which there are, or make this one.
-    ListOrCreateWorktree(WorktreeName),
     /// Make another one.
     CreateWorktree,
     /// Make this one again, once what is half made is out of the way.
@@ -208,10 +208,6 @@ pub enum Next {
     StopWritersOrTakeTorn,
     /// Close what writes there, or take what is there.
     CloseWritersOrTakeUnquiet,
-    /// Collect what nobody needs; true if it is the quota that is used up.
-    Collect(bool),
-    /// See what could be collected.
-    SeeWhatToCollect,
     /// Let the engine be chosen.
     ChooseEngine,
     /// Install the program that clones, or copy.
@@ -242,8 +238,30 @@ impl Next {
     pub fn after_io(error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
         match error.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Next::FreeSpace,
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Next::FreeSpace(None),
+            ErrorKind::PermissionDenied => Next::SeeWhose,
             _ => Next::CheckMount,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_a_full_volume_and_a_bad_mount_have_a_hint_each() {
+        let after = |errno: Errno| Next::after_io(&errno.into());
+        for errno in [Errno::ACCESS, Errno::PERM] {
+            assert_eq!(after(errno), Next::SeeWhose, "{errno}");
+        }
+        for errno in [Errno::NOSPC, Errno::DQUOT] {
+            assert_eq!(after(errno), Next::FreeSpace(None), "{errno}");
+        }
+        for errno in [Errno::IO, Errno::ROFS] {
+            assert_eq!(after(errno), Next::CheckMount, "{errno}");
         }
     }
 }

@@ -161,7 +161,7 @@ impl Coded for ProbeError {
                      mounted"
                 }
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                    "free some space; `df -h PATH` and `df -i PATH` show how much there is"
+                    return Some(Next::FreeSpace(Some("PATH".into())));
                 }
                 _ => "try again; `dmesg` may say what is wrong with the filesystem",
             }

@@ -112,7 +112,7 @@ impl Coded for CaptureError {
             Self::Io { source, .. } | Self::CloneFailed(source)
                 if crate::fidelity::is_full(source) =>
             {
-                Next::Collect(source.kind() == io::ErrorKind::QuotaExceeded)
+                Next::FreeSpace(None)
             }
             Self::EngineUnavailable { .. } => Next::ChooseEngine,
             Self::CloneRefused { .. } => Next::InstallClonerOrCopy,

@@ -11,6 +11,7 @@ use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 use serde_json::json;
 
+use crate::compare::CompareError;
 use crate::gc::ClockDoubt;
 
 /// Why a snapshot could not be used.
@@ -103,11 +104,8 @@ pub enum SnapshotError {
         id: SnapshotId,
     },
     /// Files could not be read.
-    #[error("{problem}")]
-    Unreadable {
-        /// Which, and why.
-        problem: String,
-    },
+    #[error("{0}")]
+    Unreadable(#[source] CompareError),
     /// A control file cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -194,12 +192,12 @@ impl Layered for SnapshotError {
             | SnapshotError::NoSuchPath { .. } => Code::NotFound,
             SnapshotError::Ambiguous { .. } | SnapshotError::Invalid { .. } => Code::Usage,
             SnapshotError::InTheWay { leads_out: true, .. } => Code::PathEscape,
-            SnapshotError::InTheWay { leads_out: false, .. } => Code::Usage,
+            SnapshotError::InTheWay { leads_out: false, .. } => Code::Exists,
             SnapshotError::Corrupt { .. } => Code::DescriptorCorrupt,
             SnapshotError::Broken { .. } => Code::LineageBroken,
             SnapshotError::Mismatch { .. } => Code::PayloadHashMismatch,
             SnapshotError::TagExists { .. } => Code::Exists,
-            SnapshotError::Unreadable { .. } => Code::Io,
+            SnapshotError::Unreadable(_) => Code::Io,
             SnapshotError::Writeback { .. } => Code::UnsafeFilesystem,
             SnapshotError::ClockDoubted { .. } => Code::ClockSkewExceeded,
             SnapshotError::Io { source, .. } => code_of_io(source),
@@ -223,7 +221,7 @@ impl Layered for SnapshotError {
             SnapshotError::Broken { .. } => Next::AskDoctor,
             SnapshotError::NoSuchTag { .. } => Next::ListTags,
             SnapshotError::TagExists { tag, .. } => Next::DeleteTag(tag.clone()),
-            SnapshotError::Unreadable { .. } => {
+            SnapshotError::Unreadable(_) => {
                 "make the files readable for this user, then run the same command again".into()
             }
             SnapshotError::Record(_) | SnapshotError::Lock(_) => return None,

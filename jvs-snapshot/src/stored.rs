@@ -113,6 +113,6 @@ pub(crate) fn compared(snapshot: &Ready) -> impl Fn(CompareError) -> SnapshotErr
         CompareError::Io { path, source } => {
             SnapshotError::Io { doing: format!("read {path}"), source }
         }
-        error => SnapshotError::Unreadable { problem: error.to_string() },
+        error => SnapshotError::Unreadable(error),
     }
 }

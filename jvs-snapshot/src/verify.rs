@@ -199,7 +199,7 @@ fn check_payload(
             Ok(())
         }
         Err(CompareError::Io { path, source }) => Err(unread(store, &payload, &path, source)),
-        Err(error) => Err(SnapshotError::Unreadable { problem: error.to_string() }),
+        Err(error) => Err(SnapshotError::Unreadable(error)),
     }
 }
 

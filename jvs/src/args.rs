@@ -41,6 +41,7 @@ pub(crate) use snapshot::{
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
 use crate::fail::{Failure, WrongUsage};
+use crate::hint::OwnNext;
 use crate::render::Done;
 
 /// The environment variables, for `jvs --help`.
@@ -238,7 +239,7 @@ fn checked(args: Args, words: &[OsString]) -> Words {
     let wrong = match args.command.takes_several() {
         true => WrongUsage::new(
             "worktrees are named before and after the command",
-            format!("name all of them after it: jvs {name} -w NAME -w NAME"),
+            OwnNext::NameAllAfter(name.clone()),
         ),
         false => WrongUsage::new(
             format!("`jvs {name}` takes one worktree"),
@@ -261,11 +262,10 @@ fn named_command(words: &[OsString]) -> String {
 }
 
 fn wrong_usage(error: &clap::Error, name: &str) -> Failure {
-    let help = if name == "jvs" { "jvs --help".to_owned() } else { format!("jvs {name} --help") };
-    let see = format!("see `{help}`");
+    let help = |similar| OwnNext::Help(name.to_owned(), similar);
+    let command = if name == "jvs" { name.to_owned() } else { format!("jvs {name}") };
     let text = error.render().to_string();
-    let needs_a_command =
-        || WrongUsage::new(format!("`{}` needs a command", help.trim_end_matches(" --help")), &see);
+    let needs_a_command = || WrongUsage::new(format!("`{command}` needs a command"), help(None));
     match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             return Failure::from(needs_a_command()).preceded_by(text + "\n");
@@ -280,8 +280,8 @@ fn wrong_usage(error: &clap::Error, name: &str) -> Failure {
     let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg]
         .into_iter()
         .find_map(|kind| error.get(kind))
-        .map(|similar| format!("did you mean {}? ", quoted(&similar.to_string())));
-    WrongUsage::new(words.join(" "), similar.unwrap_or_default() + &see).into()
+        .map(|similar| quoted(&similar.to_string()));
+    WrongUsage::new(words.join(" "), help(similar)).into()
 }
 
 fn quoted(text: &str) -> String {

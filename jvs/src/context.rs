@@ -28,6 +28,7 @@ use serde_json::Value;
 use crate::args::Global;
 use crate::fail::{Failure, Stuck};
 use crate::given::GivenOptions;
+use crate::hint::OwnNext;
 use crate::render::{Done, Output, Paint};
 use crate::session::life::SignsOfLife;
 use crate::session::{self, Acting, Unusable, Whence};
@@ -192,7 +193,7 @@ impl<'a> Context<'a> {
         };
         let unusable = |name: &str, text: &str, what: &str| {
             let message = format!("{name} is \"{text}\", which is not a valid {what}");
-            Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
+            Unusable::new(message, OwnNext::Unset)
         };
         let number =
             strict_decimal(&token).ok_or_else(|| unusable("JVS_FENCING_TOKEN", &token, "token"))?;
@@ -224,7 +225,7 @@ impl<'a> Context<'a> {
         let tickets = tickets.ok_or_else(|| {
             let message =
                 format!("JVS_FENCING_TOKENS is \"{text}\", which is not a list of tokens");
-            Unusable::new(message, "unset it; `jvs run` sets it for the commands it runs")
+            Unusable::new(message, OwnNext::Unset)
         })?;
         Ok(tickets)
     }

@@ -97,12 +97,11 @@ impl Failure {
     }
 
     pub(crate) fn hint(&self) -> Option<String> {
-        let usual = || usual_hint(self.code()).map(str::to_owned);
         let hint = match self.denied() {
             // Anyone who was refused is helped by what lets them in.
             Some(denied) => Some(denied.help()),
             None if let Some(limit) = self.limit() => Some(limit.to_owned()),
-            None => self.error.next().as_ref().map(hint::spell).or_else(usual),
+            None => self.error.next().or_else(|| usual_next(self.code())).as_ref().map(hint::spell),
         };
         hint.map(|hint| on_one_line(&self.given.complete(&hint)))
     }
@@ -157,13 +156,14 @@ impl Failure {
 }
 
 /// What to do about an error that does not know better itself.
-fn usual_hint(code: Code) -> Option<&'static str> {
+fn usual_next(code: Code) -> Option<Next> {
     match code {
-        Code::Io => Some("check the disk and the mount, then try again"),
-        Code::Permission => Some("see who you are and whose it is: id; ls -ld PATH"),
-        Code::PathEscape => {
-            Some("put the real file or directory back where the symlink is; none is followed here")
-        }
+        Code::Io => Some("check the disk and the mount, then try again".into()),
+        Code::Permission => Some(Next::SeeWhose),
+        Code::PathEscape => Some(
+            "put the real file or directory back where the symlink is; none is followed here"
+                .into(),
+        ),
         _ => None,
     }
 }
@@ -178,12 +178,12 @@ pub(crate) fn on_one_line(text: &str) -> String {
 #[error("{message}")]
 pub(crate) struct WrongUsage {
     message: String,
-    hint: String,
+    next: Next,
 }
 
 impl WrongUsage {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        WrongUsage { message: message.into(), hint: hint.into() }
+    pub(crate) fn new(message: impl Into<String>, next: impl Into<Next>) -> Self {
+        WrongUsage { message: message.into(), next: next.into() }
     }
 }
 
@@ -193,7 +193,7 @@ impl Coded for WrongUsage {
     }
 
     fn next(&self) -> Option<Next> {
-        Some(self.hint.clone().into())
+        Some(self.next.clone())
     }
 }
 

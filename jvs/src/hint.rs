@@ -1,6 +1,8 @@
 //! What to do next, spelled as what to type: the one place where a hint of a library
 //! becomes a command line.
 
+mod own;
+
 use std::path::Path;
 
 use jvs_doctor::{Finding, Tense};
@@ -9,6 +11,7 @@ use jvs_repo::layout;
 use jvs_repo::name::ShownName;
 use jvs_repo::next::Next;
 
+pub(crate) use self::own::OwnNext;
 use crate::render::shown;
 
 /// The sentence that tells a person what to do.
@@ -18,7 +21,14 @@ pub(crate) fn spell(next: &Next) -> String {
         Next::Words(words) => words.clone().into_owned(),
         Next::Either(one, other) => format!("{}; or {}", spell(one), spell(other)),
 
-        Next::FreeSpace => "free some space on this volume, then run the same command again".into(),
+        Next::FreeSpace(new) => {
+            let how = match new {
+                Some(path) => format!("df -h {0}; df -i {0}", at(path)),
+                None => "`jvs gc --dry-run` shows what can be removed".to_owned(),
+            };
+            format!("free some space on this volume, or have the quota raised: {how}")
+        }
+        Next::SeeWhose => "see who you are and whose it is: id; ls -ld PATH".into(),
         Next::CheckMount => {
             "check the mount and its permissions, then run the same command again".into()
         }
@@ -143,10 +153,6 @@ pub(crate) fn spell(next: &Next) -> String {
         Next::ChooseUnusedName => {
             "choose another name; see which there are: jvs worktree list".into()
         }
-        Next::ListOrCreateWorktree(worktree) => format!(
-            "list the worktrees with `jvs worktree list`, or create it with \
-             `jvs worktree create {worktree}`"
-        ),
         Next::CreateWorktree => "create another one: jvs worktree create NAME".into(),
         Next::CreateWorktreeAgain(worktree) => format!(
             "if nobody is creating it: move its files away if it has any, then \
@@ -278,13 +284,6 @@ pub(crate) fn spell(next: &Next) -> String {
             "close the programs that write there and try again, or take what is there: jvs \
              snapshot --consistency best_effort"
                 .into()
-        }
-        Next::Collect(true) => {
-            "free some space, for example with jvs gc, or have the quota raised".into()
-        }
-        Next::Collect(false) => "free some space, for example with jvs gc".into(),
-        Next::SeeWhatToCollect => {
-            "free some space: `jvs gc --dry-run` shows what can be removed".into()
         }
         Next::ChooseEngine => "let JVS choose: jvs config set snapshot.engine auto".into(),
         Next::InstallClonerOrCopy => {

@@ -20,6 +20,7 @@ use serde_json::Value;
 use crate::context::Env;
 use crate::fail::{Failure, Stuck, on_one_line};
 use crate::given::GivenOptions;
+use crate::hint::OwnNext;
 use crate::sink::{self, Emphasis};
 
 /// 128 + SIGPIPE.
@@ -248,7 +249,7 @@ impl Coded for Unsaid {
     }
 
     fn next(&self) -> Option<Next> {
-        Some("do not run it again just for the answer: `jvs status` shows the present state".into())
+        Some(OwnNext::SeeStatus.into())
     }
 }
 

@@ -188,12 +188,12 @@ fn identity(purpose: Option<Purpose>, env: Env<'_>) -> Result<Identity, Failure>
 #[error("{message}")]
 pub(crate) struct Unusable {
     message: String,
-    hint: String,
+    next: Next,
 }
 
 impl Unusable {
-    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Unusable { message: message.into(), hint: hint.into() }
+    pub(crate) fn new(message: impl Into<String>, next: impl Into<Next>) -> Self {
+        Unusable { message: message.into(), next: next.into() }
     }
 }
 
@@ -203,6 +203,6 @@ impl Coded for Unusable {
     }
 
     fn next(&self) -> Option<Next> {
-        Some(self.hint.clone().into())
+        Some(self.next.clone())
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
             space.inodes_free,
             space.inodes
         );
-        report.add(Check::FsFull, &at, message).advice(Next::SeeWhatToCollect);
+        report.add(Check::FsFull, &at, message).advice(Next::FreeSpace(None));
     }
 }
 

@@ -104,11 +104,15 @@ pub(crate) fn next_after_io(source: &io::Error) -> Next {
     match (code_of_io(source), source.kind()) {
         (Code::AuditChainBroken, _) => Next::VerifyAudit,
         (Code::Usage, _) => "use fewer words".into(),
-        (_, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Next::FreeSpace,
-        (_, io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied) => {
+        (_, io::ErrorKind::ReadOnlyFilesystem) => {
             "make the repository writable for this user, then run the same command again".into()
         }
-        _ => "nothing was changed; check the mount, then run the same command again".into(),
+        (_, _) => match Next::after_io(source) {
+            Next::CheckMount => {
+                "nothing was changed; check the mount, then run the same command again".into()
+            }
+            next => next,
+        },
     }
 }
 

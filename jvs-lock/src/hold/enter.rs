@@ -66,6 +66,14 @@ pub struct Entered<'r> {
     pub joined: bool,
 }
 
+/// A process that wants to come in, and how it would take the lock.
+pub(super) struct Coming<'c, 'r, E> {
+    pub(super) holds: &'c Holds<'c>,
+    ask: &'c Ask,
+    want: Want<'c>,
+    take: &'c mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
+}
+
 /// Why a round was given up.
 pub(super) enum Stop<E> {
     /// Before the register was touched.
@@ -284,7 +292,8 @@ impl<'r> Locks<'r> {
                 self.pause(round);
             }
             let (mut stake, _, scan) = holds.join(ask)?;
-            let entered = self.enter_with(holds, ask, want, take, &mut stake, &scan);
+            let entered =
+                self.enter_with(&mut Coming { holds, ask, want, take }, &mut stake, &scan);
             match entered {
                 Ok(Some((lease, joined))) => return Ok(Entered { lease, stake, joined }),
                 Ok(None) => holds.remove(&stake),
@@ -304,28 +313,23 @@ impl<'r> Locks<'r> {
     /// is touched.
     fn enter_with<E>(
         &self,
-        holds: &Holds<'_>,
-        ask: &Ask,
-        want: Want<'_>,
-        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
+        coming: &mut Coming<'_, 'r, E>,
         stake: &mut Stake,
         scan: &Scan,
     ) -> Result<Option<(Lease<'r>, bool)>, Stop<E>> {
         sabotage!(HoldRule::StakeComesFirst => {
-            super::sabotage::enter_then_stake(self, holds, ask, want, take, stake)
+            super::sabotage::enter_then_stake(self, coming, stake)
         });
-        self.enter_staked(holds, ask, want, take, stake, scan)
+        self.enter_staked(coming, stake, scan)
     }
 
     pub(super) fn enter_staked<E>(
         &self,
-        holds: &Holds<'_>,
-        ask: &Ask,
-        want: Want<'_>,
-        take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
+        coming: &mut Coming<'_, 'r, E>,
         stake: &mut Stake,
         scan: &Scan,
     ) -> Result<Option<(Lease<'r>, bool)>, Stop<E>> {
+        let Coming { holds, ask, want, ref mut take } = *coming;
         let worktree = &holds.worktree;
         if let Some(lost) = scan.lost.first().filter(|_| !ask.acknowledges_loss) {
             let view = self.inspect(worktree)?;

@@ -6,7 +6,7 @@ use jvs_repo::store::RepoPath;
 use jvs_repo::term::Term;
 
 use super::end::Cause;
-use super::enter::{Ask, Joined, Stop};
+use super::enter::{Ask, Coming, Joined, Stop};
 use super::files::Holds;
 use super::name::{HoldName, HoldState};
 use super::refusal::{GiveBackError, HoldRefusal};
@@ -14,7 +14,7 @@ use super::rule::HoldRule;
 use super::stake::Stake;
 use super::whom::Sources;
 use crate::lease::Lease;
-use crate::locks::{Locks, Want};
+use crate::locks::Locks;
 
 /// What was seen of a hold before the register was READ.
 pub(super) struct Before {
@@ -78,15 +78,13 @@ pub(super) fn join_once_it_ended(
 /// Touches the register without a stake, and has one only at the end.
 pub(super) fn enter_then_stake<'r, E>(
     locks: &Locks<'r>,
-    holds: &Holds<'_>,
-    ask: &Ask,
-    want: Want<'_>,
-    take: &mut dyn FnMut(Want<'_>) -> Result<Lease<'r>, E>,
+    coming: &mut Coming<'_, 'r, E>,
     stake: &mut Stake,
 ) -> Result<Option<(Lease<'r>, bool)>, Stop<E>> {
+    let holds = coming.holds;
     holds.remove(stake);
     let scan = holds.scan()?;
-    let entered = locks.enter_staked(holds, ask, want, take, stake, &scan)?;
+    let entered = locks.enter_staked(coming, stake, &scan)?;
     if let Some((lease, _)) = &entered {
         stake.term = Some(lease.term());
         holds.place(stake)?;

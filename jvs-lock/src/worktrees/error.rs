@@ -226,7 +226,7 @@ pub(super) fn unknown(name: &WorktreeName) -> impl FnOnce(WorktreeError) -> Work
         error @ WorktreeError::OutcomeUnknown { .. } => error,
         WorktreeError::Io { source, .. } => WorktreeError::OutcomeUnknown { name, source },
         error => {
-            let source = io::Error::other(error.to_string());
+            let source = io::Error::other(error);
             WorktreeError::OutcomeUnknown { name, source }
         }
     }

@@ -159,14 +159,14 @@ impl Layered for InitError {
             InitError::UnderWay { root } => Next::AwaitInit(root.clone()),
             InitError::Surroundings(error) => return error.next(),
             InitError::Unsafe(_) | InitError::Probe(_) | InitError::Open(_) => return None,
-            InitError::Io { root, source, .. } => next_after_io(root, source).into(),
+            InitError::Io { root, source, .. } => next_after_io(root, source),
         })
     }
 }
 
-fn next_after_io(root: &Path, source: &io::Error) -> String {
+fn next_after_io(root: &Path, source: &io::Error) -> Next {
     let typed = ShownName::new(root).typed();
-    match source.kind() {
+    let words = match source.kind() {
         io::ErrorKind::NotFound => {
             let parent = root.parent().filter(|parent| *parent != Path::new(""));
             format!(
@@ -175,7 +175,7 @@ fn next_after_io(root: &Path, source: &io::Error) -> String {
             )
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            format!("free some space: df -h {typed}")
+            return Next::FreeSpace(Some(root.to_owned()));
         }
         io::ErrorKind::AlreadyExists => {
             format!("somebody else made it meanwhile: ls -la {typed}")
@@ -184,5 +184,6 @@ fn next_after_io(root: &Path, source: &io::Error) -> String {
             format!("what is mounted inside cannot be adopted; see: findmnt -R {typed}")
         }
         _ => format!("see who may write there: ls -ld {typed}"),
-    }
+    };
+    words.into()
 }

@@ -53,7 +53,7 @@ fn a_full_disk_is_an_error_and_leaves_nothing() {
     let error = world.try_capture("1", None, &Silent).expect_err("no space");
     assert_eq!(error.code(), Code::Io);
     assert!(error.to_string().contains("No space"), "{error}");
-    assert_eq!(error.next(), Some(Next::Collect(false)));
+    assert_eq!(error.next(), Some(Next::FreeSpace(None)));
     assert!(!world.payload("1").exists());
 }
 

@@ -26,6 +26,7 @@ use super::snapshots::counted;
 use crate::args::{DoctorArgs, ReportFormat};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
+use crate::hint::OwnNext;
 use crate::keeper::notes_waiting;
 use crate::render::{Done, shown};
 
@@ -163,7 +164,7 @@ fn head(text: &str) -> Result<SnapshotId, Failure> {
     text.parse().map_err(|_| {
         WrongUsage::new(
             format!("\"{text}\" is not the whole id of a snapshot"),
-            "give the id as `jvs doctor --strict` shows it, or `none`",
+            OwnNext::GiveIdAsDoctor,
         )
         .into()
     })
@@ -179,7 +180,7 @@ fn head(text: &str) -> Result<SnapshotId, Failure> {
 struct Remains {
     errors: usize,
     warnings: usize,
-    hint: &'static str,
+    next: Next,
 }
 
 impl Remains {
@@ -189,13 +190,13 @@ impl Remains {
             .findings
             .iter()
             .any(|f| f.counts() && f.remedy.is_some() && f.outcome.is_none());
-        let hint = match (args.strict || args.repair, mendable) {
-            (false, _) => "see all of it, and what can be done: jvs doctor --strict --dry-run",
-            (true, true) if !args.repair => "see what would be done: jvs doctor --repair --dry-run",
-            (true, true) if args.dry_run => "do it: jvs doctor --repair",
-            _ => "each finding says what to do by hand",
+        let next = match (args.strict || args.repair, mendable) {
+            (false, _) => OwnNext::SeeAllOfDoctor.into(),
+            (true, true) if !args.repair => OwnNext::SeeRepairs.into(),
+            (true, true) if args.dry_run => OwnNext::Repair.into(),
+            _ => "each finding says what to do by hand".into(),
         };
-        Remains { errors, warnings, hint }
+        Remains { errors, warnings, next }
     }
 }
 
@@ -205,7 +206,7 @@ impl Coded for Remains {
     }
 
     fn next(&self) -> Option<Next> {
-        Some(self.hint.into())
+        Some(self.next.clone())
     }
 
     fn details(&self) -> Option<serde_json::Value> {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::args::InitArgs;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
+use crate::hint::OwnNext;
 use crate::render::{Done, Paint, shown, tell_path};
 use crate::umask;
 
@@ -69,10 +70,9 @@ fn refuse_a_home(context: &Context<'_>, args: &InitArgs) -> Result<(), Failure> 
         return Ok(());
     };
     let (shown, work) = (shown(&path), path.join("work"));
-    let typed = ShownName::new(&work).typed();
     Err(WrongUsage::new(
         format!("{shown} is {what}; all that is in it would become worktree main"),
-        format!("make a directory for it, and move there what belongs to it: jvs init {typed}"),
+        OwnNext::InitBelow(work),
     )
     .into())
 }

@@ -33,6 +33,7 @@ use super::worktree::existing;
 use crate::args::{KeepArgs, LeaseArgs, LockCommand};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
+use crate::hint::OwnNext;
 use crate::render::Done;
 use crate::session::Acting;
 
@@ -153,8 +154,7 @@ pub(crate) fn lockable(Here { repo, worktree }: &Here) -> Result<(), Failure> {
         Isolation::Exclusive => Ok(()),
         Isolation::Shared => {
             let message = format!("worktree '{worktree}' is shared: anyone may write to it");
-            let hint = "for one writer at a time, create another one: jvs worktree create NAME";
-            Err(WrongUsage::new(message, hint).into())
+            Err(WrongUsage::new(message, OwnNext::CreateExclusive).into())
         }
     }
 }

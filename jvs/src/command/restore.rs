@@ -27,6 +27,7 @@ use crate::args::RestoreArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
+use crate::hint::OwnNext;
 use crate::interrupt;
 use crate::render::{Done, shown, tell_all_shown, tell_path};
 use crate::session::Acting;
@@ -115,8 +116,7 @@ fn in_place(
         WorkHold::Shared(_) => {
             let message =
                 format!("worktree '{}' is shared: its files have no single owner", here.worktree);
-            let hint = "restore to a new worktree: jvs restore SNAPSHOT --into NAME";
-            Err(WrongUsage::new(message, hint).into())
+            Err(WrongUsage::new(message, OwnNext::RestoreElsewhere).into())
         }
         WorkHold::Entered(held) => {
             let work = Work { context, here, config: &config, locks: &locks, acting: &acting };

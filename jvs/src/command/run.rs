@@ -41,6 +41,7 @@ use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
+use crate::hint::OwnNext;
 use crate::keeper::{EndingPace, KeeperMessage, LeaseEnds, Started, StarterMessage};
 use crate::render::Done;
 use crate::session::Acting;
@@ -153,13 +154,10 @@ fn check(guard: &GuardArgs, all: &[Here]) -> Result<(), Failure> {
         return Err(WrongUsage::new(problem, "a note is text of up to 4096 bytes").into());
     }
     if all.len() > 1 {
-        let each: Vec<String> =
-            all.iter().map(|here| format!("jvs snapshot -w {}", here.worktree)).collect();
         let message =
             "--snapshot is for one worktree: with several, some could fail after others succeeded";
-        let hint =
-            format!("take each of them under the lock: -- sh -c 'CMD && {}'", each.join(" && "));
-        return Err(WrongUsage::new(message, hint).into());
+        let each = all.iter().map(|here| here.worktree.clone()).collect();
+        return Err(WrongUsage::new(message, OwnNext::SnapshotEach(each)).into());
     }
     Ok(())
 }

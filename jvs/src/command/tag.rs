@@ -10,6 +10,7 @@ use super::snapshots::find;
 use crate::args::TagArgs;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
+use crate::hint::OwnNext;
 use crate::render::{Done, table};
 
 pub(crate) fn run(context: &Context<'_>, args: &TagArgs) -> Result<Done, Failure> {
@@ -18,7 +19,8 @@ pub(crate) fn run(context: &Context<'_>, args: &TagArgs) -> Result<Done, Failure
         (_, _, Some(name)) => delete(context, &name.parse()?),
         _ if args.list => list(context),
         _ => {
-            Err(WrongUsage::new("a snapshot and a name are needed", "see `jvs tag --help`").into())
+            let help = OwnNext::Help("tag".to_owned(), None);
+            Err(WrongUsage::new("a snapshot and a name are needed", help).into())
         }
     }
 }

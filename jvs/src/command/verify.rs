@@ -18,6 +18,7 @@ use crate::args::VerifyArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage, on_one_line};
+use crate::hint::OwnNext;
 use crate::render::{Done, tell_all_shown, tell_shown};
 
 /// How many findings are told to people, and how many a snapshot has in JSON.
@@ -75,8 +76,8 @@ fn files(context: &Context<'_>, here: &Here, args: &VerifyArgs) -> Result<Done, 
         [] => "@",
         [one] => one,
         _ => {
-            let hint = "jvs verify --files SNAPSHOT";
-            return Err(WrongUsage::new("files are compared with one snapshot", hint).into());
+            let message = "files are compared with one snapshot";
+            return Err(WrongUsage::new(message, OwnNext::VerifyOne).into());
         }
     };
     let (store, snapshot) = (here.repo.store(), find(context, here, name)?);

@@ -7,9 +7,8 @@ mod path;
 mod remove;
 mod rename;
 
-use jvs_repo::code::{Code, Coded};
+use jvs_lock::worktrees::WorktreeError;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::next::Next;
 use jvs_repo::record::worktree::WorktreeRecord;
 use jvs_repo::repo::Repo;
 
@@ -32,21 +31,6 @@ pub(crate) fn run(context: &Context<'_>, command: &WorktreeCommand) -> Result<Do
 pub(crate) fn existing(repo: &Repo, name: &WorktreeName) -> Result<WorktreeRecord, Failure> {
     match repo.worktree(name)? {
         Some(record) => Ok(record),
-        None => Err(NoSuchWorktree(name.clone()).into()),
-    }
-}
-
-/// A worktree that is not there.
-#[derive(Debug, thiserror::Error)]
-#[error("there is no worktree '{0}'")]
-pub(crate) struct NoSuchWorktree(WorktreeName);
-
-impl Coded for NoSuchWorktree {
-    fn code(&self) -> Code {
-        Code::NotFound
-    }
-
-    fn next(&self) -> Option<Next> {
-        Some(Next::ListOrCreateWorktree(self.0.clone()))
+        None => Err(WorktreeError::NotFound { name: name.clone() }.into()),
     }
 }

@@ -5,6 +5,7 @@ use jvs_repo::id::SnapshotId;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
 
+use super::own::OwnNext;
 use super::*;
 use crate::args::{self, Args, Words};
 
@@ -16,10 +17,12 @@ fn all() -> Vec<Next> {
     let path = || RepoPath::root().child("x").expect("plain");
     let tag = || "v1".parse().expect("a name");
     let id = SnapshotId { created_ms: 1, random: 1 };
-    vec![
+    let libraries = vec![
         Next::Words("look".into()),
         Next::Either(Box::new(Next::Join), Box::new(Next::ListTags)),
-        Next::FreeSpace,
+        Next::FreeSpace(None),
+        Next::FreeSpace(Some(root())),
+        Next::SeeWhose,
         Next::CheckMount,
         Next::ReadHelp,
         Next::ReadHelpOfLocks,
@@ -61,7 +64,6 @@ fn all() -> Vec<Next> {
         Next::RestoreOrChooseHead(a()),
         Next::ListWorktrees,
         Next::ChooseUnusedName,
-        Next::ListOrCreateWorktree(a()),
         Next::CreateWorktree,
         Next::CreateWorktreeAgain(a()),
         Next::SeeWhetherToRemove,
@@ -109,12 +111,38 @@ fn all() -> Vec<Next> {
         Next::TakeUnquiet,
         Next::StopWritersOrTakeTorn,
         Next::CloseWritersOrTakeUnquiet,
-        Next::Collect(true),
-        Next::Collect(false),
-        Next::SeeWhatToCollect,
         Next::ChooseEngine,
         Next::InstallClonerOrCopy,
         Next::CompareWithOldFiles(path()),
+    ];
+    libraries.into_iter().chain(own().into_iter().map(Next::from)).collect()
+}
+
+/// One of each of the command's own.
+fn own() -> Vec<OwnNext> {
+    let (session, options) = (|| "s".to_owned(), || "-w a".to_owned());
+    vec![
+        OwnNext::Help("jvs".into(), None),
+        OwnNext::Help("lock acquire".into(), Some("`--wait`".into())),
+        OwnNext::NameAllAfter("lock acquire".into()),
+        OwnNext::CreateExclusive,
+        OwnNext::InitBelow("/r/work".into()),
+        OwnNext::VerifyOne,
+        OwnNext::RestoreElsewhere,
+        OwnNext::SnapshotEach(vec!["a".parse().expect("a name"), "b".parse().expect("a name")]),
+        OwnNext::GiveIdAsDoctor,
+        OwnNext::Unset,
+        OwnNext::KeepAuditAndSeeAll,
+        OwnNext::SeeAllOfDoctor,
+        OwnNext::SeeRepairs,
+        OwnNext::Repair,
+        OwnNext::SeeStatus,
+        OwnNext::NameSessionOrRun,
+        OwnNext::ListSessions,
+        OwnNext::ReleaseFirst(options(), session(), false),
+        OwnNext::ReleaseFirst(options(), session(), true),
+        OwnNext::MountOrForget(session()),
+        OwnNext::AcknowledgeOrForget(options(), session()),
     ]
 }
 
@@ -125,7 +153,7 @@ fn commands(hint: &str) -> Vec<Vec<&str>> {
     let begins = hint.match_indices("jvs ").map(|(at, _)| &hint[at..]);
     begins
         .map(|line| {
-            let line = line.split(['`', ';', ')', ',', '|']).next().unwrap_or_default();
+            let line = line.split(['`', ';', ')', ',', '|', '&', '\'']).next().unwrap_or_default();
             // Whatever was typed before.
             let line = line.split_whitespace();
             line.map(|word| if word == "…" { "status" } else { word }).collect()

@@ -10,6 +10,7 @@ use jvs_repo::id::hex;
 use super::{Unusable, terminal};
 use crate::context::Env;
 use crate::fail::Failure;
+use crate::hint::OwnNext;
 
 /// How a session's id was found. The order is the order of asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,8 +147,7 @@ pub(crate) fn require_lasting(whence: Whence) -> Result<(), Unusable> {
     Err(Unusable::new(
         "there is no terminal and no session name, so a lock would be nobody's as soon as this \
          command ends",
-        "export JVS_SESSION_ID=NAME, one name for each agent or script, or run the work under \
-         the lock: jvs run -- COMMAND",
+        OwnNext::NameSessionOrRun,
     ))
 }
 

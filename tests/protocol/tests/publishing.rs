@@ -143,15 +143,17 @@ fn a_snapshot_put_on_top_of_another_gets_another_id() {
     });
 }
 
+fn two_publishers_and_a_collector(off: Option<Rule>) -> Explorer<'static> {
+    world()
+        .process(publisher("a", off))
+        .process(publisher("b", off))
+        .process(careful_collector(off))
+        .preemptions(2)
+}
+
 #[test]
 fn what_was_not_committed_is_judged_by_a_state_read_before() {
-    needed(Rule::ReadBeforeLooking, "missing", |off| {
-        world()
-            .process(publisher("a", off))
-            .process(publisher("b", off))
-            .process(careful_collector(off))
-            .preemptions(2)
-    });
+    needed(Rule::ReadBeforeLooking, "missing", two_publishers_and_a_collector);
 }
 
 #[test]
@@ -163,13 +165,7 @@ fn what_is_old_may_still_be_somebodys_work() {
 
 #[test]
 fn only_what_was_visible_before_the_read_is_collected() {
-    needed(Rule::VisibleBeforeRead, "was reported as published", |off| {
-        world()
-            .process(publisher("a", off))
-            .process(publisher("b", off))
-            .process(careful_collector(off))
-            .preemptions(2)
-    });
+    needed(Rule::VisibleBeforeRead, "was reported as published", two_publishers_and_a_collector);
 }
 
 #[test]

@@ -11,6 +11,10 @@ use crate::fidelity::{ByName, LossKind, Open, dress, is_full, note};
 use crate::tree::{self, NodeKind};
 use crate::walk::{Branch, Item};
 
+/// A name in a directory of the copy that is open.
+#[derive(Clone, Copy)]
+struct Entry<'e>(&'e OwnedFd, Item<'e>);
+
 impl<C: FileCopier> TreeBuilder<'_, C> {
     /// Gives the first name's copy its other names.
     pub(in crate::engine) fn link_groups(&self) -> Result<(), CaptureError> {
@@ -47,38 +51,28 @@ impl<C: FileCopier> TreeBuilder<'_, C> {
                 continue;
             }
             open(member.branch)
-                .and_then(|to| self.join(&from, first, &to, member))
+                .and_then(|to| self.join(Entry(&from, first), Entry(&to, member)))
                 .map_err(|error| CaptureError::io(member.path(), "link", error))?;
         }
         Ok(())
     }
 
-    fn join(
-        &self,
-        from: &OwnedFd,
-        first: Item<'_>,
-        to: &OwnedFd,
-        member: Item<'_>,
-    ) -> io::Result<()> {
+    fn join(&self, copied: Entry<'_>, new: Entry<'_>) -> io::Result<()> {
+        let (Entry(from, first), Entry(to, member)) = (copied, new);
         match tree::link(from, first.name(), to, member.name()) {
             Ok(()) => self.learned().spread(first.number, member.number),
             Err(error) if is_full(&error) => return Err(error),
             // A filesystem without hard links, or one that has no more for this
             // file: a file of its own, and said so.
-            Err(_) => self.part(from, first, to, member)?,
+            Err(_) => self.part(copied, new)?,
         }
         self.work.progress.advance(1, 0);
         Ok(())
     }
 
     /// Makes a second file of what was one with two names.
-    fn part(
-        &self,
-        from: &OwnedFd,
-        first: Item<'_>,
-        to: &OwnedFd,
-        member: Item<'_>,
-    ) -> io::Result<()> {
+    fn part(&self, copied: Entry<'_>, new: Entry<'_>) -> io::Result<()> {
+        let (Entry(from, first), Entry(to, member)) = (copied, new);
         let (name, stat) = (member.name(), member.stat());
         let xattrs = self.learned().facts.xattrs.get(&first.number).cloned().unwrap_or_default();
         let mut digest = None;

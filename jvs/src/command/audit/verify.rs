@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
+use crate::hint::OwnNext;
 use crate::render::Done;
 
 /// No more of one answer is told one by one, to people and to programs: who wrote
@@ -141,10 +142,7 @@ impl Coded for Broken {
     }
 
     fn next(&self) -> Option<Next> {
-        Some(
-            "keep a copy of the audit directory, then see all of it: `jvs audit --verify --json`"
-                .into(),
-        )
+        Some(OwnNext::KeepAuditAndSeeAll.into())
     }
 
     fn details(&self) -> Option<Value> {

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::survey::{Looking, SessionHold, SessionSurvey};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, on_one_line};
+use crate::hint::OwnNext;
 use crate::render::Done;
 use crate::session::{self, known};
 
@@ -152,23 +153,18 @@ impl Coded for NotForgotten {
     }
 
     fn next(&self) -> Option<Next> {
-        let id = &self.id;
-        let anyway = format!("jvs session forget {id} --force");
-        let words = match &*self.why {
-            KeepReason::Nothing => "see which there are: jvs session list".to_owned(),
+        let id = || self.id.to_string();
+        let own = match &*self.why {
+            KeepReason::Nothing => OwnNext::ListSessions,
             KeepReason::Alive { options, commands, .. } => {
-                let force = if commands.is_empty() { "" } else { "--force " };
-                format!("release it first: jvs lock release {force}{options} --session {id}")
+                OwnNext::ReleaseFirst(options.to_string(), id(), !commands.is_empty())
             }
-            KeepReason::Unseen { .. } => {
-                format!("mount it and try again; if it is gone for good: {anyway}")
+            KeepReason::Unseen { .. } => OwnNext::MountOrForget(id()),
+            KeepReason::Remembers { options, .. } => {
+                OwnNext::AcknowledgeOrForget(options.to_string(), id())
             }
-            KeepReason::Remembers { options, .. } => format!(
-                "see what changed and acknowledge it: jvs lock acquire {options} --session {id}; \
-                 or forget it: {anyway}"
-            ),
         };
-        Some(words.into())
+        Some(own.into())
     }
 
     fn details(&self) -> Option<Value> {

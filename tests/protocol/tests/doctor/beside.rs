@@ -11,7 +11,7 @@ use jvs_protocol_tests::necessity::{process, where_off};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store as _};
-use jvs_snapshot::{PublishError, Snapshots};
+use jvs_snapshot::Snapshots;
 use jvs_world::repository::main;
 use jvs_world::sim::actors::{collect, keep};
 use jvs_world::sim::ward::{Ward, doctor, locks_of, told};
@@ -54,17 +54,14 @@ fn work(ctx: &Ctx, id: &str, snapshots: usize, keeps: Keeps) -> Option<()> {
         let new = staged.id().to_string();
         match staged.publish(lease.fence().ok()?) {
             Ok(_) => ctx.append("published", new),
-            Err(
-                PublishError::Fenced { staged, .. }
-                | PublishError::NotPublished { staged, .. }
-                | PublishError::HeadMoved { staged, .. },
-            ) => {
-                ctx.append("refused", new);
-                staged.discard().ok()?;
-                return None;
-            }
             Err(error) => {
-                ctx.append("unsure", error.to_string());
+                match error.hand_back() {
+                    (Some(staged), _) => {
+                        ctx.append("refused", new);
+                        staged.discard().ok()?;
+                    }
+                    (None, error) => ctx.append("unsure", error.to_string()),
+                }
                 return None;
             }
         }

@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use jvs_kit::sim::{Ctx, Explorer, Process, Solo, Way};
+use jvs_kit::sim::{Ctx, Explorer, Process, Solo, View, Way};
 use jvs_lock::{LeaseOrigin, Locks};
 use jvs_protocol_tests::stage;
 use jvs_repo::clock::Clock as _;
@@ -305,6 +305,36 @@ fn taken(solo: &Solo) {
     drop(world::locks(seams_of(solo), "A").acquire(&main(), LEASE).expect("free"));
 }
 
+/// What goes wrong in the old protocol because a mount shows what it has in its cache.
+fn v63_believes_its_cache(
+    processes: [Process; 2],
+    check: fn(&View<'_>) -> Result<(), String>,
+) -> String {
+    let violation = Explorer::new()
+        .setup(v63_taken)
+        .processes(processes)
+        .stale_reads_for_ms(CACHED_MS)
+        .always(check)
+        .run()
+        .violation();
+    assert!(violation.trace.iter().any(|line| line.contains("(stale)")), "{violation}");
+    violation.message
+}
+
+fn no_theft(view: &View<'_>) -> Result<(), String> {
+    match view.process(1).number("stole") {
+        Some(token) => Err(format!("a live lease was stolen under token {token}")),
+        None => Ok(()),
+    }
+}
+
+fn not_after_the_steal(view: &View<'_>) -> Result<(), String> {
+    match view.process(0).number("published") {
+        Some(token) => Err(format!("published under token {token} after the steal")),
+        None => Ok(()),
+    }
+}
+
 /// (g1) B reads A's expired record from its mount's cache after A renewed it,
 /// and steals a live lease.
 #[test]
@@ -323,18 +353,8 @@ fn a_cached_record_does_not_get_a_live_lease_stolen() {
             ctx.claim("stole", token);
         }
     });
-    let violation = Explorer::new()
-        .setup(v63_taken)
-        .processes([renewer, stealer])
-        .stale_reads_for_ms(CACHED_MS)
-        .always(|view| match view.process(1).number("stole") {
-            Some(token) => Err(format!("a live lease was stolen under token {token}")),
-            None => Ok(()),
-        })
-        .run()
-        .violation();
-    assert_eq!(violation.message, "a live lease was stolen under token 2");
-    assert!(violation.trace.iter().any(|line| line.contains("(stale)")), "{violation}");
+    let told = v63_believes_its_cache([renewer, stealer], no_theft);
+    assert_eq!(told, "a live lease was stolen under token 2");
 
     // Ours: B's mount may show an old record or none; the register decides.
     let refresher = Process::new("A", |ctx| {
@@ -363,10 +383,7 @@ fn a_cached_record_does_not_get_a_live_lease_stolen() {
         .setup(taken)
         .processes([refresher, stealer])
         .stale_reads_for_ms(CACHED_MS)
-        .always(|view| match view.process(1).number("stole") {
-            Some(token) => Err(format!("a live lease was stolen under token {token}")),
-            None => Ok(()),
-        })
+        .always(no_theft)
         .at_end(|view| match view.process(1).text("refused") {
             Some("E_LOCK_CONFLICT") => {
                 refused.set(refused.get() + 1);
@@ -399,18 +416,8 @@ fn a_cached_record_does_not_validate_a_stale_token() {
             ctx.claim("stole", token);
         }
     });
-    let violation = Explorer::new()
-        .setup(v63_taken)
-        .processes([publisher, stealer])
-        .stale_reads_for_ms(CACHED_MS)
-        .always(|view| match view.process(0).number("published") {
-            Some(token) => Err(format!("published under token {token} after the steal")),
-            None => Ok(()),
-        })
-        .run()
-        .violation();
-    assert_eq!(violation.message, "published under token 1 after the steal");
-    assert!(violation.trace.iter().any(|line| line.contains("(stale)")), "{violation}");
+    let told = v63_believes_its_cache([publisher, stealer], not_after_the_steal);
+    assert_eq!(told, "published under token 1 after the steal");
 
     // Ours: A sees its own old record in the cache, and is fenced all the same.
     let publisher = Process::new("A", |ctx| {
@@ -441,10 +448,7 @@ fn a_cached_record_does_not_validate_a_stale_token() {
         .setup(taken)
         .processes([publisher, stealer])
         .stale_reads_for_ms(CACHED_MS)
-        .always(|view| match view.process(0).number("published") {
-            Some(token) => Err(format!("published under token {token} after the steal")),
-            None => Ok(()),
-        })
+        .always(not_after_the_steal)
         .at_end(|view| {
             let a = view.process(0);
             if let Some(other) = a.text("refused").filter(|code| *code != "E_FENCING_MISMATCH") {

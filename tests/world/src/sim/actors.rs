@@ -6,9 +6,9 @@ use jvs_repo::config::Retention;
 use jvs_repo::duration::Period;
 use jvs_repo::layout;
 use jvs_repo::store::RepoPath;
+use jvs_snapshot::Snapshots;
 use jvs_snapshot::gc;
 use jvs_snapshot::lineage::Lineage;
-use jvs_snapshot::{PublishError, Snapshots};
 
 use super::{LEASE_MS, LONG_MS, SimTrees, World, furnish, seams, stage};
 use crate::repository::main;
@@ -25,15 +25,12 @@ pub fn publish(ctx: &Ctx, id: &str) -> Option<()> {
     let new = staged.id().to_string();
     match staged.publish(lease.fence().ok()?) {
         Ok(_) => ctx.append("published", new),
-        Err(
-            PublishError::Fenced { staged, .. }
-            | PublishError::NotPublished { staged, .. }
-            | PublishError::HeadMoved { staged, .. },
-        ) => {
-            ctx.append("refused", new);
-            staged.discard().ok()?;
+        Err(error) => {
+            if let (Some(staged), _) = error.hand_back() {
+                ctx.append("refused", new);
+                staged.discard().ok()?;
+            }
         }
-        Err(PublishError::OutcomeUnknown { .. } | PublishError::NotYetVisible { .. }) => {}
     }
     Some(())
 }

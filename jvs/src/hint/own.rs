@@ -1,0 +1,125 @@
+//! What to do about an error that only the command can make, spelled as what to type.
+
+use std::path::PathBuf;
+
+use jvs_repo::name::{ShownName, WorktreeName};
+use jvs_repo::next::Next;
+
+/// What the libraries' [`Next`] is for them, for the command itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OwnNext {
+    /// Read the help of this command (`jvs`, or one of its verbs), or use what is spelled
+    /// much like what was typed.
+    Help(String, Option<String>),
+    /// Name all worktrees after this verb.
+    NameAllAfter(String),
+    /// Make a worktree that one session writes to at a time.
+    CreateExclusive,
+    /// Make a repository of this directory below the one that was named.
+    InitBelow(PathBuf),
+    /// Compare the files with one snapshot.
+    VerifyOne,
+    /// Restore to a worktree of its own.
+    RestoreElsewhere,
+    /// Take a snapshot of each of these within the command that is run.
+    SnapshotEach(Vec<WorktreeName>),
+    /// Give a snapshot's id as doctor tells it.
+    GiveIdAsDoctor,
+    /// Unset a variable that is set for what runs under a lock.
+    Unset,
+    /// See all that verifying the audit log finds, once there is a copy.
+    KeepAuditAndSeeAll,
+    /// See all that doctor finds, and what it would do.
+    SeeAllOfDoctor,
+    /// See what doctor would repair.
+    SeeRepairs,
+    /// Let doctor repair it.
+    Repair,
+    /// See how things are, instead of doing it again.
+    SeeStatus,
+    /// Give the session a name that lasts, or run the work under the lock.
+    NameSessionOrRun,
+    /// See which sessions there are.
+    ListSessions,
+    /// Release this lock, named by these options, as that session; by force if commands
+    /// need it.
+    ReleaseFirst(String, String, bool),
+    /// Mount the repository, or forget this session anyway.
+    MountOrForget(String),
+    /// Acknowledge the loss of this lock, named by these options, as that session; or
+    /// forget it.
+    AcknowledgeOrForget(String, String),
+}
+
+impl From<OwnNext> for Next {
+    fn from(own: OwnNext) -> Self {
+        spell(&own).into()
+    }
+}
+
+fn spell(own: &OwnNext) -> String {
+    match own {
+        OwnNext::Help(of, similar) => {
+            let of = if of == "jvs" { of.to_owned() } else { format!("jvs {of}") };
+            let similar = similar.as_ref().map(|it| format!("did you mean {it}? "));
+            format!("{}see `{of} --help`", similar.unwrap_or_default())
+        }
+        OwnNext::NameAllAfter(verb) => {
+            format!("name all of them after it: jvs {verb} -w NAME -w NAME")
+        }
+        OwnNext::CreateExclusive => {
+            "for one writer at a time, create another one: jvs worktree create NAME".into()
+        }
+        OwnNext::InitBelow(path) => format!(
+            "make a directory for it, and move there what belongs to it: jvs init {}",
+            ShownName::new(path).typed()
+        ),
+        OwnNext::VerifyOne => "jvs verify --files SNAPSHOT".into(),
+        OwnNext::RestoreElsewhere => {
+            "restore to a new worktree: jvs restore SNAPSHOT --into NAME".into()
+        }
+        OwnNext::SnapshotEach(worktrees) => {
+            let each: Vec<_> =
+                worktrees.iter().map(|worktree| format!("jvs snapshot -w {worktree}")).collect();
+            format!("take each of them under the lock: -- sh -c 'CMD && {}'", each.join(" && "))
+        }
+        OwnNext::GiveIdAsDoctor => {
+            "give the id as `jvs doctor --strict` shows it, or `none`".into()
+        }
+        OwnNext::Unset => "unset it; `jvs run` sets it for the commands it runs".into(),
+        OwnNext::KeepAuditAndSeeAll => {
+            "keep a copy of the audit directory, then see all of it: `jvs audit --verify --json`"
+                .into()
+        }
+        OwnNext::SeeAllOfDoctor => {
+            "see all of it, and what can be done: jvs doctor --strict --dry-run".into()
+        }
+        OwnNext::SeeRepairs => "see what would be done: jvs doctor --repair --dry-run".into(),
+        OwnNext::Repair => "do it: jvs doctor --repair".into(),
+        OwnNext::SeeStatus => {
+            "do not run it again just for the answer: `jvs status` shows the present state".into()
+        }
+        OwnNext::NameSessionOrRun => {
+            "export JVS_SESSION_ID=NAME, one name for each agent or script, or run the work under \
+             the lock: jvs run -- COMMAND"
+                .into()
+        }
+        OwnNext::ListSessions => "see which there are: jvs session list".into(),
+        OwnNext::ReleaseFirst(options, session, force) => {
+            let force = if *force { "--force " } else { "" };
+            format!("release it first: jvs lock release {force}{options} --session {session}")
+        }
+        OwnNext::MountOrForget(session) => {
+            format!("mount it and try again; if it is gone for good: {}", forget(session))
+        }
+        OwnNext::AcknowledgeOrForget(options, session) => format!(
+            "see what changed and acknowledge it: jvs lock acquire {options} --session {session}; \
+             or forget it: {}",
+            forget(session)
+        ),
+    }
+}
+
+fn forget(session: &str) -> String {
+    format!("jvs session forget {session} --force")
+}
