@@ -17,6 +17,7 @@ const PARSERS: &[(&str, &str)] = &[
     ("jvs-lock/src/state.rs", "register_name"),
     ("jvs-repo/src/audit.rs", "file_name"),
     ("jvs-repo/src/config.rs", "config"),
+    ("jvs-repo/src/config/admins.rs", "config"),
     ("jvs-repo/src/config/document.rs", "config"),
     ("jvs-repo/src/config/edit.rs", "config"),
     ("jvs-repo/src/digest.rs", "file_name"),
