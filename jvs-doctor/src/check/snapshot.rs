@@ -122,7 +122,7 @@ fn broken(
     child: SnapshotId,
     report: &mut FindingCollector,
 ) {
-    if is_collected_meanwhile(survey, id) {
+    if is_collected_meanwhile(survey, id) || is_kept_from_us(survey, id) {
         return;
     }
     let tombstone = layout::tombstone(id);
@@ -155,6 +155,12 @@ fn broken(
 fn is_collected_meanwhile(survey: &Survey<'_, '_>, id: SnapshotId) -> bool {
     sabotage!(Rule::BrokenIsLookedAtAgain => false);
     !survey.tombstones.contains_key(&id) && !survey.is_missing(&layout::tombstone(id))
+}
+
+/// What may not be read is reported as that, and breaks no lineage.
+fn is_kept_from_us(survey: &Survey<'_, '_>, id: SnapshotId) -> bool {
+    let dir = layout::snapshot(id);
+    [layout::descriptor(&dir), dir, layout::tombstone(id)].iter().any(|path| survey.is_unseen(path))
 }
 
 /// Where a log says that a collection was to remove it.

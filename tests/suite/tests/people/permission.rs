@@ -94,11 +94,16 @@ fn what_a_user_may_not_read_is_not_damaged() {
     for command in ["status", "verify --all", "restore @ --into feature"] {
         is_denied(&world, command);
     }
-    let checked = as_stranger(&world, "doctor --strict").run();
-    for word in ["CORRUPT", "TORN", "FORGED", "backup"] {
-        assert!(!checked.stdout().contains(word), "{word}: {checked}");
+    world.ok("ann", "snapshot whose-parent-is-closed");
+    // A descriptor, too: the lineage of the next one cannot be followed beyond it.
+    for closed in [manifest, world.root().join(layout::descriptor(&dir).as_str())] {
+        fs_err::set_permissions(&closed, Permissions::from_mode(0o600)).expect("closed");
+        let checked = as_stranger(&world, "doctor --strict").run();
+        for word in ["CORRUPT", "TORN", "FORGED", "BROKEN", "backup"] {
+            assert!(!checked.stdout().contains(word), "{word}: {checked}");
+        }
+        assert!(checked.stdout().contains("you, user 4711, may not read"), "{checked}");
     }
-    assert!(checked.stdout().contains("you, user 4711, may not read"), "{checked}");
     world.ok("ann", "verify --all");
     world.ok("ann", "doctor --strict");
 }
