@@ -49,6 +49,11 @@ impl Onlooker {
         policy::is_user(record, self.uid, &self.user, &self.boot_id)
     }
 
+    /// An account may be shared by people who say who they are.
+    fn is_called_as(&self, record: &Record) -> bool {
+        record.metadata.user_identity == self.user
+    }
+
     fn is_on_host_of(&self, record: &Record) -> bool {
         self.boot_id == record.boot_id && host_as_recorded(&self.host) == record.metadata.hostname
     }
@@ -105,7 +110,7 @@ impl<'v> Holder<'v> {
         let terminals = at_terminal(&me.place) && at_terminal(&record.place);
         if record.session_id == me.session {
             Kinship::OtherPrivateDir
-        } else if terminals && me.is_user_of(record) == Some(true) {
+        } else if terminals && me.is_user_of(record) == Some(true) && me.is_called_as(record) {
             Kinship::OtherTerminal
         } else {
             Kinship::None

@@ -42,7 +42,7 @@ fn i_see_who_has_the_lock_where_what_for_and_until_when() {
         assert_eq!(data["kept_until"], kept_until, "{data}");
         assert_eq!((&data["user"], &data["host"]), (&"ua".into(), &host().into()));
         assert_eq!(data["note"], "release 1.4");
-        assert_eq!(data["same_user"], false);
+        assert_eq!(data["same_user"], true, "one account, whatever its users call themselves");
     }
 }
 
