@@ -189,7 +189,7 @@ impl<'r> Locks<'r> {
         let mut woken = Woken::Change;
         loop {
             let is_due = woken == Woken::Change || stand.due <= clock.now().boot;
-            if is_due && let Some(lease) = stand.look(woken, sleeper)? {
+            if is_due && let Some(lease) = stand.look(sleeper)? {
                 return Ok(Some(lease));
             }
             let now = clock.now().boot;
@@ -310,15 +310,11 @@ impl<'w, 'r> Stand<'w, 'r> {
     }
 
     /// Looks at the line, and from its front at the lock. Says when to look again.
-    fn look(
-        &mut self,
-        woken: Woken,
-        sleeper: &mut dyn Sleeper,
-    ) -> Result<Option<Lease<'r>>, AcquireError> {
+    fn look(&mut self, sleeper: &mut dyn Sleeper) -> Result<Option<Lease<'r>>, AcquireError> {
         let again_in_ms = match self.in_line() {
             Ok(Look::Waiting { ahead: 0, waiting, .. }) => {
                 (self.shown.ahead, self.shown.waiting) = (0, waiting);
-                match self.at_front(woken, sleeper)? {
+                match self.at_front(sleeper)? {
                     Tried::Got(lease) => return Ok(Some(*lease)),
                     Tried::Not { again_in_ms } => again_in_ms,
                 }
@@ -354,11 +350,7 @@ impl<'w, 'r> Stand<'w, 'r> {
     }
 
     /// Tries to take the lock.
-    fn at_front(
-        &mut self,
-        woken: Woken,
-        sleeper: &mut dyn Sleeper,
-    ) -> Result<Tried<'r>, AcquireError> {
+    fn at_front(&mut self, sleeper: &mut dyn Sleeper) -> Result<Tried<'r>, AcquireError> {
         let clock = self.locks.seams.clock;
         let began = clock.now().boot;
         let first = self.first.get_or_insert_with(|| First::since(began));
@@ -366,7 +358,7 @@ impl<'w, 'r> Stand<'w, 'r> {
             // First the watch, then the look: whatever comes after it wakes.
             sleeper.watch(&layout::register(self.worktree));
         }
-        let tried = first.try_it(self.locks, &self.register, self.want, woken)?;
+        let tried = first.try_it(self.locks, &self.register, self.want)?;
         let Tried::Not { again_in_ms } = tried else { return Ok(tried) };
         self.doubts = 0;
         self.shown.view.clone_from(&first.view);
@@ -457,8 +449,15 @@ struct First {
     /// Since when it is the first.
     since: BootMs,
     refused: Option<(State, BootMs)>,
+    /// The first state of an epoch that it waits through, and since when.
+    begun: Option<(State, BootMs)>,
     view: Option<View>,
 }
+
+/// How long an epoch that has just begun is left to the session that held the lock before:
+/// its command failed to rename or remove the worktree, and takes the lock again. Nothing
+/// depends on it but who is first.
+const BEGUN_IS_LEFT_MS: u64 = 2_000;
 
 enum Tried<'r> {
     Got(Box<Lease<'r>>),
@@ -467,32 +466,31 @@ enum Tried<'r> {
 
 impl First {
     fn since(now: BootMs) -> Self {
-        First { since: now, refused: None, view: None }
+        First { since: now, refused: None, begun: None, view: None }
     }
 
-    /// Tries to take the lock if it changed, or if time has made it takeable. Whether it
-    /// changed is READ, unless it was woken by a change: then the attempt will tell.
+    /// Tries to take the lock if it changed, or if time has made it takeable.
     fn try_it<'r>(
         &mut self,
         locks: &Locks<'r>,
         register: &Register<'r>,
         want: Want<'_>,
-        woken: Woken,
     ) -> Result<Tried<'r>, AcquireError> {
         let worktree = register.worktree();
         let not_yet = Ok(Tried::Not { again_in_ms: u64::MAX });
-        if let (Some((refused, due)), Woken::Time) = (self.refused, woken) {
-            let before = locks.seams.clock.now();
-            let state = match register.read() {
-                Ok(state) => state,
-                Err(ReadError::Io { source, .. }) if is_transient(&source) => return not_yet,
-                Err(error) => return Err(error.into()),
-            };
-            locks.saw(worktree, &state, before);
-            let now = locks.seams.clock.now().boot;
-            if state == refused && now < due {
-                return Ok(Tried::Not { again_in_ms: due.since(now) });
-            }
+        let before = locks.seams.clock.now();
+        let state = match register.read() {
+            Ok(state) => state,
+            Err(ReadError::Io { source, .. }) if is_transient(&source) => return not_yet,
+            Err(error) => return Err(error.into()),
+        };
+        locks.saw(worktree, &state, before);
+        let now = locks.seams.clock.now().boot;
+        if let Some(due) = self.left_to_another_until(&state, now).filter(|due| now < *due) {
+            return Ok(Tried::Not { again_in_ms: due.since(now) });
+        }
+        if let Some((_, due)) = self.refused.filter(|(at, due)| *at == state && now < *due) {
+            return Ok(Tried::Not { again_in_ms: due.since(now) });
         }
         let refusal = match locks.acquire(worktree, want).map_err(TakeOverError::try_from) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
@@ -516,6 +514,19 @@ impl First {
         self.refused = Some((view.state, due));
         self.view = Some(*view);
         Ok(Tried::Not { again_in_ms: due.since(locks.seams.clock.now().boot) })
+    }
+
+    /// Until when an epoch that has just begun is left to the session that held the lock
+    /// before it.
+    fn left_to_another_until(&mut self, state: &State, now: BootMs) -> Option<BootMs> {
+        let follows_another = state.is_birth() && state.epoch.counter > 1;
+        if !follows_another || state.hold != Hold::Free {
+            return None;
+        }
+        let (begun, since) =
+            self.begun.filter(|(begun, _)| begun == state).unwrap_or((*state, now));
+        self.begun = Some((begun, since));
+        Some(since.plus(BEGUN_IS_LEFT_MS))
     }
 }
 
