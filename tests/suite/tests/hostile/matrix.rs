@@ -127,7 +127,8 @@ impl Choice {
 
     /// The commands that the pair with this name meets.
     fn commands(&self, number: usize, pair: &str) -> Vec<&'static str> {
-        let turns = (0..COMMANDS.len()).filter(|turn| self.all || (turn + number) % FEW == 0);
+        let turns =
+            (0..COMMANDS.len()).filter(|turn| self.all || (turn + number).is_multiple_of(FEW));
         let commands = turns.map(|turn| COMMANDS[turn]);
         commands.filter(|command| named(pair, command).contains(&self.named)).collect()
     }

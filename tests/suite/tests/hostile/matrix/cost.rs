@@ -2,7 +2,9 @@
 //! time on the clock, which shows those that wait.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use jvs_repo::clock::{Clock as _, SystemClock};
 
 /// How many are remembered.
 const FEW: usize = 5;
@@ -20,9 +22,10 @@ pub(super) struct Dearest {
 impl Dearest {
     /// Does what starts programs and waits for their ends, and remembers what they cost.
     pub(super) fn measured<T>(&mut self, case: &str, what: impl FnOnce() -> T) -> T {
-        let (before, begun) = (time_of_children(), Instant::now());
+        let (before, begun) = (time_of_children(), SystemClock.now().boot);
         let done = what();
-        remember(&mut self.on_the_clock, begun.elapsed(), case);
+        let took = Duration::from_millis(SystemClock.now().boot.since(begun));
+        remember(&mut self.on_the_clock, took, case);
         remember(&mut self.of_the_processor, time_of_children() - before, case);
         done
     }
