@@ -28,8 +28,9 @@ fn ends_in_the_end(whom: &[&str], signal: Signal) {
         "run" => running.pid(),
         _ => command,
     };
+    // The end of the first may be the end of the second.
     for who in whom {
-        world.signal(of(who), signal);
+        world.signal_if_there(of(who), signal);
     }
     if signal == Signal::STOP {
         let renewals = world.events("renew").len();
