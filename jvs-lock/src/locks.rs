@@ -61,12 +61,44 @@ pub struct Want<'w> {
     /// is then not refreshed but burnt, for nobody was told that it holds it. The grant
     /// is neither recorded nor durable yet: see `Locks::enter`.
     pub gate: Option<&'w dyn Gate>,
+    /// Whether an epoch that has just begun is taken.
+    pub new_epoch: NewEpoch,
+}
+
+/// What becomes of an epoch that has just begun: a session whose command failed to rename or
+/// remove the worktree takes its lock again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewEpoch {
+    /// It is taken like any other.
+    Taken,
+    /// It is left to that session, unless it is this one, which was left for long enough.
+    Left {
+        /// Its first state.
+        but: Option<State>,
+    },
+}
+
+impl NewEpoch {
+    fn leaves(self, state: &State) -> bool {
+        match self {
+            NewEpoch::Taken => false,
+            NewEpoch::Left { but } => state.follows_another_epoch() && but != Some(*state),
+        }
+    }
 }
 
 impl Want<'_> {
     /// A lease of this length, and nothing more to say.
     pub const fn lease(lease_ms: u64) -> Self {
-        Want { lease_ms, reason: None, note: None, renewed_every_ms: None, kept: None, gate: None }
+        Want {
+            lease_ms,
+            reason: None,
+            note: None,
+            renewed_every_ms: None,
+            kept: None,
+            gate: None,
+            new_epoch: NewEpoch::Taken,
+        }
     }
 }
 
@@ -221,6 +253,10 @@ impl<'r> Locks<'r> {
         let mut granted: Option<Granted> = None;
         let applied = self.driver(&register, want.reason).run(|state, now, _| {
             self.refuse_reserved(worktree, state)?;
+            if want.new_epoch.leaves(state) {
+                let worktree = worktree.clone();
+                return Err(TakeOverError::JustBegun { worktree }.into());
+            }
             // What is one's own is not taken from anybody.
             let seen = match state.holder() == Some(me) {
                 true => None,

@@ -276,6 +276,12 @@ impl State {
         self.seq == Seq(0) && self.chained_to(None).chain == self.chain
     }
 
+    /// Is this the first state of an epoch that came after another one, and does nobody hold
+    /// it?
+    pub fn follows_another_epoch(&self) -> bool {
+        self.is_birth() && self.epoch.counter > 1 && self.hold == Hold::Free
+    }
+
     /// May it be of a name that is reserved, confirmed or not? A process that has held or
     /// committed since moved it further.
     pub fn may_be_reserved(&self) -> bool {

@@ -57,6 +57,12 @@ pub enum TakeOverError {
         /// The worktree.
         worktree: WorktreeName,
     },
+    /// Its epoch has just begun: a waiter leaves it to the session that held it before.
+    #[error("worktree '{worktree}' has just been brought back")]
+    JustBegun {
+        /// The worktree.
+        worktree: WorktreeName,
+    },
     /// The worktree was removed.
     #[error(transparent)]
     Retired(#[from] WasRemoved),
@@ -82,6 +88,7 @@ impl TakeOverError {
             | TakeOverError::Frozen(_)
             | TakeOverError::ClockSkew { .. }
             | TakeOverError::Unproven(_)
+            | TakeOverError::JustBegun { .. }
             | TakeOverError::Legacy { .. } => true,
             TakeOverError::Register(_)
             | TakeOverError::NotMade { .. }
@@ -115,6 +122,7 @@ impl Layered for TakeOverError {
             TakeOverError::Retired(error) => return Layer::Below(error),
             TakeOverError::Conflict(_)
             | TakeOverError::Unproven(_)
+            | TakeOverError::JustBegun { .. }
             | TakeOverError::Legacy { .. } => Code::LockConflict,
             TakeOverError::Frozen(_) => Code::LockFrozen,
             TakeOverError::ClockSkew { .. } => Code::ClockSkewExceeded,
@@ -150,6 +158,7 @@ impl Layered for TakeOverError {
                 Next::SetClocksOrObserve(view.worktree.clone())
             }
             TakeOverError::NotMade { .. } => Next::ListWorktrees,
+            TakeOverError::JustBegun { worktree } => Next::WaitOrWhy(worktree.clone()),
         })
     }
 
@@ -175,6 +184,7 @@ impl Layered for TakeOverError {
             }
             TakeOverError::Register(_)
             | TakeOverError::NotMade { .. }
+            | TakeOverError::JustBegun { .. }
             | TakeOverError::Retired(_) => None,
         }
     }

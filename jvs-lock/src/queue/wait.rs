@@ -17,7 +17,7 @@ use crate::decide::is_skewed;
 use crate::error::{AcquireError, RegisterError, TakeOverError, TurnError};
 use crate::hold::Ties;
 use crate::lease::Lease;
-use crate::locks::{Locks, Want};
+use crate::locks::{Locks, NewEpoch, Want};
 use crate::register::{ReadError, Register, is_transient};
 use crate::retry;
 use crate::session::SessionId;
@@ -492,6 +492,9 @@ impl First {
         if let Some((_, due)) = self.refused.filter(|(at, due)| *at == state && now < *due) {
             return Ok(Tried::Not { again_in_ms: due.since(now) });
         }
+        // What begins after that READ is left, too.
+        let want =
+            Want { new_epoch: NewEpoch::Left { but: self.begun.map(|(begun, _)| begun) }, ..want };
         let refusal = match locks.acquire(worktree, want).map_err(TakeOverError::try_from) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
             Err(Ok(refusal)) => refusal,
@@ -507,6 +510,7 @@ impl First {
             | TakeOverError::Frozen(view)
             | TakeOverError::Unproven(view)
             | TakeOverError::ClockSkew { view, .. } => view,
+            TakeOverError::JustBegun { .. } => return not_yet,
             error if retry::passes(&error) => return not_yet,
             error => return Err(error.into()),
         };
@@ -519,8 +523,7 @@ impl First {
     /// Until when an epoch that has just begun is left to the session that held the lock
     /// before it.
     fn left_to_another_until(&mut self, state: &State, now: BootMs) -> Option<BootMs> {
-        let follows_another = state.is_birth() && state.epoch.counter > 1;
-        if !follows_another || state.hold != Hold::Free {
+        if !state.follows_another_epoch() {
             return None;
         }
         let (begun, since) =
