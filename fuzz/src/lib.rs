@@ -69,6 +69,7 @@ targets! {
     keeper_file in records, FIXED;
     probe_verdict in records, FIXED;
     takeover in records, FIXED;
+    restore_journal in records, FIXED;
     legacy_lock in records, FIXED;
     // Reader and writer have a buffer each, for the file and for what is hashed.
     manifest in manifest, 1 << 20;

@@ -11,12 +11,14 @@ use jvs_repo::record::descriptor::Descriptor;
 use jvs_repo::record::format::FormatError;
 use jvs_repo::record::keeper::{self, Written};
 use jvs_repo::record::lock::Record;
+use jvs_repo::record::patch;
 use jvs_repo::record::probe::{self, Verdict};
 use jvs_repo::record::ready;
 use jvs_repo::record::seal::{self, Seal};
 use jvs_repo::record::tag::Tag;
 use jvs_repo::record::takeover::TakeoverRecord;
 use jvs_repo::record::worktree::WorktreeRecord;
+use jvs_snapshot::restore::RestoreJournal;
 use serde_json::Value;
 
 /// What every record must be: text, one JSON object, no key twice, nothing after it, and
@@ -212,6 +214,20 @@ pub(crate) fn probe_verdict(data: &[u8]) {
     is_strict(data, probe::LIMITS);
     is_whole(data, parse);
     again(&verdict, &verdict.to_bytes(), parse);
+}
+
+/// What a restore in place does, path by path: one spelling, and no path leaves the tree.
+pub(crate) fn restore_journal(data: &[u8]) {
+    let parse = |bytes: &[u8]| RestoreJournal::parse(bytes).ok();
+    for bytes in [Some(data.to_vec()), sealed(data, "checksum")].into_iter().flatten() {
+        let Some(journal) = parse(&bytes) else { continue };
+        is_strict(&bytes, patch::LIMITS);
+        is_whole(&bytes, parse);
+        let written = journal.to_bytes();
+        assert_eq!(parse(&written), Some(journal));
+        // What a later version added is under the checksum and is not written again.
+        assert!(written.len() < bytes.len() || written == bytes, "another spelling");
+    }
 }
 
 /// The record of a takeover by the letter of v6.3, and who wrote it.

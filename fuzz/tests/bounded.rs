@@ -74,6 +74,7 @@ bounded! {
     keeper_file
     probe_verdict
     takeover
+    restore_journal
     legacy_lock
     manifest
     config

@@ -198,6 +198,7 @@ checks! {
     32 StagedInFlight "D_STAGED_IN_FLIGHT" Notice Full Staging "A snapshot that is being taken, or whose session has not been fenced yet.";
     33 StagedUnknown "D_STAGED_UNKNOWN" Notice Full Staging "Work in progress under a name that JVS does not use; doctor never removes it.";
     34 RestoreDead "D_RESTORE_DEAD" Warning Full Staging "Files that an interrupted restore left behind.";
+    78 RestoreUnfinished "D_RESTORE_UNFINISHED" Warning Full Staging "A restore in place that was interrupted after it had begun to replace files.";
     35 GcUnfinished "D_GC_UNFINISHED" Warning Full Staging "Files that an interrupted garbage collection left behind.";
     36 RemovedFiles "D_REMOVED_FILES" Notice Full Staging "Files of a removed worktree that are not deleted yet.";
 

@@ -9,7 +9,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::Filesystem;
 use jvs_repo::proc::ProcessStat;
 use jvs_repo::store::{PosixStore, RepoPath, Space};
-use jvs_snapshot::trees::Trees;
+use jvs_snapshot::trees::{Spots, Trees};
 
 /// Payload trees: what the control plane's calls cannot walk.
 pub trait Payloads: Trees {
@@ -21,6 +21,9 @@ pub trait Payloads: Trees {
 
     /// Gives the directory `to` the owner and mode of the directory `from`.
     fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()>;
+
+    /// Single places in them; none where nothing in a tree is moved in truth.
+    fn spots(&self) -> Option<&dyn Spots>;
 }
 
 impl Payloads for PosixStore {
@@ -34,6 +37,10 @@ impl Payloads for PosixStore {
 
     fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
         PosixStore::copy_access(self, from, to)
+    }
+
+    fn spots(&self) -> Option<&dyn Spots> {
+        Some(self)
     }
 }
 

@@ -71,6 +71,13 @@ pub enum Remedy {
     },
     /// Ends an interrupted operation on a worktree: finishes it, or undoes it.
     EndUnfinished(WorktreeName),
+    /// Finishes a restore in place that is committed, through the lock.
+    FinishRestore {
+        /// The worktree whose files are restored.
+        worktree: WorktreeName,
+        /// The snapshot that they are restored from.
+        id: SnapshotId,
+    },
     /// Puts a file in the place of one that is not as it was written.
     Replace {
         /// The file to replace.
@@ -154,7 +161,7 @@ impl Remedy {
             Remedy::Unfreeze { .. } | Remedy::Free(_) => 5,
             Remedy::RemoveRecord(_) => 6,
             Remedy::RestoreReady(_) => 7,
-            Remedy::Show { .. } | Remedy::ShowCommitted { .. } => 8,
+            Remedy::Show { .. } | Remedy::ShowCommitted { .. } | Remedy::FinishRestore { .. } => 8,
             Remedy::WriteWorktreeRecord { .. } | Remedy::Replace { .. } | Remedy::RestoreTag(_) => {
                 9
             }
@@ -228,6 +235,9 @@ impl Remedy {
                 "{}{write} metadata for worktree '{worktree}', with exclusive isolation",
                 first(*replace)
             ),
+            Remedy::FinishRestore { worktree, id } => {
+                format!("{} restoring {id} in worktree '{worktree}'", verb("finish", "finished"))
+            }
             Remedy::EndUnfinished(worktree) => format!(
                 "{} or {} the interrupted operation on worktree '{worktree}'",
                 verb("finish", "finished"),

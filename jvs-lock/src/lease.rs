@@ -199,6 +199,12 @@ impl<'r> Lease<'r> {
         self.locks.journal.lock().unwrap_or_else(PoisonError::into_inner).rest();
     }
 
+    /// May a restore of its files be under way, or have been left by an earlier holder?
+    /// As the last READ saw it: see [`Register::is_marked`].
+    pub fn may_be_half_restored(&self) -> bool {
+        self.register.is_marked()
+    }
+
     /// The fencing token.
     pub fn token(&self) -> FencingToken {
         self.bound.term.token

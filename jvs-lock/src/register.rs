@@ -144,6 +144,7 @@ pub struct Register<'r> {
     worktree: WorktreeName,
     dir: RepoPath,
     newest: Cell<Option<(Epoch, Seq)>>,
+    marked: Cell<bool>,
 }
 
 impl<'r> Register<'r> {
@@ -160,7 +161,7 @@ impl<'r> Register<'r> {
         worktree: WorktreeName,
         dir: RepoPath,
     ) -> Self {
-        Register { store, clock, worktree, dir, newest: Cell::new(None) }
+        Register { store, clock, worktree, dir, newest: Cell::new(None), marked: Cell::new(false) }
     }
 
     /// Whose register this is.
@@ -192,6 +193,8 @@ impl<'r> Register<'r> {
                 _ => ReadError::Io { worktree, source },
             }
         })?;
+        let is_mark = |name: &OsString| name.to_str().and_then(layout::restore_mark_of).is_some();
+        self.marked.set(names.iter().any(is_mark));
         let is_entry = |name: &&OsString| !name.as_encoded_bytes().starts_with(b".");
         let mut entries = names.iter().filter(is_entry);
         let corrupt = |found: String| ReadError::Corrupt { worktree: self.worktree.clone(), found };
@@ -210,6 +213,13 @@ impl<'r> Register<'r> {
             corrupt(format!("its entry '{}' is not a state", ShownName::new(name)))
         })?;
         self.remember(state)
+    }
+
+    /// Did the last READ see the mark of a restore beside the state? It is there from
+    /// before the last renewal under which that restore may be committed, so a
+    /// process that moves the register on from what it READ saw it then.
+    pub fn is_marked(&self) -> bool {
+        self.marked.get()
     }
 
     /// Ignores what is older than what was seen: caches, and engines that were

@@ -68,6 +68,8 @@ pub struct View {
     pub foreign: Option<Legacy>,
     /// A file that may be a lock of another tool and cannot be read: where, why.
     pub unheard: Option<String>,
+    /// Is a restore of its files under way, or was one left unfinished?
+    pub restoring: bool,
     /// When the look was taken.
     pub at: Reading,
     /// Who looked, if that is known: a process that is told of a holder wants to know
@@ -152,7 +154,8 @@ pub fn look(
 ) -> Result<View, RegisterError> {
     let register = Register::new(seams.store, seams.clock, worktree.clone());
     let state = register.read()?;
-    complete(seams, policy, worktree, state, me, None)
+    let view = complete(seams, policy, worktree, state, me, None)?;
+    Ok(View { restoring: register.is_marked(), ..view })
 }
 
 /// Completes a READ to a view: what the record and other tools tell, and what is
@@ -188,5 +191,6 @@ pub fn complete(
     let live = others.live(at.wall, policy);
     let (foreign, unheard) = (live.cloned(), others.unread);
     let (worktree, seen_by) = (worktree.clone(), None);
-    Ok(View { worktree, state, found, judgement, mine, foreign, unheard, at, seen_by })
+    let restoring = false;
+    Ok(View { worktree, state, found, judgement, mine, foreign, unheard, restoring, at, seen_by })
 }

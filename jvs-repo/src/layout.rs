@@ -283,6 +283,39 @@ pub fn manifest(dir: &RepoPath) -> RepoPath {
     dir.plain_child(MANIFEST)
 }
 
+/// What the restore in `dir` does, path by path.
+pub fn journal(dir: &RepoPath) -> RepoPath {
+    dir.plain_child(JOURNAL)
+}
+
+const JOURNAL: &str = "journal";
+
+/// Where a process that finishes the restore in `dir` keeps what is not in its place yet.
+pub fn claimed_payload(dir: &RepoPath, op: OpNonce) -> RepoPath {
+    dir.plain_child(&format!("{CLAIMED}{op}"))
+}
+
+/// Is that a tree of files of a restore, be it the one that it began with or one of
+/// somebody who finishes it?
+pub fn is_restored_payload(file: &str) -> bool {
+    file == PAYLOAD || file.strip_prefix(CLAIMED).is_some_and(|op| op.parse::<OpNonce>().is_ok())
+}
+
+const CLAIMED: &str = "payload-";
+
+/// Says, beside the state of a worktree, that a restore of its files is under way, or is
+/// not known to have ended: hidden, so that the register does not take it for an entry.
+pub fn restore_mark(worktree: &WorktreeName, op: OpNonce) -> RepoPath {
+    register(worktree).plain_child(&format!("{RESTORE_MARK}{op}"))
+}
+
+/// Whose mark a file in a register's directory is, if it is one.
+pub fn restore_mark_of(file: &str) -> Option<OpNonce> {
+    file.strip_prefix(RESTORE_MARK)?.parse().ok()
+}
+
+const RESTORE_MARK: &str = ".restore-";
+
 /// What is known about the snapshot in `dir`.
 pub fn descriptor(dir: &RepoPath) -> RepoPath {
     dir.plain_child("descriptor.json")
@@ -508,6 +541,9 @@ mod tests {
             tombstone_tmp(id, op),
             snapshot_payload(&dir),
             manifest(&dir),
+            journal(&dir),
+            claimed_payload(&dir, op),
+            restore_mark(&name, op),
             descriptor(&dir),
             ready(&dir),
             ready_staged(&dir),

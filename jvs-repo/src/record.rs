@@ -6,6 +6,7 @@ pub mod descriptor;
 pub mod format;
 pub mod keeper;
 pub mod lock;
+pub mod patch;
 pub mod probe;
 pub mod ready;
 pub mod rfc3339;

@@ -3,12 +3,12 @@
 
 use std::fmt;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use jvs_repo::sabotage;
 
 use crate::descriptor::Loss;
-use crate::manifest::{TreePath, Xattr};
+use crate::manifest::{Entry, TreePath, Xattr};
 use crate::mutation::capturing::CaptureRule;
 use crate::tree::{self, NodeKind, NodeStat};
 
@@ -230,6 +230,29 @@ pub(crate) fn dress(
     let stat = copy.stat()?;
     lost.extend(differences(original, &stat));
     Ok(Dressed { stat, lost, xattrs: kept })
+}
+
+/// Gives the open directory `dir`, which is nobody's copy but somebody's own, what `like`
+/// has. What it did not take.
+pub(crate) fn dress_directory(dir: &OwnedFd, like: &Entry) -> io::Result<Vec<LossKind>> {
+    let now = tree::stat_open(dir)?;
+    let (mode, uid, gid, mtime) = (like.mode, like.uid, like.gid, like.mtime);
+    let wanted = NodeStat { mode, uid, gid, mtime, ..now };
+    let has = tree::xattrs_open(dir)?;
+    let mut lost = Vec::new();
+    for xattr in has.iter().filter(|it| !like.xattrs.iter().any(|want| want.name == it.name)) {
+        if fatal_only(tree::remove_xattr_open(dir, &xattr.name)).is_err() {
+            lost.push(LossKind::Xattr);
+        }
+    }
+    let missing: Vec<Xattr> =
+        like.xattrs.iter().filter(|want| !has.contains(want)).cloned().collect();
+    if now.mode == mode && (now.uid, now.gid) == (uid, gid) && missing.is_empty() {
+        fatal_only(tree::set_mtime_open(dir, mtime))?;
+        return Ok(lost);
+    }
+    lost.extend(dress(&Open(dir), &wanted, missing)?.lost);
+    Ok(lost)
 }
 
 /// A full disk is no property of a filesystem that a snapshot could note.

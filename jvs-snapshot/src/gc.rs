@@ -27,6 +27,7 @@ use crate::garbage::Uncommittable;
 use crate::staging_name::StagingName;
 
 pub use age::ClockDoubt;
+pub(crate) use needs::StagingContents;
 pub use plan::{Terms, plan};
 pub use registers::Registers;
 pub use run::{Freed, run};

@@ -48,6 +48,16 @@ pub enum Rule {
     RefusalIsNotDamage,
     /// A collection needs no room.
     CollectsWhenFull,
+    /// What a restore in place does is on disk before it is committed.
+    JournalIsDurable,
+    /// A holder of the lock takes away what a restore before it has not committed.
+    UncommittedTakenAway,
+    /// A holder of the lock finishes the restores before it, before it uses the files.
+    FinishedBeforeUse,
+    /// The commit of a restore is durable before somebody else finishes it.
+    CommitDurableBeforeFinished,
+    /// A process that finishes a restore takes up what is not in its place under names of its own.
+    ClaimedFirst,
 }
 
 impl Rule {
@@ -71,6 +81,11 @@ impl Rule {
         Rule::ClockIsDoubted,
         Rule::RefusalIsNotDamage,
         Rule::CollectsWhenFull,
+        Rule::JournalIsDurable,
+        Rule::UncommittedTakenAway,
+        Rule::FinishedBeforeUse,
+        Rule::CommitDurableBeforeFinished,
+        Rule::ClaimedFirst,
     ];
 }
 

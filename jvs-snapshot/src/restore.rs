@@ -1,5 +1,5 @@
 //! Files of a snapshot back among the living: as a new worktree, or in place of
-//! the files of one, swapped in one step.
+//! the files of one, path by path or swapped in one step.
 //!
 //! What is restored is always a copy or a clone, checked against the snapshot's
 //! manifest before anybody sees it; a worktree never shares an inode with a
@@ -7,9 +7,15 @@
 
 mod check;
 mod error;
+mod in_parts;
+mod journal;
 pub mod leftover;
+mod patch;
+mod plan;
 mod replace;
 mod swap;
+
+use std::path::Path;
 
 use jvs_lock::worktrees::{self, Base};
 use jvs_lock::{Lease, Locks, State};
@@ -32,11 +38,16 @@ use crate::ready::Ready;
 use crate::stage::{CaptureError, Captured, Options, Source, capture};
 use crate::staging_name::StagingName;
 use crate::stored::unread;
+use crate::trees::{Spot, Spots as _};
 use crate::under_lease::while_renewing;
+use crate::{diff, tree};
 
 use check::check_copy;
 
-pub use error::{Half, RestoreError};
+pub use error::{Half, RestoreError, UnfinishedRestore};
+pub use in_parts::{FinishedRestore, finish_all, finish_interrupted, put};
+pub use journal::{JournalStep, RestoreJournal};
+pub use plan::{Deed, RestorePlan, plan};
 pub use replace::replace;
 pub use swap::{Stopped, Swap, Swapped, check_paths, check_worktree};
 
@@ -88,6 +99,14 @@ impl Copied {
         StagingName::Swap { worktree, term, source, kept, op }.path()
     }
 
+    /// The directory under the name that says that it is being put in a worktree's place,
+    /// path by path.
+    fn committed(&self, kept: Option<SnapshotId>) -> RepoPath {
+        let Copied { worktree, term, source, op, .. } = self;
+        let (worktree, term, source, op) = (worktree.clone(), *term, *source, *op);
+        StagingName::Patch { worktree, term, source, kept, op }.path()
+    }
+
     /// The tree.
     pub fn tree(&self) -> RepoPath {
         layout::snapshot_payload(&self.dir())
@@ -117,12 +136,14 @@ pub struct RestoreRequest<'w> {
 }
 
 /// What a swap did besides.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct InPlace {
     /// What the new files have not.
     pub degraded: Vec<Loss>,
     /// The old files, if they are not thrown away.
     pub left: Option<Left>,
+    /// Paths that have no place any more, because somebody took away what they were in.
+    pub unplaced: Vec<TreePath>,
 }
 
 /// Old files that no snapshot is known to have.
@@ -233,7 +254,81 @@ impl<'r> Restore<'r> {
         Ok(RestoredWorktree { record: finished?, degraded: copied.degraded })
     }
 
-    /// Puts the files of a snapshot in the place of a worktree's.
+    /// What has to be done to the files of `worktree`, which are at `root`, so that they
+    /// are those of `source`: as `status` sees it. `None` if the user may not move every
+    /// path of it, so that only all files can be swapped at once.
+    pub fn plan(
+        &self,
+        source: &Ready,
+        worktree: &WorktreeName,
+        root: &Path,
+        progress: &dyn Progress,
+    ) -> Result<Option<RestorePlan>, SnapshotError> {
+        let trust = diff::trust(source, root, &self.at.seams.clock.boot_id());
+        let plan = plan(self.store, source, root, trust, progress)?;
+        let (there, from) = (layout::payload(worktree), layout::snapshot_payload(&source.dir()));
+        let movable = |(path, deed): (&TreePath, Deed)| {
+            let may = |tree| self.store.may_move(Spot { tree, path });
+            // What is copied of a directory that may not be written to is one, too.
+            deed == Deed::Remove && may(&there) || self.may_be_put(&from, path) && may(&there)
+        };
+        let all = plan.deeds().all(movable);
+        Ok(all.then_some(plan))
+    }
+
+    fn may_be_put(&self, from: &RepoPath, path: &TreePath) -> bool {
+        let at = Spot { tree: from, path };
+        tree::may_do_anything()
+            || self.store.look(at).is_ok_and(|seen| !seen.is_directory)
+            || self.store.may_move(at)
+    }
+
+    /// Puts what `plan` says of the files of a snapshot in a worktree, path by path.
+    pub fn in_parts(
+        &self,
+        locks: &Locks<'_>,
+        lease: &mut Lease<'_>,
+        wish: &RestoreRequest<'_>,
+        plan: &RestorePlan,
+        progress: &dyn Progress,
+    ) -> Result<InPlace, RestoreError> {
+        let worktree = lease.worktree().clone();
+        let state = lease.fence()?.read()?;
+        let copied = while_renewing(lease, self.at.seams.clock, progress, |progress| {
+            match plan.installed() {
+                Some(chosen) => self.copy(wish.source, Some(&chosen), &worktree, &state, progress),
+                None => self.copy_nothing(wish.source, &worktree, &state),
+            }
+        });
+        put(&self.at, self.store, locks, lease, copied?, plan, wish)
+    }
+
+    /// A place for what is removed, where nothing comes from the snapshot.
+    fn copy_nothing(
+        &self,
+        source: &Ready,
+        worktree: &WorktreeName,
+        state: &State,
+    ) -> Result<Copied, RestoreError> {
+        let seams = self.at.seams;
+        let op = OpNonce::random(seams.entropy);
+        let copied = Copied::assume_equal(worktree, state.term(), source.id(), op);
+        let made = seams
+            .store
+            .ensure_dir(&copied.dir())
+            .and_then(|()| seams.store.ensure_dir(&copied.tree()));
+        match made {
+            Ok(()) => Ok(copied),
+            Err(source) => {
+                let _ = delete_dir(&self.at, &copied.dir());
+                Err(SnapshotError::Io { doing: "make a directory to restore to".into(), source }
+                    .into())
+            }
+        }
+    }
+
+    /// Swaps the files of a worktree with those of a snapshot, all of them in one step, or
+    /// the chosen paths one after the other.
     pub fn in_place(
         &self,
         locks: &Locks<'_>,

@@ -170,6 +170,32 @@ pub fn open_below<'c>(
     Ok(at)
 }
 
+/// Finds the directory at the end of `components` below `root`, only to name what is in
+/// it: neither read nor written, so that no server is asked to open anything.
+pub fn find_below<'c>(
+    root: &Path,
+    components: impl Iterator<Item = &'c [u8]>,
+) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // The path up to the root is its user's own word; nothing below it is.
+    let mut at = fs::open(root, flags, Mode::empty())?;
+    for component in components {
+        at = fs::openat(&at, component, flags | OFlags::NOFOLLOW, Mode::empty())?;
+    }
+    Ok(at)
+}
+
+/// May this process make and remove names in the directory `name` in `dir`?
+pub fn may_change(dir: impl AsFd, name: &[u8]) -> bool {
+    let access = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
+    fs::accessat(dir, name, access, AtFlags::EACCESS).is_ok()
+}
+
+/// Is there nothing that this process may not do with files?
+pub fn may_do_anything() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Opens the regular file `name` in `dir` for reading.
 pub fn open_file(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
     // O_NONBLOCK: what was a file a moment ago may be a FIFO now.
@@ -544,6 +570,11 @@ pub fn set_xattr(dir: impl AsFd, name: &[u8], xattr: &Xattr) -> io::Result<()> {
 /// As [`set_xattr`], for what is open.
 pub fn set_xattr_open(file: impl AsFd, xattr: &Xattr) -> io::Result<()> {
     Ok(fs::fsetxattr(file, &xattr.name, &xattr.value, XattrFlags::empty())?)
+}
+
+/// Removes one attribute of what is open.
+pub fn remove_xattr_open(file: impl AsFd, name: &[u8]) -> io::Result<()> {
+    Ok(fs::fremovexattr(file, name)?)
 }
 
 /// An open file from its start to its end, to read or to write.

@@ -13,7 +13,8 @@ use crate::chosen::ChosenPaths;
 use crate::compare::{Difference, Trust};
 use crate::diff;
 use crate::error::SnapshotError;
-use crate::manifest::TreePath;
+use crate::fidelity::{self, LossKind};
+use crate::manifest::{Entry, TreePath};
 use crate::mutation::capturing::CaptureRule;
 use crate::progress::Silent;
 use crate::ready::Ready;
@@ -80,6 +81,63 @@ pub trait Spots: Send + Sync {
 
     /// `fsync` of the directory that holds it.
     fn sync_above(&self, of: Spot<'_>) -> io::Result<()>;
+
+    /// [`Spots::sync_above`] of each that is there, in whichever way is the quickest.
+    fn sync_above_all(&self, of: &[Spot<'_>]) -> io::Result<()> {
+        for of in of {
+            match self.sync_above(*of) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                answer => answer?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an empty directory.
+    fn make_directory(&self, at: Spot<'_>) -> io::Result<()>;
+
+    /// May names be made and removed in the directory that holds it and, if it is a
+    /// directory itself, in that? Else it cannot be moved.
+    fn may_move(&self, at: Spot<'_>) -> bool;
+
+    /// Gives a directory what `like` has: owner, mode, time, attributes. What it did not
+    /// take.
+    fn dress(&self, at: Spot<'_>, like: &Entry) -> io::Result<Vec<LossKind>>;
+}
+
+/// Makes the directories above a place, as far as they are not there.
+pub(crate) fn make_above(spots: &dyn Spots, of: Spot<'_>) -> io::Result<()> {
+    let Some((above, _)) = of.path.split() else { return Ok(()) };
+    let above = Spot { tree: of.tree, path: &above };
+    match spots.look(above) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        answer => return answer.map(drop),
+    }
+    make_above(spots, above)?;
+    match spots.make_directory(above) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        answer => answer,
+    }
+}
+
+/// As [`make_above`], for many places of one tree, and durably.
+pub(crate) fn make_all_above<'p>(
+    spots: &dyn Spots,
+    tree: &RepoPath,
+    paths: impl Iterator<Item = &'p TreePath>,
+) -> io::Result<()> {
+    let mut made = BTreeSet::new();
+    for path in paths {
+        make_above(spots, Spot { tree, path })?;
+        let mut at = path.clone();
+        while let Some((above, _)) = at.split() {
+            if !made.insert(std::mem::replace(&mut at, above)) {
+                break;
+            }
+        }
+    }
+    let spots_made: Vec<Spot<'_>> = made.iter().map(|path| Spot { tree, path }).collect();
+    spots.sync_above_all(&spots_made)
 }
 
 /// The directory that holds a place, and its name there.
@@ -87,10 +145,11 @@ fn above<'s>(store: &PosixStore, at: Spot<'s>) -> io::Result<(OwnedFd, &'s [u8])
     let mut components: Vec<&[u8]> = at.tree.as_str().split('/').map(str::as_bytes).collect();
     components.extend(at.path.components());
     let name = components.pop().unwrap_or_default();
-    // The path up to the repository is its user's own word; nothing below it is.
-    let root = tree::open_root_by_any_path(store.root_path())?;
-    Ok((tree::open_below(root, components.into_iter())?, name))
+    Ok((tree::find_below(store.root_path(), components.into_iter())?, name))
 }
+
+/// So many directories are synced one by one; beyond that, all that was written is.
+const SYNCED_ALONE: usize = 8;
 
 /// What is removed because of a comparison is read for it.
 fn trust_before_removal() -> Trust {
@@ -173,7 +232,45 @@ impl Spots for PosixStore {
     }
 
     fn sync_above(&self, of: Spot<'_>) -> io::Result<()> {
-        tree::sync(above(self, of)?.0)
+        tree::sync(tree::open_directory(above(self, of)?.0, b".")?)
+    }
+
+    fn sync_above_all(&self, of: &[Spot<'_>]) -> io::Result<()> {
+        let root = tree::open_root_by_any_path(self.root_path())?;
+        if tree::is_remote(&root) {
+            // A rename is durable there when it is acknowledged.
+            return Ok(());
+        }
+        if of.len() > SYNCED_ALONE {
+            return tree::sync_filesystem(root);
+        }
+        for of in of {
+            match self.sync_above(*of) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                answer => answer?,
+            }
+        }
+        Ok(())
+    }
+
+    fn make_directory(&self, at: Spot<'_>) -> io::Result<()> {
+        let (dir, name) = above(self, at)?;
+        tree::make_directory(dir, name)
+    }
+
+    fn may_move(&self, at: Spot<'_>) -> bool {
+        if tree::may_do_anything() {
+            return true;
+        }
+        let Ok((dir, name)) = above(self, at) else { return false };
+        let is_directory =
+            tree::stat(&dir, name).is_ok_and(|stat| stat.kind == NodeKind::Directory);
+        tree::may_change(&dir, b".") && (!is_directory || tree::may_change(&dir, name))
+    }
+
+    fn dress(&self, at: Spot<'_>, like: &Entry) -> io::Result<Vec<LossKind>> {
+        let (dir, name) = above(self, at)?;
+        fidelity::dress_directory(&tree::open_directory(dir, name)?, like)
     }
 }
 

@@ -66,7 +66,8 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
     };
     life.iter().for_each(SignsOfLife::sign);
     // What happened behind the session's back is told with whatever it asks next.
-    let notes = crate::keeper::take_note(context);
+    let notes: Vec<String> =
+        crate::keeper::take_note(context).into_iter().chain(context.take_told()).collect();
     match answer {
         Ok(done) => {
             let warned = context.warned().map(str::to_owned);

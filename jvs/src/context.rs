@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use jvs_lock::hold::{Holds, ProcessLookup};
 use jvs_lock::holder::Onlooker;
@@ -85,6 +85,7 @@ pub(crate) struct Context<'a> {
     watch_reporter: Arc<WatchReporter>,
     found: OnceLock<(ControlDir, PathBuf)>,
     warned: OnceLock<String>,
+    told: Mutex<Vec<String>>,
 }
 
 /// A repository, and the worktree in it that is meant.
@@ -96,9 +97,19 @@ pub(crate) struct Here {
 impl<'a> Context<'a> {
     pub(crate) fn new(global: Global, env: Env<'a>, output: Output) -> Self {
         let watch_reporter = Arc::new(WatchReporter::new(output));
-        let (clock, entropy) = (SystemClock, SystemEntropy);
+        let (clock, entropy, told) = (SystemClock, SystemEntropy, Mutex::default());
         let (found, warned) = (OnceLock::new(), OnceLock::new());
-        Context { global, env, output, clock, entropy, watch_reporter, found, warned }
+        Context { global, env, output, clock, entropy, watch_reporter, found, warned, told }
+    }
+
+    /// Remembers what has to be told with the answer, whatever that will be.
+    pub(crate) fn tell(&self, warning: String) {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// What was remembered so far.
+    pub(crate) fn take_told(&self) -> Vec<String> {
+        std::mem::take(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How to emphasise text on standard output.

@@ -20,6 +20,7 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("xfs", || reflink(Kind::Xfs)),
     ("btrfs", || reflink(Kind::Btrfs)),
     ("juicefs", juicefs_volume),
+    ("restore", restore),
     ("large", large),
     ("many", many),
     ("history", history),
@@ -94,6 +95,45 @@ fn on_ext4(place: &Path, files: usize, size: usize, rounds: usize) {
 fn ext4() {
     let dir = tempfile::tempdir().expect("a directory");
     on_ext4(dir.path(), 10_000, 4096, ROUNDS);
+}
+
+/// Back to what was there before 1 % changed: all of it in snapshots or commits.
+fn back_on_ext4(place: &Path, files: usize, size: usize, rounds: usize) {
+    let title = format!("ext4, {files} x {size} B");
+    let repository = Repository::new(place, "copy");
+    let (tree, git) = (repository.files(), place.join("git"));
+    make_tree(&tree, files, size);
+    run("cp", &["-a", text(&tree), "git"], place);
+    git_init(&git);
+    run("git", &["tag", "base"], &git);
+    repository.snapshot();
+    drop(repository.jvs(&["tag", "@", "base"]));
+    let restore = ["restore", "base", "--in-place", "--reason", "bench"];
+    let change = |round| {
+        for tree in [&tree, &git] {
+            change_one_percent(tree, files, size, round);
+        }
+        repository.snapshot();
+        git_commit(&git);
+    };
+    let mut table = Table::new(format!("{title}: back, 1 % changed"));
+    table.row("git reset --hard", |_| run("git", &["reset", "-q", "--hard", "base"], &git));
+    table.row("jvs restore --in-place", |_| drop(repository.jvs(&restore)));
+    table.row("git status, right after", |_| run("git", &["status", "--short"], &git));
+    table.row("jvs status, right after", |_| drop(repository.jvs(&["status"])));
+    table.run(rounds, change, || settle(place));
+    let mut table = Table::new(format!("{title}: back, all at once"));
+    table.row("jvs restore --in-place --atomic", |_| {
+        drop(repository.jvs(&[&restore[..], &["--atomic"]].concat()));
+    });
+    table.run(rounds.min(3), change, || settle(place));
+}
+
+fn restore() {
+    for (files, size) in [(10_000, 4096), (100_000, 100)] {
+        let dir = tempfile::tempdir().expect("a directory");
+        back_on_ext4(dir.path(), files, size, ROUNDS);
+    }
 }
 
 /// Ten times the files, and a tenth of them in the same run, so that the two are

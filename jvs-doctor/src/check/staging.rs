@@ -1,7 +1,10 @@
 //! Work in progress, and what is left of work that is over.
 
+use jvs_lock::Hold;
+use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::term::Term;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::restore::leftover::{self, Worth};
 use jvs_snapshot::staging_name::StagingName;
@@ -9,6 +12,7 @@ use jvs_snapshot::staging_name::StagingName;
 use crate::check::Check;
 use crate::finding::FindingCollector;
 use crate::proof::Proof;
+use crate::read::Read;
 use crate::remedy::Remedy;
 use crate::survey::{StagedEntry, Survey};
 
@@ -26,6 +30,9 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
             Some(
                 name @ (StagingName::Restore { worktree, .. } | StagingName::Swap { worktree, .. }),
             ) => restore(survey, staged, name, worktree, report),
+            Some(StagingName::Patch { worktree, term, source, .. }) => {
+                patch(survey, staged, worktree, *term, *source, report);
+            }
             Some(StagingName::Condemned { id, .. }) => {
                 let message = format!("a garbage collection set {id} aside and was interrupted");
                 uncollected(staged, message, report);
@@ -116,6 +123,33 @@ fn restore(
         ),
     };
     report.add(Check::RestoreDead, staged.shown(), message).of(worktree).remedy(remedy);
+}
+
+/// A committed restore: the next holder of the lock finishes it, and so can doctor.
+fn patch(
+    survey: &Survey<'_, '_>,
+    staged: &StagedEntry,
+    worktree: &WorktreeName,
+    term: Term,
+    id: SnapshotId,
+    report: &mut FindingCollector,
+) {
+    let held = |read: &Read| read.term() == term && matches!(read.hold, Hold::Held(_));
+    if survey.judging(worktree).is_some_and(held) {
+        report
+            .add(Check::StagedInFlight, staged.shown(), "a restore that may be under way")
+            .of(worktree)
+            .advice(IN_FLIGHT);
+        return;
+    }
+    let message = format!(
+        "restoring {id} was interrupted: some files of worktree '{worktree}' may be old and some \
+         new, until the next command that uses its lock finishes it"
+    );
+    report
+        .add(Check::RestoreUnfinished, staged.shown(), message)
+        .of(worktree)
+        .remedy(Remedy::FinishRestore { worktree: worktree.clone(), id });
 }
 
 fn unknown(survey: &Survey<'_, '_>, staged: &StagedEntry, report: &mut FindingCollector) {

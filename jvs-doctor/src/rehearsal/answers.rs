@@ -11,7 +11,7 @@ use jvs_repo::store::{
 };
 use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::manifest::TreePath;
-use jvs_snapshot::trees::Trees;
+use jvs_snapshot::trees::{Spots, Trees};
 use jvs_snapshot::{Ready, SnapshotError};
 use rustix::io::Errno;
 
@@ -197,5 +197,9 @@ impl Payloads for Rehearsal<'_> {
     fn copy_access(&self, from: &RepoPath, to: &RepoPath) -> io::Result<()> {
         // Whatever is made here belongs to the owner of the root.
         self.set_mode(to, self.stat(from)?.mode)
+    }
+
+    fn spots(&self) -> Option<&dyn Spots> {
+        None
     }
 }

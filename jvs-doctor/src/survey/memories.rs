@@ -55,7 +55,8 @@ impl Memories {
                     memories.at(&bound.worktree).begun.push(bound.term);
                 }
                 StagingName::Restore { worktree, term, .. }
-                | StagingName::Swap { worktree, term, .. } => {
+                | StagingName::Swap { worktree, term, .. }
+                | StagingName::Patch { worktree, term, .. } => {
                     memories.at(worktree).begun.push(*term);
                 }
                 _ => {}

@@ -10,6 +10,7 @@ use jvs_lock::{
 use jvs_repo::json::RecordError;
 use jvs_repo::store::RepoPath;
 use jvs_snapshot::SnapshotError;
+use jvs_snapshot::restore::RestoreError;
 
 /// Why a remedy was not applied. What a crate below says keeps its own error.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +81,9 @@ pub enum RepairError {
     /// The register was not read or moved.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// The restore was not finished.
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
     /// The register was not installed.
     #[error(transparent)]
     Birth(#[from] BirthError),

@@ -50,6 +50,7 @@ impl Hand<'_, '_, '_, '_> {
                 self.write_worktree_record(worktree, *replace)?;
             }
             Remedy::EndUnfinished(worktree) => unfinished::end(self.locks, worktree)?,
+            Remedy::FinishRestore { worktree, .. } => self.finish_restore(worktree)?,
             Remedy::Replace { path, seen, bytes, .. } => self.replace(path, seen, bytes)?,
             Remedy::RestoreTag(told) => self.restore_tag(told)?,
             Remedy::ReplaceEntry(entry) => self.replace_entry(entry)?,

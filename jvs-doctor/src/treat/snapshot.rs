@@ -10,6 +10,8 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::{self, Isolation};
 use jvs_repo::sabotage;
 use jvs_snapshot::gc::{self, Dead, GcPlan};
+use jvs_snapshot::restore;
+use jvs_snapshot::staging_name::StagingName;
 use jvs_snapshot::tags::{self, LoggedTag};
 use jvs_snapshot::{Catalog, Snapshots, ready, show_head};
 
@@ -55,6 +57,40 @@ impl Hand<'_, '_, '_, '_> {
         let shown = help(&mut lease);
         leave(lease)?;
         shown
+    }
+
+    /// Through the lock, as the next command that uses it would.
+    pub(super) fn finish_restore(&self, worktree: &WorktreeName) -> Result<(), RepairError> {
+        let finish = |lease: &mut Lease<'_>| match self.patient.payloads.spots() {
+            Some(spots) => {
+                restore::finish_all(&self.snapshots(), spots, self.locks, lease)?;
+                Ok(())
+            }
+            None => self.pretend_finished(worktree),
+        };
+        if let Some(holds) = (self.holds)(worktree) {
+            return self.within(&holds, worktree, Want::lease(LEASE_MS), finish);
+        }
+        let mut lease = match own_lease(self.locks, worktree) {
+            Some(lease) => lease,
+            None => self.locks.acquire(worktree, Want::lease(LEASE_MS))?,
+        };
+        let finished = finish(&mut lease);
+        leave(lease)?;
+        finished
+    }
+
+    /// In a rehearsal no file of a worktree is moved.
+    fn pretend_finished(&self, worktree: &WorktreeName) -> Result<(), RepairError> {
+        for entry in self.store().list(&layout::staging())? {
+            let name = entry.name.to_str().and_then(|name| name.parse().ok());
+            if let Some(name @ StagingName::Patch { worktree: of, .. }) = &name
+                && of == worktree
+            {
+                self.patient.payloads.remove(&name.path())?;
+            }
+        }
+        Ok(())
     }
 
     /// Without the lock, which a worktree that was removed has no more: what it was

@@ -26,6 +26,7 @@ fn seen(change: impl FnOnce(&mut Record, &mut Onlooker)) -> View {
         mine: false,
         foreign: None,
         unheard: None,
+        restoring: false,
         at: Reading { wall: WallMs(1_040_000), boot: BootMs(0) },
         seen_by: Some(Box::new(me)),
     }

@@ -59,6 +59,20 @@ pub enum StagingName {
         /// Tells two of them apart.
         op: OpNonce,
     },
+    /// A restore in place that is committed and not known to be finished: some of what is
+    /// in it has taken its place in the worktree, and what was there is here instead.
+    Patch {
+        /// Of which worktree.
+        worktree: WorktreeName,
+        /// The term it was begun under.
+        term: Term,
+        /// The snapshot that is restored.
+        source: SnapshotId,
+        /// The snapshot of the files that are replaced, if there is one.
+        kept: Option<SnapshotId>,
+        /// Tells two of them apart.
+        op: OpNonce,
+    },
     /// A visible snapshot that is to be collected: whole, and put back if
     /// somebody needs it after all.
     Condemned {
@@ -105,6 +119,10 @@ impl fmt::Display for StagingName {
             StagingName::Swap { worktree, term, source, kept, op } => {
                 let kept = OrNone(*kept);
                 write!(f, "swap.{term}.{source}.{kept}.{op}.{worktree}")
+            }
+            StagingName::Patch { worktree, term, source, kept, op } => {
+                let kept = OrNone(*kept);
+                write!(f, "patch.{term}.{source}.{kept}.{op}.{worktree}")
             }
             StagingName::Condemned { id, op } => write!(f, "condemned.{id}.{op}"),
             StagingName::Doomed { op } => write!(f, "doomed.{op}"),
@@ -164,6 +182,16 @@ fn parse(name: &str) -> Option<StagingName> {
                 worktree: parts[5].parse().ok()?,
             }
         }
+        "patch" => {
+            let parts = parts(6)?;
+            StagingName::Patch {
+                term: term(&parts)?,
+                source: parts[2].parse().ok()?,
+                kept: or_none(parts[3])?,
+                op: parts[4].parse().ok()?,
+                worktree: parts[5].parse().ok()?,
+            }
+        }
         "condemned" => {
             let parts = parts(2)?;
             StagingName::Condemned { id: parts[0].parse().ok()?, op: parts[1].parse().ok()? }
@@ -208,6 +236,13 @@ mod tests {
             StagingName::Restore { worktree: worktree.clone(), term, source: id(5), op },
             swap(&worktree, None),
             swap(&worktree, Some(id(u64::MAX))),
+            StagingName::Patch {
+                worktree: worktree.clone(),
+                term,
+                source: id(u64::MAX),
+                kept: Some(id(u64::MAX)),
+                op,
+            },
             StagingName::Condemned { id: id(6), op },
             StagingName::Doomed { op },
         ]

@@ -122,6 +122,10 @@ pub(crate) fn needs(
             StagingName::Swap { source, kept, .. } if !is_dead_restore(registers, name) => {
                 needed.extend(kept.iter().chain([source]).map(|id| (*id, Keep::InUse)));
             }
+            // The next holder of the lock finishes it with them, however long that takes.
+            StagingName::Patch { source, kept, .. } => {
+                needed.extend(kept.iter().chain([source]).map(|id| (*id, Keep::InUse)));
+            }
             _ => {}
         }
     }

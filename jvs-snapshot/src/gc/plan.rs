@@ -182,7 +182,7 @@ fn plan_staging(
                     _ => plan.set_aside.push(name.clone()),
                 }
             }
-            StagingName::Restore { .. } | StagingName::Swap { .. } => {
+            StagingName::Restore { .. } | StagingName::Swap { .. } | StagingName::Patch { .. } => {
                 plan.left_alone.push(name.to_string());
             }
             StagingName::Condemned { .. } | StagingName::Doomed { .. } => {

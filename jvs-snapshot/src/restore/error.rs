@@ -3,6 +3,7 @@
 use jvs_lock::LeaseError;
 use jvs_lock::worktrees::WorktreeError;
 use jvs_repo::code::{Coded, Layer, Layered};
+use jvs_repo::id::SnapshotId;
 use jvs_repo::next::Next;
 use jvs_repo::record::audit::HalfRestored;
 use jvs_repo::store::RepoPath;
@@ -29,6 +30,38 @@ pub enum RestoreError {
     /// Files were swapped anyway, or may be.
     #[error(transparent)]
     Half(Box<Half>),
+    /// It is committed, and has not come to its end.
+    #[error(transparent)]
+    Unfinished(Box<UnfinishedRestore>),
+}
+
+/// A restore that is committed, and that this process did not finish.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}; {}", self.how_far())]
+pub struct UnfinishedRestore {
+    /// Which snapshot is restored.
+    pub restored: SnapshotId,
+    /// False if it may yet turn out not to be committed.
+    pub certain: bool,
+    /// What went wrong.
+    #[source]
+    pub cause: RestoreError,
+}
+
+impl UnfinishedRestore {
+    fn how_far(&self) -> String {
+        let id = self.restored;
+        match self.certain {
+            true => format!(
+                "restoring {id} has begun, some files may be old and some new, and the next \
+                 command that uses this worktree's lock finishes it"
+            ),
+            false => format!(
+                "restoring {id} may have begun: the next command that uses this worktree's lock \
+                 finishes it, or nothing was changed"
+            ),
+        }
+    }
 }
 
 /// Files that were swapped although the restore failed: not all of them, or not
@@ -86,17 +119,25 @@ impl Layered for RestoreError {
             RestoreError::Copy(error) => Layer::Below(error),
             RestoreError::Worktree(error) => Layer::Below(error),
             RestoreError::Half(half) => Layer::Own(half.cause.code()),
+            RestoreError::Unfinished(unfinished) => Layer::Own(unfinished.cause.code()),
         }
     }
 
     fn own_next(&self) -> Option<Next> {
         match self {
             RestoreError::Half(half) => Some(Next::CompareWithOldFiles(half.old.clone())),
+            RestoreError::Unfinished(unfinished) => {
+                unfinished.cause.next().or(Some(Next::AskDoctor))
+            }
             _ => None,
         }
     }
 
     fn own_details(&self) -> Option<Value> {
+        if let RestoreError::Unfinished(unfinished) = self {
+            let UnfinishedRestore { restored, certain, .. } = &**unfinished;
+            return Some(json!({ "unfinished": restored, "certain": certain }));
+        }
         let RestoreError::Half(half) = self else { return None };
         let mut told = json!(half.told());
         if let (Value::Object(all), Some(Value::Object(more))) = (&mut told, half.cause.details()) {

@@ -16,6 +16,8 @@ use jvs_repo::quarantine;
 use jvs_repo::record::audit::{SetAside, SettingAside};
 use jvs_repo::store::RepoPath;
 
+use super::journal::RestoreJournal;
+use super::patch::trees_in;
 use crate::aside::move_dir;
 use crate::chosen::ChosenPaths;
 use crate::error::SnapshotError;
@@ -37,6 +39,21 @@ pub enum Worth {
 /// Where the tree of a directory in `staging/` is.
 fn tree_of(dir: &RepoPath) -> RepoPath {
     layout::snapshot_payload(dir)
+}
+
+/// The trees in a directory of a swap, and which paths in them were anybody's: all, unless
+/// a journal says which were touched.
+fn content_of(
+    at: &Snapshots<'_>,
+    dir: &RepoPath,
+) -> Result<(Vec<RepoPath>, Option<ChosenPaths>), SnapshotError> {
+    let listed = trees_in(at.seams, dir);
+    let mut trees = listed.map_err(SnapshotError::io("list what a restore left"))?;
+    trees.retain(|tree| *tree != tree_of(dir));
+    match at.seams.store.stat(&layout::journal(dir)) {
+        Ok(_) => Ok((trees, RestoreJournal::read(at.seams.store, dir)?.chosen())),
+        Err(_) => Ok((trees, None)),
+    }
 }
 
 /// What is the tree at `tree` worth, if the snapshots `known` still have their
@@ -61,15 +78,36 @@ pub(super) fn worth(
     }
 }
 
-/// Removes the tree at `tree`, and `dir` that it is in, if the tree is worth nothing, and says what it is worth. A process that works in it, or has a
-/// file of it open, may write to the end: only what was compared is removed, and if
-/// there is more, it stays where it is.
+/// Removes the trees, and `dir` that they are in, if they are worth nothing, and says what
+/// they are worth. A process that works in one, or has a file of it open, may write to the
+/// end: only what was compared is removed, and if there is more, it stays where it is.
 pub(super) fn discard(
     at: &Snapshots<'_>,
     dir: &RepoPath,
+    trees: &[RepoPath],
+    chosen: Option<&ChosenPaths>,
+    known: &[SnapshotId],
+) -> io::Result<Worth> {
+    for tree in trees {
+        match discard_tree(at, tree, chosen, known)? {
+            Worth::Nothing => {}
+            something => return Ok(something),
+        }
+    }
+    // The copy's own, beside them. Nothing else is, unless somebody put it there.
+    let _ = at.seams.store.unlink(&layout::manifest(dir));
+    let _ = at.seams.store.unlink(&layout::journal(dir));
+    match at.seams.store.remove_dir(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => written_to(error),
+        _ => Ok(Worth::Nothing),
+    }
+}
+
+fn discard_tree(
+    at: &Snapshots<'_>,
     tree: &RepoPath,
     chosen: Option<&ChosenPaths>,
-    known: impl IntoIterator<Item = SnapshotId>,
+    known: &[SnapshotId],
 ) -> io::Result<Worth> {
     // Before it is compared: what is then as it is listed was so all the while.
     let listing = match at.trees.listing(tree) {
@@ -77,18 +115,12 @@ pub(super) fn discard(
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Ok(Worth::Unproven(error.to_string())),
     };
-    match worth(at, tree, chosen, known) {
+    match worth(at, tree, chosen, known.iter().copied()) {
         Worth::Nothing => {}
         something => return Ok(something),
     }
     let removed = listing.map_or(Ok(()), |listing| at.trees.remove_listed(tree, &listing));
     match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return written_to(error),
-        _ => {}
-    }
-    // The copy's own, beside it. Nothing else is, unless somebody put it there.
-    let _ = at.seams.store.unlink(&layout::manifest(dir));
-    match at.seams.store.remove_dir(dir) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => written_to(error),
         _ => Ok(Worth::Nothing),
     }
@@ -106,7 +138,16 @@ pub fn worth_of(at: &Snapshots<'_>, name: &StagingName) -> Worth {
     let StagingName::Swap { source, kept, .. } = name else {
         return Worth::Unproven("it is not a swap".into());
     };
-    worth(at, &tree_of(&name.path()), None, kept.iter().copied().chain([*source]))
+    let dir = name.path();
+    let (mut trees, chosen) = match content_of(at, &dir) {
+        Ok(content) => content,
+        Err(error) => return Worth::Unproven(error.to_string()),
+    };
+    trees.push(tree_of(&dir));
+    let of =
+        |tree: &RepoPath| worth(at, tree, chosen.as_ref(), kept.iter().copied().chain([*source]));
+    let worths = trees.iter().map(of);
+    worths.into_iter().find(|worth| *worth != Worth::Nothing).unwrap_or(Worth::Nothing)
 }
 
 /// Ends what a swap left whose hold is over: deletes it, or sets it aside and
@@ -140,16 +181,18 @@ pub(crate) fn settle(
         }
         _ => {}
     }
-    let known = kept.iter().copied().chain([*source]);
-    let set_aside = match discard(at, &dir, &files, None, known) {
-        Ok(Worth::Nothing) => {
+    let known: Vec<SnapshotId> = kept.iter().copied().chain([*source]).collect();
+    let discarded = content_of(at, &dir).map(|(mut trees, chosen)| {
+        trees.push(files.clone());
+        discard(at, &dir, &trees, chosen.as_ref(), &known)
+    });
+    let set_aside = match discarded {
+        Ok(Ok(Worth::Nothing)) => {
             // Best effort: empty, and under a name that nobody uses again.
             let _ = at.seams.store.remove_dir(&dir.parent());
             None
         }
-        Ok(Worth::Something(_) | Worth::Unproven(_)) | Err(_) => {
-            Some(if at.seams.store.stat(&files).is_ok() { files } else { dir })
-        }
+        _ => Some(if at.seams.store.stat(&files).is_ok() { files } else { dir }),
     };
     let where_to = set_aside.as_ref().map(RepoPath::to_string);
     note(EventPhase::Done, SetAside { set_aside: where_to }.into()).map_err(written())?;

@@ -4,7 +4,7 @@
 
 use jvs_lock::{Lease, Locks};
 use jvs_repo::audit::{EventKind, EventPhase};
-use jvs_repo::id::OpNonce;
+use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::quarantine;
 use jvs_repo::record::audit::Restored;
@@ -81,7 +81,7 @@ pub fn replace(
     if let Some(left) = &left {
         let _ = note(EventPhase::Done, Restored { left: Some(left.path.to_string()), ..told });
     }
-    Ok(InPlace { degraded: copied.degraded, left })
+    Ok(InPlace { degraded: copied.degraded, left, unplaced: Vec::new() })
 }
 
 /// From now on the directory may hold the worktree's own files, and says so.
@@ -119,15 +119,26 @@ fn left(
 ) -> Option<Left> {
     let tree = layout::snapshot_payload(dir);
     let replaced = ChosenPaths::new(swapped.exchanged.iter().cloned());
-    let known = wish.kept.map(Ready::id).into_iter().chain([wish.source.id()]);
+    let known: Vec<SnapshotId> =
+        wish.kept.map(Ready::id).into_iter().chain([wish.source.id()]).collect();
     let worth = match (wish.chosen, &replaced) {
         // Nobody's file was ever in it.
         (Some(_), None) => {
             let _ = delete_dir(at, dir);
             return None;
         }
-        _ => discard(at, dir, &tree, replaced.as_ref(), known),
+        _ => discard(at, dir, &[tree], replaced.as_ref(), &known),
     };
+    judged(at, op, dir, worth)
+}
+
+/// What a discarding left is set aside.
+pub(super) fn judged(
+    at: &Snapshots<'_>,
+    op: OpNonce,
+    dir: &RepoPath,
+    worth: std::io::Result<Worth>,
+) -> Option<Left> {
     let why = match worth {
         // What cannot be removed now is compared again by the process that collects garbage.
         Ok(Worth::Nothing) | Err(_) => return None,

@@ -280,7 +280,7 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 /// A renewal confirms the hold and makes it last. Answers with what it is under.
-fn sure(lease: &mut Lease<'_>) -> Result<Term, RestoreError> {
+pub(super) fn sure(lease: &mut Lease<'_>) -> Result<Term, RestoreError> {
     lease.renew()?;
     let state = lease.fence()?.read()?;
     Ok(state.term())

@@ -2,6 +2,7 @@
 
 mod collecting;
 mod interleaving;
+mod patching;
 mod publishing;
 mod reading;
 mod swapping;

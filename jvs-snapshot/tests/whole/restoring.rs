@@ -116,6 +116,87 @@ fn in_place_all_files_are_swapped_at_once_and_the_head_stays() {
     assert_eq!(told.count(), 2, "what was about to be done, and that it was done");
 }
 
+/// Plans and restores, path by path.
+fn restore_in_parts(
+    world: &World,
+    lease: &mut jvs_lock::Lease<'_>,
+    source: &Ready,
+    kept: Option<&Ready>,
+) -> jvs_snapshot::restore::InPlace {
+    let (restore, root) = (world.restore(), world.file(""));
+    let plan = restore.plan(source, &main(), &root, &Silent).expect("compared");
+    let wish = RestoreRequest { source, kept, chosen: None, reason: "a test" };
+    let plan = plan.expect("every path may be moved");
+    restore.in_parts(&world.locks("s"), lease, &wish, &plan, &Silent).expect("restored")
+}
+
+#[test]
+fn in_place_only_what_differs_is_touched_and_the_directory_stays() {
+    let world = World::new();
+    for (name, text) in [("same", "x"), ("d/changed", "old"), ("d/lost", "old"), ("e/f/g", "old")] {
+        world.write(name, text);
+    }
+    fs_err::hard_link(world.file("d/changed"), world.file("linked")).expect("linked");
+    fs_err::os::unix::fs::symlink("one", world.file("link")).expect("a symlink");
+    set_mode(&world.file("d"), 0o750);
+    let mut lease = world.lease();
+    let old = world.snapshot(&mut lease);
+    let stat = |name: &str| fs_err::symlink_metadata(world.file(name)).expect("there");
+    let (times, inodes) = (["", "d", "e"].map(|name| stat(name).mtime()), stat("").ino());
+    fs_err::remove_file(world.file("d/changed")).expect("removed");
+    world.write("d/changed", "new");
+    fs_err::remove_file(world.file("d/lost")).expect("removed");
+    fs_err::remove_dir_all(world.file("e/f")).expect("removed");
+    world.write("e/f", "a file where a directory was");
+    world.write("more/x", "new");
+    fs_err::remove_file(world.file("link")).expect("removed");
+    fs_err::os::unix::fs::symlink("two", world.file("link")).expect("a symlink");
+    set_mode(&world.file("d"), 0o700);
+    let new = world.snapshot(&mut lease);
+    let same = stat("same").ino();
+
+    let done = restore_in_parts(&world, &mut lease, &old, Some(&new));
+    assert!(done.left.is_none() && done.unplaced.is_empty(), "{done:?}");
+    let differences = diff::since(&world.store, &old, &world.file(""), Trust::Nothing, &Silent);
+    assert_eq!(differences.expect("compared"), [], "attributes, times and links included");
+    assert_eq!((stat("").ino(), stat("same").ino()), (inodes, same), "what is the same stays");
+    assert_eq!(["", "d", "e"].map(|name| stat(name).mtime()), times);
+    assert_eq!(stat("d/changed").ino(), stat("linked").ino(), "one file with two names");
+    let of_snapshot = fs_err::metadata(world.kept(&old, "linked")).expect("there").ino();
+    assert_ne!(stat("linked").ino(), of_snapshot, "a file of its own");
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+
+    // And back, where nothing comes from the snapshot but what was removed goes again.
+    let done = restore_in_parts(&world, &mut lease, &new, Some(&old));
+    assert!(done.left.is_none(), "{done:?}");
+    let differences = diff::since(&world.store, &new, &world.file(""), Trust::Nothing, &Silent);
+    assert_eq!(differences.expect("compared"), []);
+    assert_eq!(stat("").ino(), inodes);
+}
+
+#[test]
+fn what_somebody_wrote_before_its_place_was_taken_is_not_thrown_away() {
+    let world = World::new();
+    for name in ["a", "b", "d/c"] {
+        world.write(name, "old");
+    }
+    let mut lease = world.lease();
+    let old = world.snapshot(&mut lease);
+    world.write("a", "unsaved");
+    world.write("more", "unsaved, too");
+    let inode = |name: &str| fs_err::metadata(world.file(name)).expect("there").ino();
+    let same = inode("d/c");
+    let done = restore_in_parts(&world, &mut lease, &old, Some(&old));
+    let left = done.left.expect("kept");
+    assert_eq!(left.why.expect("compared"), [path("a"), path("more")]);
+    for (name, text) in [("a", "unsaved"), ("more", "unsaved, too")] {
+        assert_eq!(read(&world.store.absolute(&left.path).join(name)), text);
+    }
+    assert_eq!((read(&world.file("a")), inode("d/c")), ("old".into(), same));
+    assert!(!world.file("more").exists());
+    assert_eq!(world.names(&layout::staging()), [""; 0], "where no collection looks");
+}
+
 #[test]
 fn old_files_that_somebody_wrote_to_after_they_were_captured_are_not_thrown_away() {
     let world = World::new();

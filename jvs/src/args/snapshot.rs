@@ -117,7 +117,7 @@ pub(crate) struct DiffArgs {
 /// Restore the files of a snapshot, as a new worktree or in place
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "jvs restore SNAPSHOT [--into NAME]\n       jvs restore SNAPSHOT --in-place --reason TEXT [PATH]..."
+    override_usage = "jvs restore SNAPSHOT [--into NAME]\n       jvs restore SNAPSHOT --in-place --reason TEXT [--atomic | PATH...]"
 )]
 pub(crate) struct RestoreArgs {
     /// An id or its beginning, a tag, or @ for the head, @- for its parent, @-- …
@@ -127,9 +127,15 @@ pub(crate) struct RestoreArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "in_place")]
     pub(crate) into: Option<String>,
 
-    /// Replace the worktree's files with those of the snapshot, in one step
+    /// Replace the worktree's files with those of the snapshot, path by path where they differ;
+    /// if it is interrupted, the next command that uses the lock finishes it
     #[arg(long, requires = "reason")]
     pub(crate) in_place: bool,
+
+    /// Replace all files in one step, for those who read them without the lock; the worktree's
+    /// directory becomes another one
+    #[arg(long, requires = "in_place", conflicts_with = "paths")]
+    pub(crate) atomic: bool,
 
     /// The reason, for the audit log
     #[arg(long, value_name = "TEXT", requires = "in_place", value_parser = super::words::reason)]

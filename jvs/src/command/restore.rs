@@ -10,11 +10,14 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::Store;
+use jvs_repo::store::{PosixStore, Store};
 use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::compare::Trust;
 use jvs_snapshot::manifest::TreePath;
-use jvs_snapshot::restore::{Restore, RestoreRequest, check_paths, check_worktree};
+use jvs_snapshot::restore::{
+    FinishedRestore, InPlace, Left, Restore, RestorePlan, RestoreRequest, check_paths,
+    check_worktree, finish_interrupted,
+};
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::SnapshotHold;
 use jvs_snapshot::{Catalog, Ready, Snapshots, diff};
@@ -37,7 +40,9 @@ pub(crate) fn run(context: &Context<'_>, args: &RestoreArgs) -> Result<Done, Fai
     let here = context.here()?;
     let source = find(context, &here, &args.snapshot)?;
     match &args.reason {
-        Some(reason) if args.in_place => in_place(context, &here, &source, reason, &args.paths),
+        Some(reason) if args.in_place => {
+            in_place(context, &here, &source, reason, &args.paths, args.atomic)
+        }
         _ => {
             let name = match &args.into {
                 Some(name) => name.parse()?,
@@ -97,6 +102,7 @@ fn in_place(
     source: &Ready,
     reason: &str,
     paths: &[PathBuf],
+    atomic: bool,
 ) -> Result<Done, Failure> {
     reasoned(reason, "replacing files needs a reason")?;
     let repo = &here.repo;
@@ -112,6 +118,7 @@ fn in_place(
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let mut held = hold(context, &locks, here, &config, &acting)?;
+    let mut whole = false;
     let outcome = match &mut held {
         WorkHold::Shared(_) => {
             let message =
@@ -120,11 +127,17 @@ fn in_place(
         }
         WorkHold::Entered(held) => {
             let work = Work { context, here, config: &config, locks: &locks, acting: &acting };
-            work.swap(&mut held.lease, source, reason, chosen.as_ref())
+            let lease = &mut held.lease;
+            let way = work.way(lease.worktree(), source, chosen.as_ref(), atomic);
+            way.and_then(|way| {
+                whole = way.is_none();
+                work.restore(lease, source, reason, chosen.as_ref(), way.as_ref())
+            })
         }
     };
     let drift = held.give_back();
-    let moved = (place.moves_with(chosen.as_ref()) && outcome.is_ok()).then(|| {
+    let moves = whole && place.moves_with(chosen.as_ref());
+    let moved = (moves && outcome.is_ok()).then(|| {
         "this shell is still in the old directory, which is gone; go to the new one with \
          `cd \"$PWD\"`"
             .to_owned()
@@ -141,24 +154,63 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    fn swap(
+    fn engine(&self) -> Restore<'_> {
+        let store = self.here.repo.store();
+        let at = Snapshots::new(self.locks.seams(), store);
+        Restore { at, store, engine: self.config.snapshot.engine }
+    }
+
+    /// What is done path by path; nothing if all that is meant is swapped as it is.
+    fn way(
+        &self,
+        worktree: &WorktreeName,
+        source: &Ready,
+        chosen: Option<&ChosenPaths>,
+        atomic: bool,
+    ) -> Result<Option<RestorePlan>, Failure> {
+        if atomic || chosen.is_some() {
+            return Ok(None);
+        }
+        let root = self.here.repo.payload(worktree)?;
+        let bar = Bar::new(self.context, "comparing");
+        let plan = self.engine().plan(source, worktree, &root, &bar)?;
+        if plan.is_none() {
+            self.context.tell(
+                "some directories may not be written to, so all files were replaced in one step"
+                    .to_owned(),
+            );
+        }
+        Ok(plan)
+    }
+
+    fn restore(
         &self,
         lease: &mut Lease<'_>,
         source: &Ready,
         reason: &str,
         chosen: Option<&ChosenPaths>,
+        plan: Option<&RestorePlan>,
     ) -> Result<Done, Failure> {
-        let Work { context, here, config, locks, .. } = self;
+        let Work { context, here, locks, .. } = self;
         let store = here.repo.store();
-        let (kept, fresh) = self.keep(lease, source, chosen)?;
-        let restore = Restore {
-            at: Snapshots::new(locks.seams(), store),
-            store,
-            engine: config.snapshot.engine,
+        let touched = match (plan, chosen) {
+            (Some(plan), _) => Some(plan.replaced()),
+            (None, Some(chosen)) => Some(check_worktree(store, &here.worktree, chosen)?),
+            (None, None) => None,
+        };
+        let (kept, fresh) = match &touched {
+            // Nothing is replaced.
+            Some(None) => (None, false),
+            Some(some) => self.keep(lease, source, some.as_ref())?,
+            None => self.keep(lease, source, None)?,
         };
         let wish = RestoreRequest { source, kept: kept.as_ref(), chosen, reason };
         let bar = Bar::new(context, "copying");
-        let done = restore.in_place(locks, lease, &wish, &bar)?;
+        let done = match plan {
+            Some(plan) if plan.is_empty() => InPlace::default(),
+            Some(plan) => self.engine().in_parts(locks, lease, &wish, plan, &bar)?,
+            None => self.engine().in_place(locks, lease, &wish, &bar)?,
+        };
         drop(bar);
         let paths: Vec<String> =
             chosen.map_or_else(Vec::new, |some| some.paths().map(ToString::to_string).collect());
@@ -177,6 +229,7 @@ impl Work<'_> {
                 "snapshot_id": source.id(),
                 "kept": kept,
                 "kept_is_new": fresh,
+                "changed": plan.map(RestorePlan::paths),
                 "left": null,
             });
             tell_all_shown(&mut data, "paths", &paths);
@@ -187,23 +240,16 @@ impl Work<'_> {
         };
         let mut answer = context.done(data).with_text(text);
         if let Some(old) = &done.left {
-            let path = shown(&store.absolute(&old.path));
-            let why = match &old.why {
-                Ok(paths) => format!(
-                    "somebody wrote to the old files while they were being replaced ({})",
-                    first_of(paths)
-                ),
-                Err(why) => format!("the old files could not be compared ({why})"),
-            };
-            let warning =
-                format!("{why}; they are in {path}: remove that once nothing in it is needed");
-            answer = answer.with_warning(warning);
+            answer = answer.with_warning(left_behind(store, old));
+        }
+        if !done.unplaced.is_empty() {
+            answer = answer.with_warning(unplaced(&done.unplaced));
         }
         Ok(lost(&done.degraded).into_iter().fold(answer, Done::with_warning))
     }
 
-    /// A snapshot of the files that are replaced, as they are now, and whether it
-    /// was taken for this; none if there are no files.
+    /// A snapshot of the files that are replaced, all of them unless some are chosen, as
+    /// they are now, and whether it was taken for this; none if there are no files.
     fn keep(
         &self,
         lease: &mut Lease<'_>,
@@ -214,14 +260,6 @@ impl Work<'_> {
         let store = here.repo.store();
         let root = here.repo.payload(&here.worktree)?;
         let catalog = Catalog::new(store);
-        let chosen = match chosen {
-            None => None,
-            Some(chosen) => match check_worktree(store, &here.worktree, chosen)? {
-                Some(there) => Some(there),
-                // Nothing is replaced.
-                None => return Ok((None, false)),
-            },
-        };
         let head = lease.fence()?.read()?.head;
         if let Some(head) = head
             && catalog.is_ready(head).map_err(|error| Stuck::new("look at the head", error))?
@@ -230,7 +268,7 @@ impl Work<'_> {
             let bar = Bar::new(context, "comparing");
             // What is in the head may be replaced: that is read, not guessed.
             let trust = Trust::Nothing;
-            let changed = match &chosen {
+            let changed = match chosen {
                 Some(chosen) => diff::since_of(store, &head, &root, chosen, trust, &bar)?,
                 None => diff::since(store, &head, &root, trust, &bar)?,
             };
@@ -255,6 +293,53 @@ impl Work<'_> {
         Ok((Some(kept.ready), true))
     }
 }
+
+fn left_behind(store: &PosixStore, old: &Left) -> String {
+    let path = shown(&store.absolute(&old.path));
+    let why = match &old.why {
+        Ok(paths) => format!(
+            "somebody wrote to the old files while they were being replaced ({})",
+            first_of(paths)
+        ),
+        Err(why) => format!("the old files could not be compared ({why})"),
+    };
+    format!("{why}; they are in {path}: remove that once nothing in it is needed")
+}
+
+fn unplaced(paths: &[TreePath]) -> String {
+    format!(
+        "somebody removed the directory that restored files were to be in, so they are not there \
+         ({})",
+        first_of(paths)
+    )
+}
+
+/// Finishes the restores in place that others began and did not finish, before the files
+/// are used under `lease`.
+pub(super) fn finish_restores(
+    context: &Context<'_>,
+    here: &Here,
+    locks: &Locks<'_>,
+    lease: &mut Lease<'_>,
+) -> Result<(), Failure> {
+    let store = here.repo.store();
+    let at = Snapshots::new(locks.seams(), store);
+    for FinishedRestore { restored, left, unplaced: lost } in
+        finish_interrupted(&at, store, locks, lease)?
+    {
+        context.tell(format!("a restore of {restored} was interrupted, and is finished now"));
+        left.iter().for_each(|left| context.tell(left_behind(store, left)));
+        if !lost.is_empty() {
+            context.tell(unplaced(&lost));
+        }
+    }
+    Ok(())
+}
+
+/// What a user who only looks at the files of a worktree is told while not all of them are
+/// restored.
+pub(super) const HALF_RESTORED: &str = "a restore of these files is under way or was interrupted: some may be \
+     old and some new; the next command that uses the lock finishes it";
 
 fn first_of(paths: &[TreePath]) -> String {
     match paths {

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::diff::{data, lines, sums};
 use super::lock::{look, report};
+use super::restore::HALF_RESTORED;
 use super::snapshots::{remark, tags};
 use super::worktree::existing;
 use crate::args::StatusArgs;
@@ -80,9 +81,13 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
         told["head"] = json!(view.state.head);
         told["full"] = json!(args.full);
         told["clean"] = json!(changes.as_ref().map(Vec::is_empty));
+        told["restoring"] = json!(view.restoring);
         told["session_id"] = json!(session.as_ref().map(|session| session.as_str()));
         told["lock"] = report::seen(&view);
         told
     };
+    if view.restoring {
+        context.tell(HALF_RESTORED.to_owned());
+    }
     Ok(context.done(told).with_text(text))
 }

@@ -418,7 +418,11 @@ fn a_collection_needs_no_room() {
 /// Every rule that can be switched off is switched off by a test above.
 #[test]
 fn no_rule_is_left_out() {
-    let tests = [include_str!("publishing.rs"), include_str!("doctor/mutations.rs")];
+    let tests = [
+        include_str!("publishing.rs"),
+        include_str!("restoring.rs"),
+        include_str!("doctor/mutations.rs"),
+    ];
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("Damage::{rule:?}")];
         let is_off = |test: &&str| ways.iter().any(|way| test.contains(way));

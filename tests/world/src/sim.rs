@@ -2,6 +2,7 @@
 
 pub mod actors;
 mod content;
+pub mod restoring;
 mod trees;
 pub mod ward;
 mod world;

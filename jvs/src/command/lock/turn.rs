@@ -12,6 +12,7 @@ use jvs_repo::proc;
 
 use super::or_no_such_worktree;
 use crate::alarm::Alarm;
+use crate::command::restore::finish_restores;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
 use crate::sleeper::{ENDING, WatchingSleeper};
@@ -77,7 +78,20 @@ impl<'r> LockTurn<'_, 'r> {
     ) -> Result<Entered<'r>, Failure> {
         let Here { repo, worktree } = self.here;
         let entered = self.locks.enter(self.holds, ask, want, take);
-        entered.map_err(|error| or_no_such_worktree(repo, worktree, error))
+        self.usable(entered.map_err(|error| or_no_such_worktree(repo, worktree, error))?)
+    }
+
+    /// Before anybody is told that it holds: what a restore of the files left is finished.
+    fn usable(&self, mut entered: Entered<'r>) -> Result<Entered<'r>, Failure> {
+        let finished = finish_restores(self.context, self.here, self.locks, &mut entered.lease);
+        match finished {
+            Ok(()) => Ok(entered),
+            Err(failure) => {
+                // Best effort: nobody was told of it, and so it runs out.
+                let _ = self.locks.leave(self.holds, &entered.stake);
+                Err(failure)
+            }
+        }
     }
 
     /// The same, after waiting in line, and for a command of this very session that
@@ -107,7 +121,7 @@ impl<'r> LockTurn<'_, 'r> {
                 }
             });
             let error = match entered {
-                Ok(entered) => return Ok(entered),
+                Ok(entered) => return self.usable(entered),
                 Err(error) => error,
             };
             let busy = is_busy_with_a_run(&error);

@@ -31,6 +31,8 @@ pub(super) fn retiring<T>(
     let policy = repo.config()?.lock;
     let locks = context.locks(repo.store(), policy, acting)?;
     let holds = context.holds(repo, worktree, acting)?;
+    let turn = LockTurn { context, here, locks: &locks, holds: &holds };
+    finish_restores_first(&turn, policy.lease_duration_ms)?;
     let before = locks.held_before_retiring(&holds)?;
     // Its record tells; afterwards it is of a hold that is over.
     let kept = before.is_some()
@@ -50,9 +52,19 @@ pub(super) fn retiring<T>(
         Ok(false) => {}
         Err(_) => return Err(Interrupted::new(error, worktree, &before, None).into()),
     }
-    let turn = LockTurn { context, here, locks: &locks, holds: &holds };
     let again = take_again(&turn, acting, &before, kept).ok();
     Err(Interrupted::new(error, worktree, &before, again).into())
+}
+
+/// A restore of its files that was interrupted is finished while they have their name.
+fn finish_restores_first(turn: &LockTurn<'_, '_>, lease_ms: u64) -> Result<(), Failure> {
+    let LockTurn { here, locks, holds, .. } = turn;
+    if !locks.inspect(&here.worktree).is_ok_and(|view| view.restoring) {
+        return Ok(());
+    }
+    let entered = turn.at_once(&Ask::plain(StakeKind::Work), Want::lease(lease_ms))?;
+    locks.leave(holds, &entered.stake)?;
+    Ok(())
 }
 
 /// Takes what was held before, with what it rested on, and a keeper if it had one.

@@ -13,6 +13,7 @@ use jvs_repo::id::{FencingToken, Generation, HolderNonce, OpNonce, Seq, Snapshot
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
+use jvs_repo::record::patch::{Patch, PatchStep};
 use jvs_repo::term::Term;
 use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::{SnapshotBound, StagingName};
@@ -378,6 +379,19 @@ faults! {
                 fs_err::write(c.below(&tree, "precious"), text).expect("written");
             }
         }
+    };
+    #[test]
+    fn restore_unfinished shows RestoreUnfinished: |c: &Clinic| {
+        // The first snapshot is restored; what only the second has is still there.
+        let (state, worktree) = (c.state(&main()), main());
+        let (source, kept) = (c.first(), Some(c.head()));
+        let patch = StagingName::Patch { worktree, term: state.term(), source, kept, op: OP }.path();
+        c.make_dir(&patch);
+        c.make_dir(&layout::snapshot_payload(&patch));
+        let path = jvs_repo::id::hex(b"two");
+        let steps = vec![PatchStep { path, inode: None, replaces: true }];
+        c.write(&layout::journal(&patch), Patch::new(steps, vec![String::new()]).to_bytes());
+        c.write(&layout::restore_mark(&main(), OP), "");
     };
     #[test]
     fn gc_unfinished shows GcUnfinished: |c: &Clinic| {

@@ -101,19 +101,27 @@ enum Files {
     Saved,
 }
 
+const PATH_BY_PATH: &str = "restore old --in-place --reason test";
+const ATOMIC: &str = "restore old --in-place --reason test --atomic";
+
 fn restores(place: Option<Place>, extent: Extent, replaced: Files) {
+    restores_by(PATH_BY_PATH, place, extent, replaced);
+}
+
+fn restores_by(words: &str, place: Option<Place>, extent: Extent, replaced: Files) {
     let Some(place) = place.filter(|_| calls::can_be_aimed_at()) else { return };
     let user = User::with_new_repository(&place.dir.join("r"));
     // Many more than what they replace, so that most calls can be aimed at.
-    let files: Vec<String> = (0..16).map(|n| format!("d{}/f{n}", n % 2)).collect();
-    let few = &files[..4];
+    let files: Vec<String> = (0..9).map(|n| format!("d{}/f{n}", n % 2)).collect();
+    let few = &files[..3];
     files.iter().for_each(|file| user.write(file, "old"));
+    user.write("same", "in both");
     let old = user.snapshot();
     user.data("tag @ old");
     let (mut seen_old, mut seen_new) = (0, 0);
     dead_at_each_call(
         &user,
-        "restore old --in-place --reason test",
+        words,
         extent,
         |n| {
             files.iter().for_each(|file| user.remove(file));
@@ -129,7 +137,7 @@ fn restores(place: Option<Place>, extent: Extent, replaced: Files) {
             assert!(visible.contains(&old), "{what}: {visible:?}");
             let texts: Vec<String> = files.iter().filter_map(|file| user.find(file)).collect();
             let new = format!("new {n}");
-            if texts == ["old"; 16] {
+            if texts == ["old"; 9] {
                 // What was replaced is a snapshot, and stays one.
                 let kept = few.iter().map(|file| user.read_in(&visible[0], file));
                 assert!(kept.into_iter().all(|text| text == new), "{what}: lost");
@@ -258,6 +266,58 @@ fn a_restore_in_place_dead_at_any_call_on_juicefs_with_redis_leaves_all_old_or_a
 #[test]
 fn a_restore_over_saved_files_dead_at_any_call_leaves_all_old_or_all_new_files() {
     restores(Place::on(Kind::Ext4), Extent::Spread, Files::Saved);
+}
+
+#[test]
+fn an_atomic_restore_dead_at_any_call_leaves_all_old_or_all_new_files() {
+    restores_by(ATOMIC, Place::on(Kind::Ext4), Extent::Spread, Files::Saved);
+}
+
+#[test]
+fn an_interrupted_restore_is_told_by_status_and_finished_by_the_next_command() {
+    let Some(place) = Place::on(Kind::Ext4).filter(|_| calls::can_be_aimed_at()) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    let files = ["a", "b", "c"];
+    files.iter().for_each(|file| user.write(file, "old"));
+    user.snapshot();
+    user.data("tag @ old");
+    let change = |text: &str| {
+        files.iter().for_each(|file| user.write(file, text));
+        user.snapshot();
+    };
+    let command = user.command(PATH_BY_PATH);
+    // The first run of a home makes what later ones find.
+    for text in ["first", "recorded"] {
+        change(text);
+        calls::record(&command).outcome.ok();
+    }
+    change("third");
+    let recorded = calls::record(&command);
+    recorded.outcome.ok();
+    let exchanges = recorded.calls.iter().filter(|call| call.arguments.contains("EXCHANGE"));
+    let exchanges: Vec<_> = exchanges.collect();
+    assert_eq!(exchanges.len(), 3, "one for each path");
+    change("new");
+    let struck = calls::strike(&command, exchanges[1], calls::Blow::ThenDies);
+    assert!(struck.signal().is_some(), "{struck}");
+    let texts = || files.map(|file| user.read(file));
+    assert_eq!(texts(), ["old", "old", "new"], "some old and some new");
+
+    let status = user.jvs("status --json").ok().json();
+    assert_eq!(status["data"]["restoring"], true, "{status}");
+    assert!(status["warnings"][0].as_str().is_some_and(|it| it.contains("finishes")), "{status}");
+    user.jvs("gc --keep-last 1 --keep-within 0s").ok();
+    assert_eq!(texts(), ["old", "old", "new"], "a collection leaves it alone");
+
+    let told = user.jvs("snapshot --json").ok().json();
+    let warned = told["warnings"].to_string();
+    assert!(warned.contains("was interrupted, and is finished now"), "{told}");
+    assert_eq!(texts(), ["old"; 3]);
+    let taken = told["data"]["snapshot_id"].as_str().expect("an id").to_owned();
+    assert_eq!(files.map(|file| user.read_in(&taken, file)), ["old"; 3]);
+    assert_eq!(user.data("status")["restoring"], false);
+    assert_eq!(user.names(&layout::staging()), [""; 0]);
+    assert_eq!(user.data("audit --verify")["verified"], true);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Payload trees of the simulated world.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
@@ -7,8 +8,9 @@ use jvs_doctor::Payloads;
 use jvs_kit::sim::SimStore;
 use jvs_repo::store::{DirEntryKind, RepoPath, Store, TreeListing};
 use jvs_snapshot::chosen::ChosenPaths;
+use jvs_snapshot::fidelity::LossKind;
 use jvs_snapshot::hash::Digest;
-use jvs_snapshot::manifest::TreePath;
+use jvs_snapshot::manifest::{Entry, TreePath};
 use jvs_snapshot::trees::{Spot, SpotStat, Spots, Trees};
 use jvs_snapshot::{Ready, SnapshotError};
 
@@ -42,7 +44,7 @@ impl Trees for SimTrees<'_> {
         self.remove(tree)
     }
 
-    /// A tree here is one file, whose hash is the snapshot's.
+    /// Each file of a tree here has the text whose hash is its snapshot's.
     fn strays(
         &self,
         tree: &RepoPath,
@@ -51,17 +53,32 @@ impl Trees for SimTrees<'_> {
     ) -> Result<Vec<TreePath>, SnapshotError> {
         let stuck = |source| SnapshotError::Io { doing: "compare".into(), source };
         let mut strays = Vec::new();
-        for entry in self.0.list(tree).map_err(stuck)? {
-            let name = entry.name.to_str().expect("a plain name");
-            let bytes = self.0.read(&tree.child(name).map_err(stuck)?, 1_000).map_err(stuck)?;
-            let known =
-                |ready: &Ready| ready.descriptor().content.payload_root_hash == Digest::of(&bytes);
+        for (path, text) in files(self.0, tree).map_err(stuck)? {
+            let hash = Digest::of(text.as_bytes());
+            let known = |ready: &Ready| ready.descriptor().content.payload_root_hash == hash;
             if !snapshots.iter().any(known) {
-                strays.push(TreePath::new(name.into()).expect("plain"));
+                strays.push(TreePath::new(path.into()).expect("plain"));
             }
         }
         Ok(strays)
     }
+}
+
+/// The files in a tree, by their paths in it, and their texts.
+pub(super) fn files(store: &SimStore, tree: &RepoPath) -> io::Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    for entry in store.list(tree)? {
+        let name = entry.name.to_str().expect("a plain name");
+        let path = tree.child(name)?;
+        if store.stat(&path)?.kind == DirEntryKind::Directory {
+            let below = files(store, &path)?.into_iter();
+            found.extend(below.map(|(path, text)| (format!("{name}/{path}"), text)));
+        } else {
+            let text = String::from_utf8(store.read(&path, 1_000)?).expect("text");
+            found.insert(name.to_owned(), text);
+        }
+    }
+    Ok(found)
 }
 
 impl Spots for SimTrees<'_> {
@@ -86,6 +103,19 @@ impl Spots for SimTrees<'_> {
     fn sync_above(&self, of: Spot<'_>) -> io::Result<()> {
         self.0.sync_dir(&joined(of).parent())
     }
+
+    fn make_directory(&self, at: Spot<'_>) -> io::Result<()> {
+        self.0.make_dir(&joined(at))
+    }
+
+    fn may_move(&self, _: Spot<'_>) -> bool {
+        true
+    }
+
+    /// Nothing here has attributes.
+    fn dress(&self, at: Spot<'_>, _: &Entry) -> io::Result<Vec<LossKind>> {
+        self.0.stat(&joined(at)).map(|_| Vec::new())
+    }
 }
 
 /// The same place for the control plane's calls.
@@ -106,5 +136,9 @@ impl Payloads for SimTrees<'_> {
 
     fn copy_access(&self, _: &RepoPath, _: &RepoPath) -> io::Result<()> {
         Ok(())
+    }
+
+    fn spots(&self) -> Option<&dyn Spots> {
+        Some(self)
     }
 }
