@@ -11,7 +11,11 @@ use crate::tree::{self, Names};
 /// Paths, each with everything below it. None is the root, and none is below
 /// another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChosenPaths(BTreeSet<TreePath>);
+pub struct ChosenPaths {
+    paths: BTreeSet<TreePath>,
+    /// How long they are, in bytes.
+    lengths: BTreeSet<usize>,
+}
 
 /// Where a path lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,17 +36,22 @@ impl ChosenPaths {
         if all.is_empty() || all.contains(&TreePath::root()) {
             return None;
         }
-        let covered = |path: &TreePath| ancestors(path).skip(1).any(|above| all.contains(&above));
-        Some(ChosenPaths(all.iter().filter(|path| !covered(path)).cloned().collect()))
+        let is_top = |path: &&TreePath| above(path.as_bytes()).all(|above| !all.contains(above));
+        let paths: BTreeSet<TreePath> = all.iter().filter(is_top).cloned().collect();
+        let lengths = paths.iter().map(|path| path.as_bytes().len()).collect();
+        Some(ChosenPaths { paths, lengths })
     }
 
     /// The paths, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
-        self.0.iter()
+        self.paths.iter()
     }
 
     pub(crate) fn lies(&self, path: &TreePath) -> Lies {
-        if ancestors(path).any(|above| self.0.contains(&above)) {
+        let bytes = path.as_bytes();
+        let is_whole = |&length: &usize| bytes.get(length).is_none_or(|&next| next == b'/');
+        let mut lengths = self.lengths.range(..=bytes.len()).copied().filter(is_whole);
+        if lengths.any(|length| self.paths.contains(&bytes[..length])) {
             Lies::Inside
         } else if self.below(path).next().is_some() {
             Lies::Above
@@ -57,7 +66,7 @@ impl ChosenPaths {
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        self.0
+        self.paths
             .range::<[u8], _>((Bound::Excluded(prefix.as_slice()), Bound::Unbounded))
             .take_while(move |path| path.as_bytes().starts_with(&prefix))
     }
@@ -83,12 +92,9 @@ impl ChosenPaths {
     }
 }
 
-/// A path and those above it, the root excluded.
-fn ancestors(path: &TreePath) -> impl Iterator<Item = TreePath> {
-    let start = (!path.is_root()).then(|| path.clone());
-    std::iter::successors(start, |path| {
-        path.split().map(|(above, _)| above).filter(|above| !above.is_root())
-    })
+/// The paths above one, the root excluded.
+fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    (0..path.len()).filter(|&at| path[at] == b'/').map(|at| &path[..at])
 }
 
 #[cfg(test)]

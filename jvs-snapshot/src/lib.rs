@@ -32,6 +32,7 @@ mod mount_counters;
 pub mod mutation;
 mod nobody_else;
 mod observe;
+mod open_dirs;
 mod plan;
 pub mod progress;
 pub mod publish;

@@ -189,7 +189,7 @@ impl Sequence {
                 self.directories.pop();
             }
             let parent = path.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
-            if !self.directories.contains(&parent) {
+            if self.directories.binary_search(&parent).is_err() {
                 return Err(OutOfPlace::NoParent);
             }
         }

@@ -12,10 +12,13 @@
 //!
 //! **Must not know.** What is captured, compared or restored, and why.
 
+mod descend;
+mod remove;
+
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{
@@ -25,6 +28,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::manifest::{Device, MAX_XATTR_VALUE_BYTES, Timestamp, Xattr};
+
+pub use descend::{find_below, open_below};
+pub use remove::remove;
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -156,33 +162,6 @@ pub fn open_root_by_any_path(path: &Path) -> io::Result<OwnedFd> {
 pub fn open_directory(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(fs::openat(dir, name, flags, Mode::empty())?)
-}
-
-/// Opens the directory at the end of `components` below `root`.
-pub fn open_below<'c>(
-    root: impl AsFd,
-    components: impl Iterator<Item = &'c [u8]>,
-) -> io::Result<OwnedFd> {
-    let mut at = open_directory(root, b".")?;
-    for component in components {
-        at = open_directory(&at, component)?;
-    }
-    Ok(at)
-}
-
-/// Finds the directory at the end of `components` below `root`, only to name what is in
-/// it: neither read nor written, so that no server is asked to open anything.
-pub fn find_below<'c>(
-    root: &Path,
-    components: impl Iterator<Item = &'c [u8]>,
-) -> io::Result<OwnedFd> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    // The path up to the root is its user's own word; nothing below it is.
-    let mut at = fs::open(root, flags, Mode::empty())?;
-    for component in components {
-        at = fs::openat(&at, component, flags | OFlags::NOFOLLOW, Mode::empty())?;
-    }
-    Ok(at)
 }
 
 /// May this process make and remove names in the directory `name` in `dir`?
@@ -596,6 +575,12 @@ impl FileStream {
     }
 }
 
+impl AsFd for FileStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
 impl io::Read for FileStream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let got = rustix::io::pread(&self.file, into, self.offset)?;
@@ -614,34 +599,6 @@ impl io::Write for FileStream {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Removes `name` in `dir` and, if it is a directory, everything in it.
-/// Directories that forbid it are opened up first.
-pub fn remove(dir: impl AsFd, name: &[u8]) -> io::Result<()> {
-    match fs::unlinkat(&dir, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => return Ok(()),
-        // Linux says EISDIR; POSIX allows EPERM.
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let inside = match open_directory(&dir, name) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            set_mode(&dir, name, 0o700)?;
-            open_directory(&dir, name)?
-        }
-        other => other?,
-    };
-    for entry in list(&inside)?.iter() {
-        match remove(&inside, entry) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                set_mode_open(&inside, 0o700)?;
-                remove(&inside, entry)?;
-            }
-            other => other?,
-        }
-    }
-    Ok(fs::unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Everything written to this filesystem so far is on its disk.

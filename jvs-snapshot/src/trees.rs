@@ -107,17 +107,26 @@ pub trait Spots: Send + Sync {
 
 /// Makes the directories above a place, as far as they are not there.
 pub(crate) fn make_above(spots: &dyn Spots, of: Spot<'_>) -> io::Result<()> {
-    let Some((above, _)) = of.path.split() else { return Ok(()) };
-    let above = Spot { tree: of.tree, path: &above };
-    match spots.look(above) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        answer => return answer.map(drop),
+    let mut missing = Vec::new();
+    let mut next = of.path.split().map(|(above, _)| above);
+    while let Some(path) = next {
+        match spots.look(Spot { tree: of.tree, path: &path }) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            answer => {
+                answer?;
+                break;
+            }
+        }
+        next = path.split().map(|(above, _)| above);
+        missing.push(path);
     }
-    make_above(spots, above)?;
-    match spots.make_directory(above) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        answer => answer,
+    for path in missing.iter().rev() {
+        match spots.make_directory(Spot { tree: of.tree, path }) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            answer => answer?,
+        }
     }
+    Ok(())
 }
 
 /// As [`make_above`], for many places of one tree, and durably.

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use in_memory::{Branch, Freshness, Item, Tree};
 
-use crate::manifest::{MAX_DEPTH, TreePath};
+use crate::manifest::{MAX_DEPTH, MAX_PATH_BYTES, PathError, TreePath};
+use crate::open_dirs::{KeptOpen, OpenDirs};
 use crate::tree::{self, Names, NodeStat};
 use crate::workers;
 
@@ -30,7 +31,7 @@ pub enum WalkError {
         /// How many in all.
         count: usize,
     },
-    /// Deeper than [`MAX_DEPTH`].
+    /// Deeper than [`MAX_DEPTH`], or of a path longer than [`MAX_PATH_BYTES`].
     TooDeep {
         /// The first directory that is too deep.
         path: TreePath,
@@ -73,7 +74,10 @@ impl fmt::Display for WalkError {
                 // The path has hundreds of components: its beginning will do.
                 let start: Vec<_> = path.components().take(4).collect();
                 let start = TreePath::new(start.join(&b'/')).unwrap_or_default();
-                write!(f, "{start}/… is nested more than {MAX_DEPTH} levels deep")
+                write!(
+                    f,
+                    "{start}/… is nested more than {MAX_DEPTH} levels or {MAX_PATH_BYTES} bytes deep"
+                )
             }
             Self::MountPoint { path } => {
                 write!(f, "{path} is a mount point: a snapshot has one filesystem's files")
@@ -152,11 +156,23 @@ struct Directory<P> {
     path: TreePath,
     place: P,
     names: Arc<Names>,
+    _open: KeptOpen,
 }
 
+/// A directory that is kept open for those in it.
+type Parent = Arc<(OwnedFd, KeptOpen)>;
+
 enum Task<P> {
-    Enter { parent: Option<Arc<OwnedFd>>, fd: Option<OwnedFd>, path: TreePath, place: P },
-    Look { directory: Arc<Directory<P>>, part: Range<usize> },
+    /// Without a parent it is opened by its path.
+    Enter {
+        parent: Option<Parent>,
+        path: TreePath,
+        place: P,
+    },
+    Look {
+        directory: Arc<Directory<P>>,
+        part: Range<usize>,
+    },
 }
 
 /// Walks everything below `root`, which the visitor knows as `place`.
@@ -166,36 +182,27 @@ pub(crate) fn walk<V: Visitor>(
     place: V::Place,
     visitor: &V,
 ) -> Result<(), WalkError> {
-    let failures = Failures::default();
+    walk_with(threads, root, place, visitor, &OpenDirs::of(1))
+}
+
+fn walk_with<V: Visitor>(
+    threads: usize,
+    root: OwnedFd,
+    place: V::Place,
+    visitor: &V,
+    open_dirs: &OpenDirs,
+) -> Result<(), WalkError> {
     let mount = tree::stat_open(&root).map_err(WalkError::at_root)?.mount;
-    let first = Task::Enter { parent: None, fd: Some(root), path: TreePath::root(), place };
-    // Directories below are opened by the name they have in this one: the
-    // descriptor is shared by the tasks that still need it and closed with the
-    // last of them.
+    let walk = Walk { root: &root, mount, visitor, open_dirs, failures: Failures::default() };
+    let first = Task::Enter { parent: None, path: TreePath::root(), place };
     workers::try_each(threads, vec![first], |task, new| match task {
-        Task::Enter { parent, fd, path, place } => {
-            let opened = match (fd, &parent, path.split()) {
-                (Some(fd), ..) => Ok(fd),
-                (None, Some(parent), Some((_, name))) => tree::open_directory(parent, name),
-                _ => return Ok(()),
-            };
-            let entered = opened.and_then(|fd| visitor.names(&path, &fd).map(|names| (fd, names)));
-            match entered {
-                Ok((fd, names)) => {
-                    let names = Arc::new(names);
-                    visitor.listed(&place, &path, &names);
-                    let parts = workers::parts(names.len(), CHUNK);
-                    let directory = Arc::new(Directory { fd, path, place, names });
-                    new.extend(parts.map(|part| Task::Look { directory: directory.clone(), part }));
-                }
-                Err(error) if vanished(&error) => {}
-                Err(error) => failures.add(path, error),
-            }
+        Task::Enter { parent, path, place } => {
+            walk.enter(parent, path, place, new);
             Ok(())
         }
-        Task::Look { directory, part } => look(&directory, part, mount, visitor, &failures, new),
+        Task::Look { directory, part } => walk.look(&directory, part, new),
     })?;
-    failures.result().map_err(|(first, count)| WalkError::Unreadable { first, count })
+    walk.failures.result().map_err(|(first, count)| WalkError::Unreadable { first, count })
 }
 
 /// What is not there any more is no failure of the walk: it is a change, and
@@ -205,58 +212,112 @@ pub(crate) fn vanished(error: &io::Error) -> bool {
         || rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
-fn look<V: Visitor>(
-    directory: &Arc<Directory<V::Place>>,
-    part: Range<usize>,
+struct Walk<'w, V> {
+    root: &'w OwnedFd,
     mount: u64,
-    visitor: &V,
-    failures: &Failures,
-    new: &mut Vec<Task<V::Place>>,
-) -> Result<(), WalkError> {
-    let mut found = Vec::with_capacity(part.len());
-    for index in part {
-        let name = directory.names.get(index);
-        match visitor.look(&directory.fd, name) {
-            Ok(stat) => found.push((index, stat)),
-            Err(error) if vanished(&error) => {
-                visitor.gone(&directory.place, &directory.names, index);
+    visitor: &'w V,
+    open_dirs: &'w OpenDirs,
+    failures: Failures,
+}
+
+impl<V: Visitor> Walk<'_, V> {
+    fn open(&self, parent: Option<&Parent>, path: &TreePath) -> io::Result<OwnedFd> {
+        match (parent, path.split()) {
+            (_, None) => self.root.try_clone(),
+            (Some(parent), Some((_, name))) => tree::open_directory(&parent.0, name),
+            (None, _) => tree::open_below(self.root, path.components()),
+        }
+    }
+
+    fn enter(
+        &self,
+        parent: Option<Parent>,
+        path: TreePath,
+        place: V::Place,
+        new: &mut Vec<Task<V::Place>>,
+    ) {
+        let opened = self.open(parent.as_ref(), &path);
+        // Closed with the last of the tasks that need it.
+        drop(parent);
+        let entered = opened.and_then(|fd| self.visitor.names(&path, &fd).map(|names| (fd, names)));
+        match entered {
+            Ok((fd, names)) => {
+                let names = Arc::new(names);
+                self.visitor.listed(&place, &path, &names);
+                // In one part where no more may be kept open: no part of it waits while
+                // what is below another is walked through.
+                let most = if self.open_dirs.has_room() { CHUNK } else { names.len().max(1) };
+                let parts = workers::parts(names.len(), most);
+                let open = self.open_dirs.keep();
+                let directory = Arc::new(Directory { fd, path, place, names, _open: open });
+                new.extend(parts.map(|part| Task::Look { directory: directory.clone(), part }));
             }
-            Err(error) => {
-                if let Ok(path) = directory.path.child(name) {
-                    failures.add(path, error);
+            Err(error) if vanished(&error) => {}
+            Err(error) => self.failures.add(path, error),
+        }
+    }
+
+    fn look(
+        &self,
+        directory: &Arc<Directory<V::Place>>,
+        part: Range<usize>,
+        new: &mut Vec<Task<V::Place>>,
+    ) -> Result<(), WalkError> {
+        let mut found = Vec::with_capacity(part.len());
+        for index in part {
+            let name = directory.names.get(index);
+            match self.visitor.look(&directory.fd, name) {
+                Ok(stat) => found.push((index, stat)),
+                Err(error) if vanished(&error) => {
+                    self.visitor.gone(&directory.place, &directory.names, index);
+                }
+                Err(error) => {
+                    if let Ok(path) = directory.path.child(name) {
+                        self.failures.add(path, error);
+                    }
                 }
             }
         }
-    }
-    for (index, stat) in &found {
-        if stat.mount != mount
-            && let Ok(path) = directory.path.child(directory.names.get(*index))
-        {
-            return Err(WalkError::MountPoint { path });
+        // A path of so many levels has more bytes than that.
+        let may_be_too_deep = directory.path.as_bytes().len() >= MAX_DEPTH;
+        for (index, stat) in &found {
+            if stat.mount == self.mount && !may_be_too_deep {
+                continue;
+            }
+            match directory.path.child(directory.names.get(*index)) {
+                Err(PathError::TooDeep) => {
+                    return Err(WalkError::TooDeep { path: directory.path.clone() });
+                }
+                Ok(path) if stat.mount != self.mount => {
+                    return Err(WalkError::MountPoint { path });
+                }
+                _ => {}
+            }
         }
-    }
-    let enter = visitor.found(&directory.place, &directory.path, &directory.names, found);
-    if enter.is_empty() {
-        return Ok(());
-    }
-    // One more descriptor for this directory, only where it has directories: the
-    // tasks below outlive this one.
-    let parent = match directory.fd.try_clone() {
-        Ok(fd) => Arc::new(fd),
-        Err(error) => {
-            failures.add(directory.path.clone(), error);
+        let (names, path) = (&directory.names, &directory.path);
+        let enter = self.visitor.found(&directory.place, path, names, found);
+        if enter.is_empty() {
             return Ok(());
         }
-    };
-    for (index, place) in enter {
-        match directory.path.child(directory.names.get(index)) {
-            Ok(path) => {
-                new.push(Task::Enter { parent: Some(parent.clone()), fd: None, path, place });
+        let parent = self.kept_open(&directory.fd);
+        for (index, place) in enter {
+            match path.child(names.get(index)) {
+                Ok(path) => new.push(Task::Enter { parent: parent.clone(), path, place }),
+                Err(_) => return Err(WalkError::TooDeep { path: path.clone() }),
             }
-            Err(_) => return Err(WalkError::TooDeep { path: directory.path.clone() }),
         }
+        Ok(())
     }
-    Ok(())
+
+    /// One more descriptor for a directory, only where it has directories: the tasks
+    /// below outlive the one that found them.
+    fn kept_open(&self, fd: &OwnedFd) -> Option<Parent> {
+        if !self.open_dirs.has_room() {
+            return None;
+        }
+        let fd = fd.try_clone().ok()?;
+        Some(Arc::new((fd, self.open_dirs.keep())))
+    }
 }
 
 #[cfg(test)]

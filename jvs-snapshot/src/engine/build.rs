@@ -27,6 +27,7 @@ use crate::capture_error::CaptureError;
 use crate::fidelity::{self, Open, dress};
 use crate::hash::Digest;
 use crate::manifest::TreePath;
+use crate::open_dirs::{KeptOpen, OpenDirs};
 use crate::tree;
 use crate::walk::{Branch, Failures, WalkError};
 use crate::workers;
@@ -63,7 +64,11 @@ pub(super) struct TreeBuilder<'w, C> {
     unreadable: Failures,
     /// Directories that get their time and mode last.
     late: BTreeSet<u32>,
+    open_dirs: OpenDirs,
 }
+
+/// How many descriptors a [`Site`] has.
+const SITE_DESCRIPTORS: u64 = 3;
 
 /// A directory being filled.
 struct Site {
@@ -72,6 +77,7 @@ struct Site {
     target: OwnedFd,
     parent: Option<OwnedFd>,
     unfinished: AtomicUsize,
+    _open: KeptOpen,
 }
 
 impl Site {
@@ -81,8 +87,15 @@ impl Site {
 }
 
 enum Task {
-    Directory { branch: u32, above: Option<Arc<Site>> },
-    Files { site: Arc<Site>, part: Range<usize> },
+    /// Without the directory above it, it is opened by its path.
+    Directory {
+        branch: u32,
+        above: Option<Arc<Site>>,
+    },
+    Files {
+        site: Arc<Site>,
+        part: Range<usize>,
+    },
 }
 
 pub(super) fn build<C: FileCopier>(work: &Work<'_>, content: &C) -> Result<Built, CaptureError> {
@@ -104,6 +117,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
             learned: Mutex::new(Learned::from(work.plan)),
             unreadable: Failures::default(),
             late: late(work),
+            open_dirs: OpenDirs::of(SITE_DESCRIPTORS),
         }
     }
 
@@ -157,12 +171,13 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         // names.
         site.unfinished.store(branch.nodes.len().div_ceil(CHUNK) + 1, Ordering::Relaxed);
         let site = Arc::new(site);
+        let above = self.open_dirs.has_room().then_some(&site);
         for node in &branch.nodes {
             let Some(below) = node.directory else { continue };
             tree::make_directory(&site.target, branch.name(node)).map_err(|error| {
                 CaptureError::io(branch.child(node), "make the directory", error)
             })?;
-            new.push(Task::Directory { branch: below, above: Some(site.clone()) });
+            new.push(Task::Directory { branch: below, above: above.cloned() });
         }
         new.extend(parts.map(|part| Task::Files { site: site.clone(), part }));
         self.leave(&site)
@@ -177,11 +192,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         above: Option<&Site>,
     ) -> Result<Option<Site>, CaptureError> {
         let failed = |doing| move |error| CaptureError::io(branch.path.clone(), doing, error);
-        let name = branch.path.split().map(|(_, name)| name.to_vec()).unwrap_or_default();
-        let source = match above {
-            Some(site) => tree::open_directory(&site.source, &name),
-            None => tree::open_directory(self.work.source, b"."),
-        };
+        let source = self.opened(branch, above.map(|site| &site.source), self.work.source);
         let source = match source {
             Ok(source) => source,
             Err(error) => {
@@ -189,21 +200,39 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
                 return Ok(None);
             }
         };
+        if branch.path.is_root() {
+            tree::make_directory(self.work.staging, PAYLOAD.as_bytes())
+                .map_err(failed("make the copy of"))?;
+        }
         let target = match above {
-            Some(site) => tree::open_directory(&site.target, &name),
-            None => tree::make_directory(self.work.staging, PAYLOAD.as_bytes())
-                .and_then(|()| tree::open_directory(self.work.staging, PAYLOAD.as_bytes())),
+            Some(site) => self.opened(branch, Some(&site.target), self.work.staging),
+            None => tree::open_directory(self.work.staging, PAYLOAD.as_bytes())
+                .and_then(|payload| self.opened(branch, None, &payload)),
         }
         .map_err(failed("open the copy of"))?;
-        let parent = if !self.content.shares_with_parent() {
-            None
-        } else if let Some(site) = above {
-            site.parent.as_ref().and_then(|dir| tree::open_directory(dir, &name).ok())
-        } else {
-            self.work.parent.and_then(|dir| tree::open_directory(dir, b".").ok())
+        let parent = match (above, self.work.parent) {
+            _ if !self.content.shares_with_parent() => None,
+            (Some(site), Some(root)) => {
+                site.parent.as_ref().and_then(|dir| self.opened(branch, Some(dir), root).ok())
+            }
+            (None, Some(root)) => self.opened(branch, None, root).ok(),
+            (_, None) => None,
         };
-        let unfinished = AtomicUsize::new(0);
-        Ok(Some(Site { branch: number, source, target, parent, unfinished }))
+        let (unfinished, open) = (AtomicUsize::new(0), self.open_dirs.keep());
+        Ok(Some(Site { branch: number, source, target, parent, unfinished, _open: open }))
+    }
+
+    /// A directory of one of the trees: in the one above it, if that is open.
+    fn opened(
+        &self,
+        branch: &Branch,
+        above: Option<&OwnedFd>,
+        root: &OwnedFd,
+    ) -> io::Result<OwnedFd> {
+        match (above, branch.path.split()) {
+            (Some(above), Some((_, name))) => tree::open_directory(above, name),
+            _ => tree::open_below(root, branch.path.components()),
+        }
     }
 
     /// One part of a directory is done; after the last, so is the directory.

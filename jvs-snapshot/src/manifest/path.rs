@@ -8,13 +8,15 @@ use jvs_repo::name::ShownName;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// How many directories deep a payload may be. Deeper trees exist only by
-/// accident: no path to their files can be given to a system call.
-pub const MAX_DEPTH: usize = 400;
+/// How many directories deep a payload may be: many times what a path that is given to
+/// a system call can say. There is a limit because a process that works on a tree has the
+/// paths of its directories in memory, each of them as long as its depth.
+pub const MAX_DEPTH: usize = 10_000;
 /// Longest name of one file (`NAME_MAX`).
 const MAX_NAME_BYTES: usize = 255;
-/// Longest path that [`MAX_DEPTH`] allows.
-pub const MAX_PATH_BYTES: usize = MAX_DEPTH * (MAX_NAME_BYTES + 1);
+/// Longest path. The journal of a restore spells it in hexadecimal, in a string of at most
+/// a million bytes.
+pub const MAX_PATH_BYTES: usize = 500_000;
 
 /// A path relative to a payload's root; empty for the root itself. Every
 /// component is a plain name: not empty, not `.` or `..`, no NUL, at most 255
@@ -28,8 +30,8 @@ pub enum PathError {
     /// A component is empty, `.`, `..`, too long or contains NUL.
     #[error("not a plain path below the payload's root")]
     Component,
-    /// More than [`MAX_DEPTH`] components.
-    #[error("more than {MAX_DEPTH} levels deep")]
+    /// More than [`MAX_DEPTH`] components, or [`MAX_PATH_BYTES`].
+    #[error("more than {MAX_DEPTH} levels or {MAX_PATH_BYTES} bytes deep")]
     TooDeep,
 }
 
@@ -41,17 +43,22 @@ impl TreePath {
 
     /// Checks `bytes`.
     pub fn new(bytes: Vec<u8>) -> Result<Self, PathError> {
+        Self::beginning_like(bytes, 0)
+    }
+
+    /// Checks `bytes`, of which the first `checked` are those of another path: what is
+    /// deep is not checked from its root for each name.
+    pub(super) fn beginning_like(bytes: Vec<u8>, checked: usize) -> Result<Self, PathError> {
         if bytes.is_empty() {
             return Ok(TreePath(bytes));
         }
-        let mut depth = 0;
-        for component in bytes.split(|&byte| byte == b'/') {
-            if !is_plain(component) {
-                return Err(PathError::Component);
-            }
-            depth += 1;
+        let known = bytes[..checked].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+        if !bytes[known..].split(|&byte| byte == b'/').all(is_plain) {
+            return Err(PathError::Component);
         }
-        if depth > MAX_DEPTH {
+        // Fewer bytes are fewer levels.
+        let levels = || bytes.iter().filter(|&&byte| byte == b'/').count() + 1;
+        if bytes.len() > MAX_PATH_BYTES || bytes.len() >= MAX_DEPTH && levels() > MAX_DEPTH {
             return Err(PathError::TooDeep);
         }
         Ok(TreePath(bytes))
@@ -64,11 +71,12 @@ impl TreePath {
         if !bytes.is_empty() {
             bytes.push(b'/');
         }
+        let checked = bytes.len();
         bytes.extend_from_slice(name);
         if !is_plain(name) {
             return Err(PathError::Component);
         }
-        Self::new(bytes)
+        Self::beginning_like(bytes, checked)
     }
 
     /// The raw bytes, components separated by `/`.

@@ -178,7 +178,7 @@ impl<R: Read> ManifestReader<R> {
 
     fn path(&mut self) -> Result<TreePath, ManifestError> {
         let shared = self.length(self.sequence.previous.len(), "path prefix")?;
-        let rest = self.length(MAX_PATH_BYTES - shared, "path length")?;
+        let rest = self.length(MAX_PATH_BYTES.saturating_sub(shared), "path length")?;
         let mut path = Vec::with_capacity(shared + rest);
         path.extend_from_slice(&self.sequence.previous[..shared]);
         path.resize(shared + rest, 0);
@@ -187,7 +187,7 @@ impl<R: Read> ManifestReader<R> {
         if self.sequence.shared(&path) != shared {
             return Err(self.malformed("path prefix"));
         }
-        TreePath::new(path)
+        TreePath::beginning_like(path, shared)
             .map_err(|why| ManifestError::Path { entry: self.sequence.totals.entries, why })
     }
 

@@ -39,15 +39,64 @@ fn a_tree_that_is_too_deep_is_refused_by_name_and_one_at_the_limit_is_not() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut at = tree::open_root(dir.path()).expect("open");
     for _ in 0..MAX_DEPTH {
-        tree::make_directory(&at, b"deep").expect("a directory");
-        at = tree::open_directory(&at, b"deep").expect("open");
+        tree::make_directory(&at, b"d").expect("a directory");
+        at = tree::open_directory(&at, b"d").expect("open");
     }
     assert_eq!(read(dir.path()).expect("just deep enough").nodes, MAX_DEPTH + 1);
     tree::make_directory(&at, b"one-too-many").expect("a directory");
     let error = read(dir.path()).expect_err("too deep");
-    assert!(error.to_string().starts_with("deep/deep/deep/deep/…"), "{error}");
+    assert!(error.to_string().starts_with("d/d/d/d/…"), "{error}");
     let parent = tree::open_root(dir.path()).expect("open");
-    tree::remove(&parent, b"deep").expect("removed whatever its depth");
+    tree::remove(&parent, b"d").expect("removed whatever its depth");
+}
+
+/// Two directories at each level, one of them with more names than one task looks at:
+/// something waits at every level while the other directory is walked through.
+#[test]
+fn few_directories_are_open_at_a_time_however_deep_and_wide_a_tree_is() {
+    const LEVELS: usize = 40;
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut at = tree::open_root(dir.path()).expect("open");
+    for _ in 0..LEVELS {
+        for n in 0..CHUNK {
+            tree::create_file(&at, format!("file-{n}").as_bytes()).expect("a file");
+        }
+        for name in [&b"a"[..], b"z"] {
+            tree::make_directory(&at, name).expect("a directory");
+        }
+        at = tree::open_directory(&at, b"z").expect("open");
+    }
+    struct Counter {
+        names: std::sync::atomic::AtomicUsize,
+        most_open: std::sync::atomic::AtomicUsize,
+        open_dirs: OpenDirs,
+    }
+    impl Visitor for Counter {
+        type Place = ();
+
+        fn listed(&self, (): &(), _path: &TreePath, names: &Arc<Names>) {
+            self.names.fetch_add(names.len(), std::sync::atomic::Ordering::Relaxed);
+            let open = self.open_dirs.open();
+            self.most_open.fetch_max(open, std::sync::atomic::Ordering::Relaxed);
+        }
+
+        fn found(
+            &self,
+            (): &(),
+            _path: &TreePath,
+            _names: &Arc<Names>,
+            found: Vec<(usize, NodeStat)>,
+        ) -> Vec<(usize, ())> {
+            let inside = found.into_iter().filter(|(_, stat)| stat.kind == NodeKind::Directory);
+            inside.map(|(index, _)| (index, ())).collect()
+        }
+    }
+    let (names, most_open) = Default::default();
+    let counter = Counter { names, most_open, open_dirs: OpenDirs::at_most(4) };
+    let root = tree::open_root(dir.path()).expect("open");
+    walk_with(1, root, (), &counter, &counter.open_dirs).expect("walked through");
+    assert_eq!(counter.names.into_inner(), LEVELS * (CHUNK + 2));
+    assert_eq!(counter.most_open.into_inner(), 4, "and then no more");
 }
 
 #[test]

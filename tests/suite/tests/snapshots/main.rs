@@ -3,6 +3,7 @@
 
 mod believing;
 mod deaths;
+mod deep;
 mod degraded;
 mod full;
 mod garbage;
