@@ -108,6 +108,8 @@ pub enum Next {
     // Worktrees.
     /// See which there are.
     ListWorktrees,
+    /// See which there are; this one is not.
+    FindWorktree(WorktreeName),
     /// Choose a name that none has.
     ChooseUnusedName,
     /// Make another one.

@@ -27,6 +27,7 @@ pub mod gc;
 mod ground;
 pub mod hash;
 pub mod lineage;
+pub mod look;
 pub mod manifest;
 mod mount_counters;
 pub mod mutation;

@@ -12,6 +12,7 @@ mod run;
 mod session;
 mod shell;
 mod snapshot;
+mod typed;
 mod words;
 mod worktree;
 
@@ -35,13 +36,14 @@ pub(crate) use run::{Contain, GuardArgs, RunArgs, ShellArgs};
 pub(crate) use session::{SessionArgs, SessionCommand};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
-    DiffArgs, GcArgs, HistoryArgs, InfoArgs, RestoreArgs, SnapshotArgs, StatusArgs, TagArgs,
-    VerifyArgs,
+    CatArgs, DiffArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, RestoreArgs, SnapshotArgs,
+    StatusArgs, TagArgs, VerifyArgs,
 };
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
 use crate::fail::{Failure, WrongUsage};
-use crate::hint::OwnNext;
+use crate::hint::{OwnNext, foreign};
+use crate::near;
 use crate::render::Done;
 
 /// The environment variables, for `jvs --help`.
@@ -106,8 +108,11 @@ pub(crate) enum Command {
     Session(SessionArgs),
     Snapshot(SnapshotArgs),
     Status(StatusArgs),
+    #[command(visible_alias = "log")]
     History(HistoryArgs),
     Info(InfoArgs),
+    Ls(LsArgs),
+    Cat(CatArgs),
     Tag(TagArgs),
     Diff(DiffArgs),
     Restore(RestoreArgs),
@@ -139,6 +144,8 @@ impl Command {
             Command::Verify(_) => "verify",
             Command::History(_) => "history",
             Command::Info(_) => "info",
+            Command::Ls(_) => "ls",
+            Command::Cat(_) => "cat",
             Command::Tag(_) => "tag",
             Command::Gc(_) => "gc",
             Command::Doctor(_) => "doctor",
@@ -183,7 +190,7 @@ pub(crate) enum Words {
 /// Is one JSON document wanted? Asked before parsing, so that a command line
 /// that is wrong is told so in the form that its caller reads.
 pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
-    let mut words = words.iter().skip(1).take_while(|word| *word != "--");
+    let mut words = typed::own(words).iter().skip(1);
     while let Some(word) = words.next() {
         let says = |text: &str| word == text;
         let follows = says("--format") && words.clone().next().is_some_and(|next| next == "json");
@@ -196,6 +203,7 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
 
 /// Reads the command line.
 pub(crate) fn parse(words: Vec<OsString>) -> Words {
+    let words = typed::meant(words);
     if let Some(args) = hot::parse(&words) {
         return checked(args, &words);
     }
@@ -226,7 +234,7 @@ pub(crate) fn parse(words: Vec<OsString>) -> Words {
 /// Worktrees are named as often as the command takes them, and all in one place: of
 /// those before and after a command's name only the latter would count.
 fn checked(args: Args, words: &[OsString]) -> Words {
-    let named = words.iter().skip(1).take_while(|word| *word != "--").filter(|word| {
+    let named = typed::own(words).iter().skip(1).filter(|word| {
         let word = word.to_string_lossy();
         word == "--worktree" || word.starts_with("--worktree=") || word.starts_with("-w")
     });
@@ -277,15 +285,32 @@ fn wrong_usage(error: &clap::Error, name: &str) -> Failure {
     let sentence = text.split("\n\n").next().unwrap_or_default();
     let sentence = sentence.strip_prefix("error: ").unwrap_or(sentence);
     let words: Vec<&str> = sentence.split_whitespace().collect();
-    let similar = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg]
-        .into_iter()
-        .find_map(|kind| error.get(kind))
-        .map(|similar| quoted(&similar.to_string()));
-    WrongUsage::new(words.join(" "), help(similar)).into()
+    let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
+    let wrong = wrong.into_iter().find_map(|kind| error.get(kind)).map(ToString::to_string);
+    let next = match wrong.as_ref().and_then(|word| foreign::answer(name, word)) {
+        Some(answer) => OwnNext::InOwnWords(answer),
+        None => help(similar(error, name)),
+    };
+    WrongUsage::new(words.join(" "), next).into()
 }
 
-fn quoted(text: &str) -> String {
-    text.split(", ").map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
+/// What is spelled much like the word that is wrong, the likeliest first.
+fn similar(error: &clap::Error, name: &str) -> Option<String> {
+    let Some(word) = error.get(ContextKind::InvalidSubcommand) else {
+        return error.get(ContextKind::SuggestedArg).map(|it| quoted(&[&it.to_string()]));
+    };
+    let mut known = tree();
+    for verb in name.split(' ').filter(|verb| *verb != "jvs") {
+        known = known.find_subcommand(verb)?.clone();
+    }
+    let verbs = known.get_subcommands().filter(|verb| !verb.is_hide_set());
+    let names: Vec<&str> = verbs.flat_map(clap::Command::get_name_and_visible_aliases).collect();
+    let near = near::nearest(&word.to_string(), names);
+    (!near.is_empty()).then(|| quoted(&near))
+}
+
+fn quoted(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
 }
 
 /// Is there a command of that name?
@@ -319,6 +344,8 @@ mod tests {
             ("jvs nonsense --json", true),
             ("jvs worktree list", false),
             ("jvs run -- make --json", false),
+            ("jvs run make --json", false),
+            ("jvs run --json make", true),
             ("--json", false),
         ] {
             assert_eq!(asks_for_json(&words(line)), asked, "{line}");

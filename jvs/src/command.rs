@@ -1,6 +1,7 @@
 //! The verbs: one file each. A verb asks a library and says what it answered.
 
 mod audit;
+mod cat;
 mod completions;
 mod config;
 mod demo;
@@ -11,6 +12,7 @@ mod history;
 mod info;
 mod init;
 mod lock;
+mod ls;
 mod man;
 mod restore;
 pub(crate) mod run;
@@ -24,12 +26,27 @@ mod worktree;
 
 pub(crate) use snapshots::{counted, size};
 
+use jvs_repo::next::Next;
+
 use crate::args::Command;
 use crate::context::Context;
 use crate::fail::Failure;
+use crate::near;
 use crate::ownership;
 use crate::render::Done;
 use crate::session::life::SignsOfLife;
+
+/// A worktree that is not there is probably one that is, mistyped.
+fn suggesting(context: &Context<'_>, failure: Failure) -> Failure {
+    let Some(Next::FindWorktree(wanted)) = failure.next() else { return failure };
+    let Some(there) = context.repo().ok().and_then(|repo| repo.worktrees().ok()) else {
+        return failure;
+    };
+    let names = there.worktrees.iter().map(|(name, _)| name.as_str());
+    let near = near::nearest(wanted.as_str(), names);
+    let near = near.into_iter().map(str::to_owned).collect();
+    failure.suggesting(near)
+}
 
 /// Runs one command.
 pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failure> {
@@ -47,6 +64,8 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Verify(args) => verify::run(context, &args),
         Command::History(args) => history::run(context, &args),
         Command::Info(args) => info::run(context, &args),
+        Command::Ls(args) => ls::run(context, &args),
+        Command::Cat(args) => cat::run(context, &args),
         Command::Tag(args) => tag::run(context, &args),
         Command::Gc(args) => gc::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
@@ -74,6 +93,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
             Ok(warned.into_iter().chain(notes).fold(done, Done::with_warning))
         }
         Err(failure) => {
+            let failure = suggesting(context, failure);
             let preface = notes.iter().map(|note| format!("warning: {note}\n")).collect();
             Err(failure.also_preceded_by(preface))
         }

@@ -22,13 +22,14 @@ pub(crate) struct Failure {
     dies_of: Option<Signal>,
     exit: Option<u8>,
     given: GivenOptions,
+    similar: Box<[String]>,
 }
 
 impl<E: Coded + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         let (preface, report, dies_of, exit) = (String::new(), None, None, None);
-        let given = GivenOptions::default();
-        Failure { error: Box::new(error), preface, report, dies_of, exit, given }
+        let (given, similar) = (GivenOptions::default(), Box::default());
+        Failure { error: Box::new(error), preface, report, dies_of, exit, given, similar }
     }
 }
 
@@ -43,6 +44,17 @@ impl Failure {
     pub(crate) fn given(mut self, given: GivenOptions) -> Self {
         self.report = self.report.map(|done| Box::new(done.given(&given)));
         self.given = given;
+        self
+    }
+
+    /// What to do next, as the error itself says it.
+    pub(crate) fn next(&self) -> Option<Next> {
+        self.error.next()
+    }
+
+    /// Names that were probably meant, the likeliest first.
+    pub(crate) fn suggesting(mut self, similar: Vec<String>) -> Self {
+        self.similar = similar.into();
         self
     }
 
@@ -103,7 +115,11 @@ impl Failure {
             None if let Some(limit) = self.limit() => Some(limit.to_owned()),
             None => self.error.next().or_else(|| usual_next(self.code())).as_ref().map(hint::spell),
         };
-        hint.map(|hint| on_one_line(&self.given.complete(&hint)))
+        let similar = match self.similar.is_empty() {
+            true => String::new(),
+            false => format!("did you mean {}? ", self.similar.join(" or ")),
+        };
+        hint.map(|hint| similar + &on_one_line(&self.given.complete(&hint)))
     }
 
     pub(crate) fn details(&self) -> Option<Value> {

@@ -1,6 +1,8 @@
 //! What to do next, spelled as what to type: the one place where a hint of a library
 //! becomes a command line.
 
+#[rustfmt::skip]
+pub(crate) mod foreign;
 mod own;
 
 use std::path::Path;
@@ -149,7 +151,9 @@ pub(crate) fn spell(next: &Next) -> String {
              worktree, or with `none`"
         ),
 
-        Next::ListWorktrees => "see which there are: jvs worktree list".into(),
+        Next::ListWorktrees | Next::FindWorktree(_) => {
+            "see which there are: jvs worktree list".into()
+        }
         Next::ChooseUnusedName => {
             "choose another name; see which there are: jvs worktree list".into()
         }
@@ -262,7 +266,7 @@ pub(crate) fn spell(next: &Next) -> String {
         Next::ListSnapshots => "see which there are: jvs history --all".into(),
         Next::TakeFirstSnapshot => "take the first one: jvs snapshot NOTE".into(),
         Next::ListFilesOf(id) => {
-            format!("see what it has: ls \"$(jvs info {id} --json | jq -r .data.path)\"")
+            format!("see what it has: jvs ls {id}")
         }
         Next::SeeSnapshotOnceMounted(id) => {
             format!("once the mount answers again, see whether it is there: jvs info {id}")

@@ -23,6 +23,7 @@ mod hint;
 mod interrupt;
 mod keeper;
 mod local_time;
+mod near;
 mod ownership;
 mod render;
 mod session;

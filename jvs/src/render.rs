@@ -13,6 +13,7 @@ use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::inert;
 use jvs_repo::name::ShownName;
 use jvs_repo::next::Next;
+use jvs_snapshot::tree::FileStream;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
@@ -45,6 +46,8 @@ enum Form {
     Help(String),
     /// One path, in its very bytes.
     Path(Vec<u8>),
+    /// A file, in its very bytes.
+    Content(FileStream),
 }
 
 impl Done {
@@ -113,6 +116,12 @@ impl Done {
         self
     }
 
+    /// What is in a file.
+    pub(crate) fn with_content(mut self, file: FileStream) -> Self {
+        self.form = Form::Content(file);
+        self
+    }
+
     /// A path, for a program to go to.
     pub(crate) fn with_path(mut self, path: &Path) -> Self {
         self.text = shown(path);
@@ -177,6 +186,7 @@ impl Output {
         }
         match &done.form {
             Form::Help(styled) if self.colour_out => sink::answer_with_help(styled),
+            Form::Content(file) => sink::answer_with_content(file),
             Form::Path(path) => sink::answer_with_path(path, &done.text),
             Form::Help(_) | Form::Lines => sink::answer(&done.text, self.colour_out),
         }

@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use anstyle::{AnsiColor, Style};
 use jvs_repo::inert::{acts, escaped};
+use jvs_snapshot::tree::FileStream;
 
 /// How a piece of text is emphasised. In text that is not said yet it stands between
 /// two marks, which are no characters and are shown escaped wherever they come from
@@ -20,6 +21,9 @@ pub(crate) enum Emphasis {
     Yellow,
     Cyan,
 }
+
+/// How much of a file is in memory at a time.
+const PIECE: usize = 1024 * 1024;
 
 const END: char = '\u{fdd0}';
 
@@ -88,6 +92,31 @@ pub(crate) fn answer_with_path(path: &[u8], shown: &str) -> io::Result<()> {
         true => answer(&format!("{shown}\n"), false),
         false => print(&[path, b"\n"].concat()),
     }
+}
+
+/// Answers with what is in a file: its very bytes for a program, and what can be shown of
+/// them for people.
+pub(crate) fn answer_with_content(file: &FileStream) -> io::Result<()> {
+    let terminal = io::stdout().is_terminal();
+    let mut piece = vec![0; PIECE];
+    let mut offset = 0;
+    loop {
+        let got = jvs_snapshot::tree::read_at(file, &mut piece, offset)?;
+        let bytes = &piece[..got];
+        match terminal {
+            true => print(visible(bytes).as_bytes())?,
+            false => print(bytes)?,
+        }
+        offset += got as u64;
+        if got < PIECE {
+            return Ok(());
+        }
+    }
+}
+
+/// Text with its lines and tabs, and nothing else that a terminal acts on.
+fn visible(bytes: &[u8]) -> String {
+    escaped(&String::from_utf8_lossy(bytes), |c| acts(c) && c != '\n' && c != '\t').into_owned()
 }
 
 /// Answers with one JSON document. What a terminal would act on is spelled as JSON
@@ -167,6 +196,13 @@ mod tests {
             assert_eq!(said.matches('\n').count(), 2);
             assert_eq!(said.matches('\u{1b}').count(), if colours { 3 } else { 0 });
         }
+    }
+
+    #[test]
+    fn a_file_is_shown_on_a_terminal_with_its_lines_and_tabs_alone() {
+        assert_eq!(visible(b"a\tb\n"), "a\tb\n");
+        let said = visible(HOSTILE.as_bytes());
+        assert!(!said.contains(acts), "{said}");
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Layered for TakeOverError {
             TakeOverError::ClockSkew { view, .. } => {
                 Next::SetClocksOrObserve(view.worktree.clone())
             }
-            TakeOverError::NotMade { .. } => Next::ListWorktrees,
+            TakeOverError::NotMade { worktree } => Next::FindWorktree(worktree.clone()),
             TakeOverError::JustBegun { worktree } => Next::WaitOrWhy(worktree.clone()),
         })
     }

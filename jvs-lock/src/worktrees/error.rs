@@ -125,7 +125,7 @@ impl Layered for WorktreeError {
                 return None;
             }
             WorktreeError::Exists { .. } => Next::ChooseUnusedName,
-            WorktreeError::NotFound { .. } => Next::ListWorktrees,
+            WorktreeError::NotFound { name } => Next::FindWorktree(name.clone()),
             WorktreeError::BroughtBack { .. } => Next::SeeWhetherToRemove,
             WorktreeError::NotEmpty { name } => Next::RemoveWithFiles(name.clone()),
             WorktreeError::Underway { name, doing: Doing::Renaming { to } } => {

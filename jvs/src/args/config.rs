@@ -5,6 +5,7 @@ use clap::Subcommand;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Show every key with its value
+    #[command(visible_alias = "ls")]
     List,
     /// Show one value
     Get {

@@ -14,6 +14,7 @@ pub(crate) enum LockCommand {
     /// Show the status of a worktree's lock
     Status,
     /// Show the status of all locks
+    #[command(visible_alias = "ls")]
     List,
     /// Explain who holds a lock, how that is known, and what to do next
     Why,

@@ -81,13 +81,13 @@ impl std::fmt::Display for Contain {
 
 /// Run a command while holding the lock, and release the lock when it ends
 #[derive(Debug, clap::Args)]
-#[command(after_help = super::SEVERAL)]
+#[command(after_help = super::SEVERAL, override_usage = "jvs run [OPTIONS] [--] CMD [ARG]...")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) guard: GuardArgs,
 
     /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -14,6 +14,7 @@ pub(crate) enum SessionCommand {
     /// Show this session, how its id was chosen, its locks, and the processes that rely on them
     Show,
     /// List the sessions of this user on this machine
+    #[command(visible_alias = "ls")]
     List,
     /// Remove the private files of a session that has no live process
     Forget {

@@ -16,9 +16,42 @@ pub(crate) struct HistoryArgs {
     #[arg(long)]
     pub(crate) all: bool,
 
+    /// Show only snapshots whose note contains this, in upper or lower case
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) grep: Option<String>,
+
     /// Draw a graph of parents
     #[arg(long)]
     pub(crate) graph: bool,
+}
+
+/// List the files of a snapshot
+#[derive(Debug, clap::Args)]
+pub(crate) struct LsArgs {
+    /// An id or its beginning, a tag, or @ for the head, @- for its parent, @-- …
+    #[arg(default_value = "@")]
+    pub(crate) snapshot: String,
+
+    /// Only this file, or what is in this directory
+    pub(crate) path: Option<PathBuf>,
+
+    /// Show modes and sizes
+    #[arg(short, long)]
+    pub(crate) long: bool,
+
+    /// Show what is in directories, too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+}
+
+/// Print a file of a snapshot
+#[derive(Debug, clap::Args)]
+pub(crate) struct CatArgs {
+    /// An id or its beginning, a tag, or @ for the head, @- for its parent, @-- …
+    pub(crate) snapshot: String,
+
+    /// The file
+    pub(crate) path: PathBuf,
 }
 
 /// Show the details of a snapshot
@@ -32,22 +65,22 @@ pub(crate) struct InfoArgs {
 /// Create, delete and list tags, the permanent names of snapshots
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "jvs tag SNAPSHOT NAME\n       jvs tag --delete NAME\n       jvs tag --list"
+    override_usage = "jvs tag [SNAPSHOT] NAME\n       jvs tag --delete NAME\n       jvs tag --list"
 )]
 pub(crate) struct TagArgs {
-    /// The snapshot
-    #[arg(required_unless_present_any = ["delete", "list"], requires = "name")]
+    /// The snapshot; without it, the head
+    #[arg(required_unless_present_any = ["delete", "list"])]
     pub(crate) snapshot: Option<String>,
 
     /// The new tag
     pub(crate) name: Option<String>,
 
     /// Delete this tag
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["snapshot", "name", "list"])]
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["snapshot", "name", "list"])]
     pub(crate) delete: Option<String>,
 
     /// List all tags
-    #[arg(long, conflicts_with_all = ["snapshot", "name"])]
+    #[arg(short, long, conflicts_with_all = ["snapshot", "name"])]
     pub(crate) list: bool,
 }
 
@@ -81,6 +114,10 @@ pub(crate) struct SnapshotArgs {
     /// A free-form note
     pub(crate) note: Option<String>,
 
+    /// The note, as other tools take it
+    #[arg(short = 'm', long, value_name = "NOTE", conflicts_with = "note")]
+    pub(crate) message: Option<String>,
+
     /// Also tag the snapshot; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
@@ -109,9 +146,17 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "B")]
     pub(crate) after: Option<String>,
 
+    /// Only these files or directories
+    #[arg(last = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
     /// Show sizes and totals
-    #[arg(long)]
+    #[arg(long, conflicts_with = "patch")]
     pub(crate) stat: bool,
+
+    /// Show the lines that differ
+    #[arg(short, long)]
+    pub(crate) patch: bool,
 }
 
 /// Restore the files of a snapshot, as a new worktree or in place

@@ -6,10 +6,12 @@ use clap::Subcommand;
 pub(crate) enum WorktreeCommand {
     Create(CreateArgs),
     /// List the worktrees
+    #[command(visible_alias = "ls")]
     List,
     /// Print the path of a worktree's files, and nothing else
     Path(WorktreeNameArg),
     Rename(RenameArgs),
+    #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
 }
 

@@ -1,16 +1,22 @@
 //! `jvs diff`: what differs, path by path.
 
-use std::fmt::Write;
+mod lines;
+mod patch;
 
+use std::fmt::Write;
+use std::path::Path;
+
+use jvs_repo::layout;
 use jvs_snapshot::compare::{Aspect, Difference};
-use jvs_snapshot::diff;
+use jvs_snapshot::{Ready, diff};
 use serde_json::{Value, json};
 
+use super::restore::UserPlace;
 use super::snapshots::{counted, find, size};
 use crate::args::DiffArgs;
 use crate::bar::Bar;
 use crate::context::Context;
-use crate::fail::Failure;
+use crate::fail::{Failure, Stuck};
 use crate::render::{Done, Paint, tell_shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failure> {
@@ -18,22 +24,45 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
     let store = here.repo.store();
     let before = find(context, &here, &args.before)?;
     let after = args.after.as_ref().map(|name| find(context, &here, name)).transpose()?;
+    let chosen = match args.paths.is_empty() {
+        true => None,
+        false => {
+            let root = here.repo.payload(&here.worktree)?;
+            UserPlace::find(context, &root)?.chosen(&args.paths)?
+        }
+    };
     let mut differences = match &after {
         Some(after) => diff::between(store, &before, after)?,
         None => {
             let bar = Bar::new(context, "comparing");
             let payload = here.repo.payload(&here.worktree)?;
             let trust = diff::trust(&before, &payload, &context.clock().boot_id());
-            diff::since(store, &before, &payload, trust, &bar)?
+            match &chosen {
+                Some(some) => diff::since_of(store, &before, &payload, some, trust, &bar)?,
+                None => diff::since(store, &before, &payload, trust, &bar)?,
+            }
         }
     };
     differences.retain(Difference::is_of_substance);
+    if let Some(chosen) = &chosen {
+        let inside = |at: &Path| chosen.paths().any(|path| at.starts_with(path.as_path()));
+        differences.retain(|difference| inside(difference.path.as_path()));
+    }
     let data = || {
         let mut data = data(&differences);
         data["from"] = json!(before.id());
         data["to"] = json!(after.as_ref().map(|ready| ready.id()));
         data
     };
+    if args.patch {
+        let files_of = |ready: &Ready| store.absolute(&layout::snapshot_payload(&ready.dir()));
+        let after = match &after {
+            Some(after) => files_of(after),
+            None => here.repo.payload(&here.worktree)?,
+        };
+        let text = patches(context, &differences, &files_of(&before), &after)?;
+        return Ok(context.done(data).with_text(text));
+    }
     let mut text = lines(context.paint(), &differences, args.stat, usize::MAX);
     if args.stat {
         let (sum, bytes) = (sums(&differences), grown(&differences));
@@ -41,6 +70,28 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
         let _ = writeln!(text, "{}, {sign}{}", sum.text(), size(bytes.unsigned_abs()));
     }
     Ok(context.done(data).with_text(text))
+}
+
+/// The lines that differ; a path that differs otherwise, or also otherwise, by its name.
+fn patches(
+    context: &Context<'_>,
+    differences: &[Difference],
+    before: &Path,
+    after: &Path,
+) -> Result<String, Failure> {
+    let mut text = String::new();
+    for difference in differences {
+        let found = patch::of(context.paint(), difference, before, after)
+            .map_err(|error| Stuck::new(format!("read {}", difference.path), error))?;
+        let otherwise = difference.aspects.iter().any(|aspect| {
+            !matches!(aspect, Aspect::Content | Aspect::Mtime | Aspect::Added | Aspect::Removed)
+        });
+        if found.is_empty() || otherwise {
+            text += &lines(context.paint(), std::slice::from_ref(difference), false, 1);
+        }
+        text += &found;
+    }
+    Ok(text)
 }
 
 /// How many paths changed in which way.

@@ -21,6 +21,11 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
     let here = context.here()?;
     let catalog = Catalog::new(here.repo.store());
     let limit = args.number.unwrap_or(usize::MAX);
+    let grep = args.grep.as_ref().map(|text| text.to_lowercase());
+    let wanted = |d: &Descriptor| {
+        let note = || d.note.as_deref().unwrap_or_default().to_lowercase();
+        grep.as_ref().is_none_or(|text| note().contains(text))
+    };
     let mut told = Annotations { tags: tags(&here)?, heads: BTreeMap::new(), warnings: Vec::new() };
     let shown = if args.all || args.graph {
         let registers = Registers::read(context.seams(here.repo.store()))?;
@@ -28,17 +33,18 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
             let Some(head) = state.head else { continue };
             told.heads.entry(head).or_default().push(worktree.to_string());
         }
-        all(catalog, limit, &mut told)?
+        all(catalog, limit, &wanted, &mut told)?
     } else {
         let head = head(context, &here)?;
         if let Some(head) = head {
             told.heads.insert(head, vec!["head".to_owned()]);
         }
-        lineage(catalog, head, limit)?
+        lineage(catalog, head, limit, &wanted)?
     };
     let snapshots: Vec<Value> =
         shown.iter().map(|d| data(d, &told.tags.of(d.snapshot_id), true)).collect();
     let text = match (shown.is_empty(), args.graph) {
+        (true, _) if args.grep.is_some() => "No snapshot has such a note\n".to_owned(),
         (true, _) => format!("No snapshots of {} yet\n", here.worktree),
         (false, true) => graph::draw(&shown, |descriptor| {
             let remark = told.remark(descriptor);
@@ -91,6 +97,7 @@ fn lineage(
     catalog: Catalog<'_>,
     head: Option<SnapshotId>,
     limit: usize,
+    wanted: &dyn Fn(&Descriptor) -> bool,
 ) -> Result<Vec<Descriptor>, Failure> {
     let mut shown = Vec::new();
     for step in Lineage::from_head(catalog, head)? {
@@ -98,8 +105,10 @@ fn lineage(
             break;
         }
         match step? {
-            LineageStep::Ready(ready) => shown.push(ready.descriptor().clone()),
-            LineageStep::Collected(_) => {}
+            LineageStep::Ready(ready) if wanted(ready.descriptor()) => {
+                shown.push(ready.descriptor().clone());
+            }
+            LineageStep::Ready(_) | LineageStep::Collected(_) => {}
         }
     }
     Ok(shown)
@@ -109,6 +118,7 @@ fn lineage(
 fn all(
     catalog: Catalog<'_>,
     limit: usize,
+    wanted: &dyn Fn(&Descriptor) -> bool,
     told: &mut Annotations,
 ) -> Result<Vec<Descriptor>, Failure> {
     let mut shown = Vec::new();
@@ -117,7 +127,8 @@ fn all(
             break;
         }
         match catalog.open(id) {
-            Ok(ready) => shown.push(ready.descriptor().clone()),
+            Ok(ready) if wanted(ready.descriptor()) => shown.push(ready.descriptor().clone()),
+            Ok(_) => {}
             Err(SnapshotError::Hidden { .. } | SnapshotError::Collected { .. }) => {}
             // One bad snapshot does not hide the others.
             Err(error @ SnapshotError::Corrupt { .. }) => told.warnings.push(error.to_string()),

@@ -350,7 +350,7 @@ fn first_of(paths: &[TreePath]) -> String {
 }
 
 /// Where the user stands, and what paths mean from there.
-struct UserPlace {
+pub(super) struct UserPlace {
     /// The worktree's directory.
     root: PathBuf,
     /// The current directory, if it is in the worktree; else the worktree's.
@@ -359,7 +359,7 @@ struct UserPlace {
 }
 
 impl UserPlace {
-    fn find(context: &Context<'_>, root: &Path) -> Result<Self, Failure> {
+    pub(super) fn find(context: &Context<'_>, root: &Path) -> Result<Self, Failure> {
         let root = root.canonicalize().map_err(|error| Stuck::new("find the worktree", error))?;
         let here = context.absolute(Path::new("."));
         let here = here.canonicalize().map_err(|error| Stuck::new("find this directory", error))?;
@@ -369,7 +369,7 @@ impl UserPlace {
     }
 
     /// What the user named; nothing if they named nothing.
-    fn chosen(&self, paths: &[PathBuf]) -> Result<Option<ChosenPaths>, Failure> {
+    pub(super) fn chosen(&self, paths: &[PathBuf]) -> Result<Option<ChosenPaths>, Failure> {
         let mut inside = Vec::new();
         for path in paths {
             inside.push(self.inside(path)?);
@@ -379,7 +379,7 @@ impl UserPlace {
 
     /// A path as it was typed, relative to the worktree. `..` is taken off by its
     /// name, and nothing in the worktree is followed.
-    fn inside(&self, path: &Path) -> Result<TreePath, Outside> {
+    pub(super) fn inside(&self, path: &Path) -> Result<TreePath, Outside> {
         let outside = |what: &str| Outside { path: path.to_owned(), what: what.to_owned() };
         if path.as_os_str().is_empty() {
             return Err(Outside { path: "''".into(), what: "names nothing".into() });
@@ -431,7 +431,7 @@ impl UserPlace {
 /// A path that cannot be restored by its name.
 #[derive(Debug, thiserror::Error)]
 #[error("{} {what}", shown(path))]
-struct Outside {
+pub(super) struct Outside {
     path: PathBuf,
     what: String,
 }

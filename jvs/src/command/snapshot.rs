@@ -27,7 +27,7 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
     let locks = context.locks(here.repo.store(), config.lock, &acting)?;
     let mut held = hold(context, &locks, &here, &config, &acting)?;
     let wish = CaptureRequest {
-        note: args.note.as_deref(),
+        note: args.note.as_deref().or(args.message.as_deref()),
         tags: &names,
         options: options(args, &config),
     };

@@ -4,25 +4,29 @@ use jvs_lock::hold::{Ask, Holds, Stake, StakeKind};
 use jvs_lock::kept::Kept;
 use jvs_lock::register::{ReadError, Register};
 use jvs_lock::{Lease, Locks, RegisterError, Shared, Want};
+use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
+use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
+use jvs_repo::store::Store;
 use jvs_snapshot::descriptor::Loss;
 use jvs_snapshot::renewed_every_ms;
 use jvs_snapshot::select::select;
 use jvs_snapshot::tags::{self, Tags};
 use jvs_snapshot::take::SnapshotHold;
-use jvs_snapshot::{Descriptor, Ready};
+use jvs_snapshot::{Descriptor, Ready, SnapshotError};
 use serde_json::{Value, json};
 
 use super::lock::turn::LockTurn;
 use super::worktree::existing;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::keeper;
+use crate::hint::{OwnNext, foreign};
 use crate::render::tell_all_shown;
 use crate::session::Acting;
+use crate::{keeper, near};
 
 /// What a command does its work under.
 pub(super) enum WorkHold<'r> {
@@ -110,7 +114,39 @@ pub(super) fn head(context: &Context<'_>, here: &Here) -> Result<Option<Snapshot
 pub(super) fn find(context: &Context<'_>, here: &Here, name: &str) -> Result<Ready, Failure> {
     // The head is asked for only by those who count from it.
     let head = if name.starts_with('@') { head(context, here)? } else { None };
-    Ok(select(here.repo.store(), head, name)?)
+    let store = here.repo.store();
+    select(store, head, name).map_err(|error| match error {
+        SnapshotError::NotFound { .. } if let Some(back) = foreign::generations(name) => {
+            NoSuchSnapshot { error, next: OwnNext::Generations(back).into() }.into()
+        }
+        SnapshotError::NotFound { .. } => Failure::from(error).suggesting(near_tags(store, name)),
+        error => error.into(),
+    })
+}
+
+/// No snapshot is called so; what it is called is known.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+struct NoSuchSnapshot {
+    error: SnapshotError,
+    next: Next,
+}
+
+impl Coded for NoSuchSnapshot {
+    fn code(&self) -> Code {
+        self.error.code()
+    }
+
+    fn next(&self) -> Option<Next> {
+        Some(self.next.clone())
+    }
+}
+
+/// The tags that are spelled much like this.
+pub(super) fn near_tags(store: &dyn Store, name: &str) -> Vec<String> {
+    let Ok(there) = tags::list(store) else { return Vec::new() };
+    let names = there.tags.keys().map(TagName::as_str);
+    near::nearest(name, names).into_iter().map(str::to_owned).collect()
 }
 
 /// The tags of a repository, for telling about snapshots.

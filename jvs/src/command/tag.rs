@@ -6,7 +6,7 @@ use jvs_repo::name::TagName;
 use jvs_snapshot::{SnapshotError, tags};
 use serde_json::{Value, json};
 
-use super::snapshots::find;
+use super::snapshots::{find, near_tags};
 use crate::args::TagArgs;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
@@ -16,6 +16,7 @@ use crate::render::{Done, table};
 pub(crate) fn run(context: &Context<'_>, args: &TagArgs) -> Result<Done, Failure> {
     match (&args.snapshot, &args.name, &args.delete) {
         (Some(snapshot), Some(name), _) => create(context, snapshot, &name.parse()?),
+        (Some(name), None, None) => create_at_head(context, name),
         (_, _, Some(name)) => delete(context, &name.parse()?),
         _ if args.list => list(context),
         _ => {
@@ -23,6 +24,22 @@ pub(crate) fn run(context: &Context<'_>, args: &TagArgs) -> Result<Done, Failure
             Err(WrongUsage::new("a snapshot and a name are needed", help).into())
         }
     }
+}
+
+/// One word is the name, and the head gets it; unless it is a snapshot's, so that the
+/// name is what is missing.
+fn create_at_head(context: &Context<'_>, name: &str) -> Result<Done, Failure> {
+    let is_tag = name.parse::<TagName>().ok();
+    let here = context.here()?;
+    let is_snapshot = match &is_tag {
+        Some(tag) => tags::read(here.repo.store(), tag)?.is_none(),
+        None => true,
+    };
+    if is_snapshot && find(context, &here, name).is_ok() {
+        let next = OwnNext::NameTag(name.to_owned());
+        return Err(WrongUsage::new(format!("'{name}' is a snapshot, and no name"), next).into());
+    }
+    create(context, "@", &name.parse()?)
 }
 
 fn create(context: &Context<'_>, snapshot: &str, name: &TagName) -> Result<Done, Failure> {
@@ -47,7 +64,10 @@ fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
             let text = format!("Deleted tag {name}, which pointed to {id}\n");
             Ok(Done::new(json!({ "deleted": name, "snapshot_id": id })).with_text(text))
         }
-        None => Err(SnapshotError::NoSuchTag { tag: name.clone() }.into()),
+        None => {
+            let near = near_tags(repo.store(), name.as_str());
+            Err(Failure::from(SnapshotError::NoSuchTag { tag: name.clone() }).suggesting(near))
+        }
     }
 }
 

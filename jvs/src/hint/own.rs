@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use jvs_repo::id::SnapshotId;
 use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
 
@@ -11,6 +12,14 @@ pub(crate) enum OwnNext {
     /// Read the help of this command (`jvs`, or one of its verbs), or use what is spelled
     /// much like what was typed.
     Help(String, Option<String>),
+    /// Use what the word of another tool is called here.
+    InOwnWords(&'static str),
+    /// Name the snapshot so many generations before the head.
+    Generations(usize),
+    /// Give this snapshot a name, too.
+    NameTag(String),
+    /// See which files this snapshot has.
+    ListFiles(SnapshotId),
     /// Name all worktrees after this verb.
     NameAllAfter(String),
     /// Make a worktree that one session writes to at a time.
@@ -64,6 +73,13 @@ fn spell(own: &OwnNext) -> String {
             let similar = similar.as_ref().map(|it| format!("did you mean {it}? "));
             format!("{}see `{of} --help`", similar.unwrap_or_default())
         }
+        OwnNext::InOwnWords(answer) => (*answer).to_owned(),
+        OwnNext::Generations(back) => {
+            let name = format!("@{}", "-".repeat(*back));
+            format!("here it is called {name}: jvs info {name}")
+        }
+        OwnNext::NameTag(snapshot) => format!("say how to call it: jvs tag {snapshot} NAME"),
+        OwnNext::ListFiles(id) => format!("see what it has: jvs ls {id} --recursive"),
         OwnNext::NameAllAfter(verb) => {
             format!("name all of them after it: jvs {verb} -w NAME -w NAME")
         }

@@ -63,6 +63,7 @@ fn all() -> Vec<Next> {
         Next::ChooseHead(vec![Some(id), None]),
         Next::RestoreOrChooseHead(a()),
         Next::ListWorktrees,
+        Next::FindWorktree(a()),
         Next::ChooseUnusedName,
         Next::CreateWorktree,
         Next::CreateWorktreeAgain(a()),
@@ -115,7 +116,8 @@ fn all() -> Vec<Next> {
         Next::InstallClonerOrCopy,
         Next::CompareWithOldFiles(path()),
     ];
-    libraries.into_iter().chain(own().into_iter().map(Next::from)).collect()
+    let foreign = foreign::FOREIGN.iter().map(|(_, _, answer)| Next::from(*answer));
+    libraries.into_iter().chain(own().into_iter().map(Next::from)).chain(foreign).collect()
 }
 
 /// One of each of the command's own.
@@ -124,6 +126,10 @@ fn own() -> Vec<OwnNext> {
     vec![
         OwnNext::Help("jvs".into(), None),
         OwnNext::Help("lock acquire".into(), Some("`--wait`".into())),
+        OwnNext::InOwnWords("to take a snapshot: jvs snapshot NOTE"),
+        OwnNext::Generations(2),
+        OwnNext::ListFiles(SnapshotId { created_ms: 1, random: 1 }),
+        OwnNext::NameTag("0b25".into()),
         OwnNext::NameAllAfter("lock acquire".into()),
         OwnNext::CreateExclusive,
         OwnNext::InitBelow("/r/work".into()),

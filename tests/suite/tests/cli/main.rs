@@ -22,6 +22,7 @@ macro_rules! transcripts {
 
 transcripts! {
     audit
+    cat
     completions
     config_get
     config_list
@@ -45,6 +46,7 @@ transcripts! {
     lock_unfreeze
     lock_watch
     lock_why
+    ls
     man
     restore
     run
@@ -58,6 +60,7 @@ transcripts! {
     tag
     usage
     verify
+    words
     worktree_create
     worktree_list
     worktree_path

@@ -156,6 +156,7 @@ const HIDDEN: &[&str] = &[
     "epoch",
     "evidence",
     "expired_since_ms",
+    "gid",
     "host",
     "hostname",
     "mount_point",

@@ -24,6 +24,7 @@ use object::{OBJECTS, Object};
 const COMMANDS: &[&str] = &[
     "status",
     "diff",
+    "ls",
     "history",
     "info",
     "verify --all",

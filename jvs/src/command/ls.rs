@@ -1,0 +1,67 @@
+//! `jvs ls`: what is in a snapshot, without restoring it.
+
+use jvs_snapshot::look;
+use jvs_snapshot::manifest::{Entry, EntryKind, TreePath};
+use serde_json::{Value, json};
+
+use super::restore::UserPlace;
+use super::snapshots::{find, size};
+use crate::args::LsArgs;
+use crate::context::Context;
+use crate::fail::Failure;
+use crate::render::{Done, table, tell_shown};
+
+pub(crate) fn run(context: &Context<'_>, args: &LsArgs) -> Result<Done, Failure> {
+    let here = context.here()?;
+    let ready = find(context, &here, &args.snapshot)?;
+    let path = match &args.path {
+        Some(path) => {
+            UserPlace::find(context, &here.repo.payload(&here.worktree)?)?.inside(path)?
+        }
+        None => TreePath::root(),
+    };
+    let mut found = look::entries(here.repo.store(), &ready, &path, args.recursive)?;
+    // A directory is shown by what is in it.
+    found.retain(|entry| entry.path != path || entry.kind != EntryKind::Directory);
+    let text = match args.long {
+        true => {
+            let rows: Vec<[String; 3]> = found.iter().map(row).collect();
+            table(context.paint(), ["MODE", "SIZE", "PATH"], &rows)
+        }
+        false => found.iter().map(|entry| shown(entry) + "\n").collect(),
+    };
+    let data = || json!({ "snapshot_id": ready.id(), "entries": told(&found) });
+    Ok(context.done(data).with_text(text))
+}
+
+/// As `ls -F` does it.
+fn shown(entry: &Entry) -> String {
+    let mark = match entry.kind {
+        EntryKind::Directory => "/",
+        EntryKind::Symlink { .. } => "@",
+        EntryKind::Fifo => "|",
+        EntryKind::Socket => "=",
+        _ => "",
+    };
+    format!("{}{mark}", entry.path)
+}
+
+fn row(entry: &Entry) -> [String; 3] {
+    let bytes = look::size(entry).map_or("-".to_owned(), size);
+    [format!("{:04o}", entry.mode), bytes, shown(entry)]
+}
+
+fn told(entries: &[Entry]) -> Vec<Value> {
+    let tell = |entry: &Entry| {
+        let mut told = json!({
+            "kind": entry.kind.noun(),
+            "bytes": look::size(entry),
+            "mode": format!("{:04o}", entry.mode),
+            "uid": entry.uid,
+            "gid": entry.gid,
+        });
+        tell_shown(&mut told, "path", &entry.path.to_string());
+        told
+    };
+    entries.iter().map(tell).collect()
+}
