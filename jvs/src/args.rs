@@ -4,14 +4,17 @@ mod audit;
 mod config;
 mod demo;
 mod doctor;
+mod examples;
 mod hot;
 mod init;
 mod keeper;
 mod lock;
+mod page;
 mod run;
 mod session;
 mod shell;
 mod snapshot;
+mod topic;
 mod typed;
 mod words;
 mod worktree;
@@ -26,6 +29,7 @@ pub(crate) use audit::AuditArgs;
 pub(crate) use config::ConfigCommand;
 pub(crate) use demo::DemoArgs;
 pub(crate) use doctor::{DoctorArgs, ReportFormat};
+pub(crate) use examples::of as examples_of;
 pub(crate) use init::InitArgs;
 pub(crate) use keeper::{Follow, KeeperArgs, OnLoss};
 pub(crate) use lock::{
@@ -39,6 +43,7 @@ pub(crate) use snapshot::{
     CatArgs, DiffArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, RestoreArgs, SnapshotArgs,
     StatusArgs, TagArgs, VerifyArgs,
 };
+pub(crate) use topic::{TOPICS, Topic};
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
 use crate::fail::{Failure, WrongUsage};
@@ -47,7 +52,7 @@ use crate::near;
 use crate::render::Done;
 
 /// The environment variables, for `jvs --help`.
-const ENVIRONMENT: &str = "\
+pub(crate) const ENVIRONMENT: &str = "\
 Environment:
   JVS_SESSION_ID     The session's id; each agent or terminal has its own
   JVS_USER           The user on whose behalf it acts [default: the user of this process]
@@ -207,9 +212,13 @@ pub(crate) fn parse(words: Vec<OsString>) -> Words {
     if let Some(args) = hot::parse(&words) {
         return checked(args, &words);
     }
+    if let Some(topic) = topic::asked(&words) {
+        let done = Done::new(serde_json::json!({ "text": topic.text })).with_text(topic.text);
+        return Words::Help { name: "help".to_owned(), done };
+    }
     let error = match Args::try_parse_from(&words) {
         Ok(args) => return checked(args, &words),
-        Err(error) => error,
+        Err(error) => with_page(error, &words),
     };
     let name = named_command(&words);
     let text = error.render();
@@ -228,6 +237,16 @@ pub(crate) fn parse(words: Vec<OsString>) -> Words {
             let failure = wrong_usage(&error, &name);
             Words::Wrong { name, failure }
         }
+    }
+}
+
+/// An error that shows help shows the whole page, which is only made for it.
+fn with_page(error: clap::Error, words: &[OsString]) -> clap::Error {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            tree().try_get_matches_from(words).err().unwrap_or(error)
+        }
+        _ => error,
     }
 }
 
@@ -299,7 +318,7 @@ fn similar(error: &clap::Error, name: &str) -> Option<String> {
     let Some(word) = error.get(ContextKind::InvalidSubcommand) else {
         return error.get(ContextKind::SuggestedArg).map(|it| quoted(&[&it.to_string()]));
     };
-    let mut known = tree();
+    let mut known = Args::command();
     for verb in name.split(' ').filter(|verb| *verb != "jvs") {
         known = known.find_subcommand(verb)?.clone();
     }
@@ -315,12 +334,12 @@ fn quoted(words: &[&str]) -> String {
 
 /// Is there a command of that name?
 pub(crate) fn is_command(word: &str) -> bool {
-    tree().find_subcommand(word).is_some()
+    Args::command().find_subcommand(word).is_some()
 }
 
-/// The whole command tree, for completions and manual pages.
+/// The whole command tree as its pages show it, for help and manual pages.
 pub(crate) fn tree() -> clap::Command {
-    Args::command()
+    page::tree()
 }
 
 #[cfg(test)]

@@ -66,8 +66,7 @@ pub(crate) struct LeaseArgs {
 /// For how long, and by whom, a lease is kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct KeepArgs {
-    /// Keep the lease renewed for this long [default: by environment and purpose, see `jvs config
-    /// list`]
+    /// Keep the lease renewed for this long [default: see `jvs config list`]
     #[arg(long = "for", value_name = "DUR")]
     pub(crate) for_: Option<Period>,
 

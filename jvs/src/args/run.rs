@@ -60,9 +60,9 @@ pub(crate) enum Contain {
     /// The best method that works here
     #[default]
     Auto,
-    /// A cgroup of its own (needs a unified hierarchy and the right to create one)
+    /// A cgroup of its own, where one may be created
     Cgroup,
-    /// A PID namespace of its own (without root also a user namespace)
+    /// A PID namespace of its own
     Pidns,
     /// A guardian process adopts orphans and ends them
     Reap,

@@ -79,6 +79,8 @@ fn is_period(word: Option<&OsString>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
     fn words(line: &str) -> Vec<OsString> {
@@ -124,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_option_of_a_run_that_takes_a_value_is_known() {
-        let tree = super::super::tree();
+        let tree = super::super::Args::command();
         let run = tree.find_subcommand("run").expect("a command");
         let options = run.get_arguments().chain(tree.get_arguments());
         let valued = options.filter(|it| {

@@ -21,6 +21,7 @@ const NAME_A_COMMAND: &[(&str, &str)] = &[
 
 /// Where the command names one outside of its hints, and why.
 const SHOW_A_COMMAND: &[(&str, &str)] = &[
+    ("jvs/src/args/examples.rs", "what is shown in the help, and tried by a test"),
     ("jvs/src/args/run.rs", "the usage of a command, in its help"),
     ("jvs/src/args/snapshot.rs", "the usage of a command, in its help"),
     ("jvs/src/command/audit/verify.rs", "a list that was cut short says what shows all of it"),

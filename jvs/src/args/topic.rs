@@ -1,0 +1,97 @@
+//! `jvs help TOPIC`: what no single command explains.
+
+use std::ffi::OsString;
+
+/// A page about an idea.
+pub(crate) struct Topic {
+    pub(crate) name: &'static str,
+    /// What it is about, in a few words.
+    pub(crate) about: &'static str,
+    pub(crate) text: &'static str,
+}
+
+/// All of them, in the order in which a reader meets them.
+pub(crate) const TOPICS: &[Topic] = &[
+    Topic {
+        name: "sessions",
+        about: "who you are to the lock",
+        text: include_str!("topic/sessions.txt"),
+    },
+    Topic {
+        name: "locks",
+        about: "who may write, until when, and what then",
+        text: include_str!("topic/locks.txt"),
+    },
+    Topic {
+        name: "snapshots",
+        about: "what is kept, what it is called, how it comes back",
+        text: include_str!("topic/snapshots.txt"),
+    },
+    Topic {
+        name: "clocks",
+        about: "which clock is believed, and how far",
+        text: include_str!("topic/clocks.txt"),
+    },
+    Topic {
+        name: "juicefs",
+        about: "mounts, several hosts, and what to look out for",
+        text: include_str!("topic/juicefs.txt"),
+    },
+    Topic {
+        name: "agents",
+        about: "all that a program needs, on one page",
+        text: include_str!("topic/agents.txt"),
+    },
+];
+
+/// The topic that `jvs help …` asks for. Words are those of a whole command line.
+pub(super) fn asked(words: &[OsString]) -> Option<&'static Topic> {
+    let mut plain = words.iter().skip(1).filter(|word| *word != "--json");
+    let (help, topic, rest) = (plain.next()?, plain.next()?, plain.next());
+    let found = TOPICS.iter().find(|it| *topic == *it.name);
+    found.filter(|_| help == "help" && rest.is_none())
+}
+
+/// Their names and what they are about, for `jvs --help`.
+pub(super) fn list() -> String {
+    let lines = TOPICS.iter().map(|it| format!("  jvs help {:<10} {}", it.name, it.about));
+    format!("Topics:\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn topics_fit_a_terminal_and_an_agent_reads_forty_lines() {
+        for topic in TOPICS {
+            for line in topic.text.lines() {
+                assert!(line.chars().count() <= 80, "{}: {line}", topic.name);
+            }
+            assert!(topic.text.ends_with('\n') && !topic.text.ends_with("\n\n"));
+        }
+        let agents = TOPICS.iter().find(|it| it.name == "agents").expect("a topic");
+        assert!(agents.text.lines().count() <= 40, "{}", agents.text.lines().count());
+    }
+
+    #[test]
+    fn no_topic_is_called_like_a_command() {
+        let tree = super::super::Args::command();
+        for topic in TOPICS {
+            assert!(tree.find_subcommand(topic.name).is_none(), "{}", topic.name);
+        }
+    }
+
+    #[test]
+    fn a_topic_is_asked_for_with_two_words() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for line in ["jvs help locks", "jvs --json help locks", "jvs help locks --json"] {
+            assert_eq!(asked(&words(line)).map(|it| it.name), Some("locks"), "{line}");
+        }
+        for line in ["jvs help", "jvs help lock", "jvs locks", "jvs help locks extra"] {
+            assert!(asked(&words(line)).is_none(), "{line}");
+        }
+    }
+}

@@ -1,0 +1,6 @@
+//! What is written for users: help, topics and the manual. Whatever it tells them to type
+//! is typed here.
+
+mod examples;
+mod manual;
+mod stage;
