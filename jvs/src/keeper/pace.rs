@@ -39,14 +39,16 @@ impl EndingPace {
         before(until, self.grace_ms / 4 * 3)
     }
 
-    /// When whoever has not ended is made to.
+    /// When whoever has not ended is made to. Half of the grace is for them: on a machine
+    /// with hundreds of processes that want to run, the last that is killed gets its turn
+    /// to die, in the middle of a write perhaps, hundreds of milliseconds later.
     pub(crate) fn kills(self, until: BootMs) -> BootMs {
-        before(until, self.grace_ms / 4)
+        before(until, self.grace_ms / 2)
     }
 
     /// When the guardian makes everybody end, if nobody else has.
     pub(crate) fn guardian_kills(self, until: BootMs) -> BootMs {
-        before(until, self.grace_ms / 8)
+        before(until, self.grace_ms / 4)
     }
 
     /// Until when a keeper may begin to keep a lease that already protects a command:

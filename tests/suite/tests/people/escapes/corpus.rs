@@ -9,6 +9,13 @@ pub(super) struct Escape {
     pub(super) script: &'static str,
 }
 
+impl Escape {
+    /// Does it start more processes while it is being ended?
+    pub(super) fn multiplies(&self) -> bool {
+        self.script.contains("$B")
+    }
+}
+
 const fn escape(name: &'static str, script: &'static str) -> Escape {
     Escape { name, needs: &[], script }
 }
