@@ -1,6 +1,7 @@
 //! What may be typed: raw clap types, not yet checked against anything.
 
 mod audit;
+mod completion;
 mod config;
 mod demo;
 mod doctor;
@@ -26,6 +27,7 @@ use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 pub(crate) use audit::AuditArgs;
+pub(crate) use completion::{CompleteArgs, Wanted, asked};
 pub(crate) use config::ConfigCommand;
 pub(crate) use demo::DemoArgs;
 pub(crate) use doctor::{DoctorArgs, ReportFormat};
@@ -131,6 +133,8 @@ pub(crate) enum Command {
     Completions(CompletionsArgs),
     Man(ManArgs),
     Demo(DemoArgs),
+    #[command(name = completion::COMMAND, hide = true)]
+    Complete(CompleteArgs),
     #[command(name = "__keeper", hide = true)]
     Keeper(KeeperArgs),
 }
@@ -162,6 +166,7 @@ impl Command {
             Command::Run(_) => "run",
             Command::Shell(_) => "shell",
             Command::Session(args) => args.name(),
+            Command::Complete(_) => completion::COMMAND,
             Command::Keeper(_) => "__keeper",
         }
     }

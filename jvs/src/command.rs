@@ -2,6 +2,7 @@
 
 mod audit;
 mod cat;
+mod complete;
 mod completions;
 mod config;
 mod demo;
@@ -51,7 +52,8 @@ fn suggesting(context: &Context<'_>, failure: Failure) -> Failure {
 /// Runs one command.
 pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failure> {
     // A command is a sign of life. Also at its end: it may have taken long.
-    let life = (!matches!(command, Command::Keeper(_))).then(|| context.life());
+    let unattended = matches!(command, Command::Keeper(_) | Command::Complete(_));
+    let life = (!unattended).then(|| context.life());
     life.iter().for_each(SignsOfLife::sign);
     let answer = match command {
         Command::Init(args) => init::run(context, &args),
@@ -78,6 +80,8 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Shell(args) => run::shell(context, &args),
         // What waits to be told is shown, and stays for the command that it is told by.
         Command::Session(args) => return session::run(context, &args),
+        // A shell asks it between two keys: what waits to be told is not for it.
+        Command::Complete(args) => return Ok(complete::run(context, &args)),
         Command::Keeper(args) => {
             ownership::say_nothing();
             return crate::keeper::run(context, &args);

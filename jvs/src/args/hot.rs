@@ -10,6 +10,7 @@ use std::ffi::OsString;
 
 use clap::{Args as _, FromArgMatches as _};
 
+use super::completion::{COMMAND as COMPLETE, CompleteArgs};
 use super::keeper::KeeperArgs;
 use super::lock::{AcquireArgs, ReleaseArgs, StealArgs};
 use super::run::RunArgs;
@@ -20,6 +21,7 @@ use crate::keeper::COMMAND as KEEPER;
 pub(super) fn parse(words: &[OsString]) -> Option<Args> {
     let command = match plain_words(words) {
         ["run", _] => RunArgs::augment_args(clap::Command::new("run")),
+        [COMPLETE, _] => CompleteArgs::augment_args(clap::Command::new(COMPLETE)),
         [KEEPER, _] => KeeperArgs::augment_args(clap::Command::new(KEEPER)),
         ["lock", verb] => {
             let verb = match verb {
@@ -88,6 +90,7 @@ mod tests {
             "jvs lock acquire",
             "jvs lock acquire --lease 30s --note x --purpose automated --no-keeper",
             "jvs lock steal --reason x --observe --lease 1h",
+            "jvs __complete -- jvs lock acquire --wa",
             "jvs run -- true",
             "jvs run true",
             "jvs run --join make -j4 --help --json -w x",

@@ -137,6 +137,8 @@ const COMMANDS: &[&[&str]] = &[
     &["doctor", "--strict", "--dry-run"],
     &["doctor", "--format", "prometheus"],
     &["gc", "--dry-run"],
+    &["__complete", "--", "jvs", "info", ""],
+    &["__complete", "--", "jvs", "cat", "@", ""],
     &["lock", "acquire"],
     &["lock", "steal", "--reason", SLY],
     &["lock", "reclaim", "--reason", SLY],

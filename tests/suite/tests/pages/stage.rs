@@ -67,9 +67,20 @@ impl Stage {
         shell
     }
 
+    /// A path beside the repository.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs a program there.
+    #[track_caller]
+    pub(crate) fn run(&self, program: &str, words: &[&str]) -> Outcome {
+        run(self.shell(program, words), DEADLINE)
+    }
+
     /// Types a script.
     #[track_caller]
     pub(crate) fn types(&self, script: &str) -> Outcome {
-        run(self.shell("bash", &["-e", "-o", "pipefail", "-c", script]), DEADLINE)
+        self.run("bash", &["-e", "-o", "pipefail", "-c", script])
     }
 }
