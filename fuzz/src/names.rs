@@ -11,7 +11,7 @@ use jvs_lock::{SessionId, State};
 use jvs_repo::audit::WriterId;
 use jvs_repo::clock::WallMs;
 use jvs_repo::digest::Digest;
-use jvs_repo::id::{Chain, Epoch, HolderNonce, OpNonce, SnapshotId};
+use jvs_repo::id::{Chain, Epoch, HolderNonce, OpNonce, Seq, SnapshotId};
 use jvs_repo::layout::{self, staging::StagingName};
 use jvs_repo::name::{self, TagName, WorktreeName};
 use jvs_repo::store::RepoPath;
@@ -90,6 +90,12 @@ pub(crate) fn stake(data: &[u8]) {
 /// The name of a hold: whatever follows it has a name that was never there.
 pub(crate) fn hold_name(data: &[u8]) {
     let Some(name) = text(data).and_then(one_spelling::<HoldName>) else { return };
+    if name.n == Seq::END.0 {
+        // Nobody counts that far: it was made up, and what follows it is not believed.
+        let next = name.then(HoldState::Open).to_string();
+        assert!(next.parse::<HoldName>().is_err(), "beyond the end of every counter");
+        return;
+    }
     for state in [HoldState::Open, HoldState::Ending, HoldState::Released, HoldState::Lost] {
         let next = name.then(state);
         assert!(next.n > name.n, "a name comes back");
