@@ -13,6 +13,7 @@
 //! Time is bounded by libFuzzer's `-timeout` and by the test's own limit, not measured.
 
 mod command;
+mod ledger;
 mod log;
 mod manifest;
 mod mutate;
@@ -73,6 +74,7 @@ targets! {
     legacy_lock in records, FIXED;
     // Reader and writer have a buffer each, for the file and for what is hashed.
     manifest in manifest, 1 << 20;
+    ledger in ledger, FIXED;
     config in settings, FIXED;
     duration in settings, FIXED;
     time in settings, FIXED;

@@ -77,6 +77,7 @@ bounded! {
     restore_journal
     legacy_lock
     manifest
+    ledger
     config
     duration
     time

@@ -265,6 +265,30 @@ pub fn id_of_tombstone_tmp(file: &str) -> Option<SnapshotId> {
     op.parse::<OpNonce>().ok().and_then(|_| id.parse().ok())
 }
 
+/// What is left of many snapshots that were collected. Under a name that never comes
+/// back, because its maker's nonce is in it.
+pub fn ledger(op: OpNonce) -> RepoPath {
+    snapshots().plain_child(&format!("{LEDGER}{op}"))
+}
+
+/// Whose ledger a file of that name in [`snapshots`] is.
+pub fn op_of_ledger(file: &str) -> Option<OpNonce> {
+    file.strip_prefix(LEDGER)?.parse().ok()
+}
+
+/// A ledger while it is being written.
+pub fn ledger_tmp(op: OpNonce) -> RepoPath {
+    snapshots().plain_child(&format!("{LEDGER_TMP}{op}"))
+}
+
+/// Whose ledger is being written to a file of that name in [`snapshots`].
+pub fn op_of_ledger_tmp(file: &str) -> Option<OpNonce> {
+    file.strip_prefix(LEDGER_TMP)?.parse().ok()
+}
+
+const LEDGER: &str = "ledger-";
+const LEDGER_TMP: &str = "ledger-tmp-";
+
 /// The directory of a snapshot that has its files.
 pub const PAYLOAD: &str = "payload";
 /// The file of a snapshot that says what is in its payload.
@@ -539,6 +563,8 @@ mod tests {
             dir.clone(),
             tombstone(id),
             tombstone_tmp(id, op),
+            ledger(op),
+            ledger_tmp(op),
             snapshot_payload(&dir),
             manifest(&dir),
             journal(&dir),

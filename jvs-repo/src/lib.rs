@@ -44,3 +44,4 @@ pub mod repo;
 pub mod sharing;
 pub mod store;
 pub mod term;
+pub mod varint;

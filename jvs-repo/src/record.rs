@@ -5,6 +5,7 @@ pub mod audit;
 pub mod descriptor;
 pub mod format;
 pub mod keeper;
+pub mod ledger;
 pub mod lock;
 pub mod patch;
 pub mod probe;

@@ -34,7 +34,6 @@
 mod entry;
 mod path;
 mod read;
-mod varint;
 mod write;
 
 pub use entry::{Device, Entry, EntryKind, Hints, Timestamp, Xattr};

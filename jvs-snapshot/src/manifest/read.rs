@@ -6,9 +6,10 @@
 
 use std::io::{self, Read};
 
+use jvs_repo::varint::{Decoder, unzigzag};
+
 use super::entry::{Device, Entry, EntryKind, Hints, Timestamp, Xattr};
 use super::path::{MAX_PATH_BYTES, PathError, TreePath};
-use super::varint::{Decoder, unzigzag};
 use super::{
     END, HAS_LINK_GROUP, HAS_XATTRS, HINTS, HashBuffer, MAGIC, MAX_TARGET_BYTES,
     MAX_XATTR_NAME_BYTES, MAX_XATTR_VALUE_BYTES, MAX_XATTRS_BYTES, NO_HINTS, OutOfPlace, Sequence,

@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use jvs_repo::varint::{push, zigzag};
+
 use super::entry::{Entry, EntryKind, Hints, Timestamp};
-use super::varint::{push, zigzag};
 use super::{
     END, HAS_LINK_GROUP, HAS_XATTRS, HINTS, HashBuffer, MAGIC, MAX_TARGET_BYTES,
     MAX_XATTR_NAME_BYTES, MAX_XATTR_VALUE_BYTES, MAX_XATTRS_BYTES, NO_HINTS, OutOfPlace, Sequence,

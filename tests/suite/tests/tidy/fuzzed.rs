@@ -32,6 +32,7 @@ const PARSERS: &[(&str, &str)] = &[
     ("jvs-repo/src/record/format.rs", "format"),
     ("jvs-repo/src/record/keeper.rs", "keeper_file"),
     ("jvs-repo/src/record/lock.rs", "record"),
+    ("jvs-repo/src/record/ledger.rs", "ledger"),
     ("jvs-repo/src/record/patch.rs", "restore_journal"),
     ("jvs-repo/src/record/probe.rs", "probe_verdict"),
     ("jvs-repo/src/record/ready.rs", "ready_mark"),

@@ -1,10 +1,10 @@
 //! Numbers of any size in as few bytes as they need, with one spelling each.
 
 /// No `u64` takes more bytes than this.
-pub(super) const MAX_BYTES: usize = 10;
+pub const MAX_BYTES: usize = 10;
 
 /// Appends `value`, seven bits a byte, lowest first.
-pub(super) fn push(out: &mut Vec<u8>, mut value: u64) {
+pub fn push(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push((value as u8) | 0x80);
         value >>= 7;
@@ -13,29 +13,29 @@ pub(super) fn push(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Folds the sign into the lowest bit, so that small negative numbers stay small.
-pub(super) const fn zigzag(value: i64) -> u64 {
+pub const fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
 
 /// Undoes [`zigzag`].
-pub(super) const fn unzigzag(value: u64) -> i64 {
+pub const fn unzigzag(value: u64) -> i64 {
     ((value >> 1) as i64) ^ -((value & 1) as i64)
 }
 
 /// Takes the bytes of one number until it is complete.
 #[derive(Default)]
-pub(super) struct Decoder {
+pub struct Decoder {
     value: u64,
     bytes: usize,
 }
 
 /// More than 64 bits, or a longer spelling than necessary.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed;
+pub struct Malformed;
 
 impl Decoder {
     /// The number, once `byte` was its last.
-    pub(super) fn take(&mut self, byte: u8) -> Result<Option<u64>, Malformed> {
+    pub fn take(&mut self, byte: u8) -> Result<Option<u64>, Malformed> {
         let bits = u64::from(byte & 0x7f);
         let shift = 7 * self.bytes;
         if self.bytes == MAX_BYTES || (self.bytes == MAX_BYTES - 1 && bits > 1) {
