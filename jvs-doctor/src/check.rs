@@ -209,6 +209,7 @@ checks! {
     41 LineageBroken "D_LINEAGE_BROKEN" Error Full Snapshot "An ancestor of a head is missing or cannot be read.";
     42 LineageCycle "D_LINEAGE_CYCLE" Error Full Snapshot "A snapshot counts as later than its own child.";
     43 DescriptorCorrupt "D_DESCRIPTOR_CORRUPT" Error Full Snapshot "A snapshot's descriptor does not match its checksum.";
+    79 LedgerCorrupt "D_LEDGER_CORRUPT" Error Full Snapshot "A file with what is left of collected snapshots does not match its digest.";
     44 ManifestCorrupt "D_MANIFEST_CORRUPT" Error Full Snapshot "A snapshot's manifest does not match its descriptor.";
     45 PayloadMissing "D_PAYLOAD_MISSING" Error Full Snapshot "A visible snapshot has no files directory.";
     46 SnapshotUnknown "D_SNAPSHOT_UNKNOWN" Notice Full Snapshot "A directory below snapshots/ without a usable descriptor; doctor never removes it.";

@@ -195,7 +195,10 @@ impl Proof<File> {
         let becomes = if dir == layout::tags() {
             layout::tag(&layout::tag_of_tmp(name)?)
         } else if dir == layout::snapshots() {
-            layout::tombstone(layout::id_of_tombstone_tmp(name)?)
+            match layout::op_of_ledger_tmp(name) {
+                Some(op) => layout::ledger(op),
+                None => layout::tombstone(layout::id_of_tombstone_tmp(name)?),
+            }
         } else if dir == layout::worktree_records() {
             layout::worktree_record(&layout::worktree_of_record_tmp(name)?)
         } else {

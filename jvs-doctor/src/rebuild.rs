@@ -99,7 +99,7 @@ impl Memory {
 
     fn state(&mut self, survey: &Survey<'_, '_>, state: &State) {
         self.term(state.term());
-        let whole = |id: SnapshotId| survey.descriptor(id).is_some();
+        let whole = |id: SnapshotId| survey.kin(id).is_some();
         if state.generation < Generation::END && state.head.is_none_or(whole) {
             let key = (state.epoch.counter, state.generation.0);
             self.heads.insert((key, state.head));
@@ -146,13 +146,13 @@ impl Memory {
 
     /// What the snapshots that there are, and those that were collected, remember.
     fn snapshots(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName, over: u32) {
-        for descriptor in survey.descriptors_of(worktree) {
-            self.term(descriptor.bound().term);
-            let ready = survey.is_ready(descriptor.snapshot_id);
-            let counted = descriptor.commit_seq < Generation::END;
-            if ready && counted && descriptor.epoch.counter > over {
-                let key = (descriptor.epoch.counter, descriptor.commit_seq.0);
-                self.heads.insert((key, Some(descriptor.snapshot_id)));
+        for kin in survey.kin_of(worktree) {
+            self.term(kin.term);
+            let ready = survey.is_ready(kin.snapshot_id);
+            let counted = kin.commit_seq < Generation::END;
+            if ready && counted && kin.term.epoch.counter > over {
+                let key = (kin.term.epoch.counter, kin.commit_seq.0);
+                self.heads.insert((key, Some(kin.snapshot_id)));
             }
         }
     }
@@ -206,8 +206,8 @@ impl Memory {
     /// A worktree that never committed anything has the head that it was made from.
     fn base(&mut self, survey: &Survey<'_, '_>, worktree: &WorktreeName) {
         let base = survey.worktrees.of(worktree).and_then(|record| record.as_ref().ok()?.base);
-        if let Some((base, descriptor)) = base.and_then(|id| Some((id, survey.descriptor(id)?))) {
-            self.heads.insert(((0, descriptor.commit_seq.0), Some(base)));
+        if let Some(kin) = base.and_then(|id| survey.kin(id)) {
+            self.heads.insert(((0, kin.commit_seq.0), Some(kin.snapshot_id)));
         }
     }
 

@@ -25,10 +25,11 @@ use jvs_repo::id::{Epoch, OpNonce, SnapshotId};
 use jvs_repo::json;
 use jvs_repo::layout;
 use jvs_repo::name::{ShownName, WorktreeName};
+use jvs_repo::record::ledger::Kin;
 use jvs_repo::record::worktree::{self, MakerProcess, WorktreeListing, WorktreeRecord};
 use jvs_repo::store::{RepoPath, Store};
-use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::StagingName;
+use jvs_snapshot::tombstones::Tombstones;
 
 use crate::check::seal::MOST_EFFORT;
 use crate::check::{Check, Depth};
@@ -99,7 +100,7 @@ pub(crate) struct Survey<'p, 'r> {
     pub(crate) views: BTreeMap<WorktreeName, View>,
     pub(crate) staging: Vec<StagedEntry>,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snap>,
-    pub(crate) tombstones: BTreeMap<SnapshotId, Result<Descriptor, String>>,
+    pub(crate) tombstones: Tombstones,
     pub(crate) snapshot_names: Vec<OsString>,
     pub(crate) logs: Logs,
     /// What was spent on searching files for a flipped bit.
@@ -135,7 +136,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             views: BTreeMap::new(),
             staging: Vec::new(),
             snapshots: BTreeMap::new(),
-            tombstones: BTreeMap::new(),
+            tombstones: Tombstones::default(),
             snapshot_names: Vec::new(),
             logs: Logs::default(),
             spent: Cell::new(0),
@@ -150,6 +151,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             survey.staging = staging.into_iter().map(StagedEntry::new).collect();
             survey.snapshot_names = survey.names(&layout::snapshots(), report);
             survey.read_snapshots();
+            survey.read_tombstones(report);
             match history::read_logs(store) {
                 Ok(logs) => {
                     for (writer, error) in &logs.unread {
@@ -381,10 +383,10 @@ impl<'p, 'r> Survey<'p, 'r> {
         }
     }
 
-    /// What describes a snapshot, collected or not.
-    pub(crate) fn descriptor(&self, id: SnapshotId) -> Option<&Descriptor> {
-        let there = self.snapshots.get(&id).and_then(Snap::described);
-        there.or_else(|| self.tombstones.get(&id)?.as_ref().ok())
+    /// What is known of a snapshot, collected or not.
+    pub(crate) fn kin(&self, id: SnapshotId) -> Option<Kin<'_>> {
+        let there = self.snapshots.get(&id).and_then(Snap::described).map(Kin::from);
+        there.or_else(|| self.tombstones.of(id).map(Kin::from))
     }
 
     /// Is it visible?
@@ -394,7 +396,7 @@ impl<'p, 'r> Survey<'p, 'r> {
 
     /// Was it visible, whether or not it was collected since?
     pub(crate) fn was_ready(&self, id: SnapshotId) -> bool {
-        self.is_ready(id) || self.tombstones.contains_key(&id)
+        self.is_ready(id) || self.tombstones.has(id)
     }
 
     pub(crate) fn is_missing(&self, path: &RepoPath) -> bool {

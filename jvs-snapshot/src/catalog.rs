@@ -5,12 +5,14 @@ use std::io;
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
+use jvs_repo::record::ledger::Tombstone;
 use jvs_repo::store::{RepoPath, Store};
 
 use crate::descriptor::{self, Descriptor};
 use crate::error::SnapshotError;
 use crate::hash::Digest;
 use crate::ready::Ready;
+use crate::tombstones::{Tombstones, read_loose, unusable};
 
 /// The snapshots of a repository, to look at.
 #[derive(Clone, Copy)]
@@ -26,7 +28,7 @@ pub enum Presence {
     /// It is there and not visible: being published, or never was.
     Hidden,
     /// It was visible and was collected; this described it.
-    Collected(Box<Descriptor>),
+    Collected(Box<Tombstone>),
     /// There is no such directory.
     Absent,
 }
@@ -36,8 +38,6 @@ pub enum Presence {
 pub struct SnapshotListing {
     /// Directories with the name of a snapshot, visible or not, oldest first.
     pub snapshots: Vec<SnapshotId>,
-    /// Snapshots that were collected.
-    pub tombstones: Vec<SnapshotId>,
     /// Tombstones that are being written, or whose writer died.
     pub unfinished: Vec<OsString>,
     /// What JVS did not put there.
@@ -63,7 +63,19 @@ impl<'r> Catalog<'r> {
 
     /// Was it visible once, whether or not it was collected since?
     pub fn was_ready(&self, id: SnapshotId) -> io::Result<bool> {
-        Ok(self.is_ready(id)? || self.is_there(&layout::tombstone(id))?)
+        if self.is_ready(id)? || self.is_there(&layout::tombstone(id))? {
+            return Ok(true);
+        }
+        let tombstones = Tombstones::read(self.store)?;
+        match tombstones.has(id) {
+            true => Ok(true),
+            false => tombstones.doubt(id).map_or(Ok(false), |why| Err(io::Error::other(why))),
+        }
+    }
+
+    /// What is left of all that was collected.
+    pub fn tombstones(&self) -> Result<Tombstones, SnapshotError> {
+        Tombstones::read(self.store).map_err(SnapshotError::io("read what was collected"))
     }
 
     fn is_there(&self, path: &RepoPath) -> io::Result<bool> {
@@ -86,6 +98,16 @@ impl<'r> Catalog<'r> {
 
     /// What there is of a snapshot.
     pub fn look(&self, id: SnapshotId) -> Result<Presence, SnapshotError> {
+        self.look_with(id, &mut None)
+    }
+
+    /// As [`Catalog::look`], for the process that looks at many: reads all tombstones once,
+    /// and only if one is needed.
+    pub(crate) fn look_with(
+        &self,
+        id: SnapshotId,
+        tombstones: &mut Option<Tombstones>,
+    ) -> Result<Presence, SnapshotError> {
         let dir = layout::snapshot(id);
         let stuck = |source| SnapshotError::Io { doing: format!("look at snapshot {id}"), source };
         let ready = self.is_ready(id).map_err(stuck)?;
@@ -96,13 +118,22 @@ impl<'r> Catalog<'r> {
         // is there first. READY without a descriptor may be one of these: it was
         // collected between two looks, or this mount remembers a name that
         // another host has removed.
-        if let Some((descriptor, _)) = self.read(&layout::tombstone(id), id)? {
-            return Ok(Presence::Collected(Box::new(descriptor)));
+        if let Some(tombstone) = read_loose(self.store, id).map_err(unusable)? {
+            return Ok(Presence::Collected(Box::new(tombstone)));
         }
-        if ready {
-            return Err(corrupt(&layout::descriptor(&dir), "it is missing".into()));
+        let all = self.tombstones()?;
+        if let Some(tombstone) = all.of(id).cloned() {
+            *tombstones = Some(all);
+            return Ok(Presence::Collected(Box::new(tombstone)));
         }
-        Ok(if self.is_there(&dir).map_err(stuck)? { Presence::Hidden } else { Presence::Absent })
+        if !ready && self.is_there(&dir).map_err(stuck)? {
+            return Ok(Presence::Hidden);
+        }
+        match all.doubt(id) {
+            Some(doubt) => Err(doubt),
+            None if ready => Err(corrupt(&layout::descriptor(&dir), "it is missing".into())),
+            None => Ok(Presence::Absent),
+        }
     }
 
     /// The descriptor of a snapshot that may not be visible; `None` if it has
@@ -145,16 +176,16 @@ impl<'r> Catalog<'r> {
             let name = entry.name.to_str().unwrap_or_default();
             if let Some(id) = layout::id_of_snapshot(name) {
                 listing.snapshots.push(id);
-            } else if let Some(id) = layout::id_of_tombstone(name) {
-                listing.tombstones.push(id);
-            } else if layout::is_tombstone_tmp(name) {
+            } else if layout::id_of_tombstone(name).is_some()
+                || layout::op_of_ledger(name).is_some()
+            {
+            } else if layout::is_tombstone_tmp(name) || layout::op_of_ledger_tmp(name).is_some() {
                 listing.unfinished.push(entry.name);
             } else {
                 listing.foreign.push(entry.name);
             }
         }
         listing.snapshots.sort_unstable();
-        listing.tombstones.sort_unstable();
         listing.foreign.sort();
         Ok(listing)
     }

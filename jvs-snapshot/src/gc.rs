@@ -6,9 +6,11 @@
 //! in progress stands on. A visible snapshot goes in three steps: its descriptor
 //! is kept as a tombstone; it is moved out of sight, whole; and only if nobody
 //! came to need it meanwhile is it deleted. Uncommitted snapshots are removed by
-//! the rules of [`crate::garbage`].
+//! the rules of [`crate::garbage`]. Tombstones are put together in ledgers
+//! afterwards ([`compact`]).
 
 mod age;
+mod compact;
 mod needs;
 mod plan;
 mod registers;
@@ -27,6 +29,7 @@ use crate::garbage::Uncommittable;
 use crate::staging_name::StagingName;
 
 pub use age::ClockDoubt;
+pub use compact::compact;
 pub(crate) use needs::StagingContents;
 pub use plan::{Terms, plan};
 pub use registers::Registers;

@@ -48,6 +48,7 @@ pub mod stage;
 pub mod stored;
 pub mod tags;
 pub mod take;
+pub mod tombstones;
 pub mod tree;
 pub mod trees;
 mod under_lease;

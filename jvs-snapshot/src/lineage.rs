@@ -1,16 +1,17 @@
 //! A snapshot and its ancestors, newest first, read only as far as asked.
 //!
-//! Collected ancestors left their descriptors behind, so a lineage is never
+//! Collected ancestors left their tombstones behind, so a lineage is never
 //! broken by collection: it is broken if a parent is neither there nor was
 //! collected, or if the count of commits does not fall from child to parent
 //! (which also rules out a cycle without remembering where one was).
 
 use jvs_repo::id::SnapshotId;
+use jvs_repo::record::ledger::Tombstone;
 
 use crate::catalog::{Catalog, Presence};
-use crate::descriptor::Descriptor;
 use crate::error::SnapshotError;
 use crate::ready::Ready;
+use crate::tombstones::Tombstones;
 
 /// One snapshot of a lineage.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,15 +19,15 @@ pub enum LineageStep {
     /// It is visible.
     Ready(Box<Ready>),
     /// It was, and was collected.
-    Collected(Box<Descriptor>),
+    Collected(SnapshotId),
 }
 
 impl LineageStep {
-    /// What describes it.
-    pub fn descriptor(&self) -> &Descriptor {
+    /// Which snapshot it is.
+    pub fn id(&self) -> SnapshotId {
         match self {
-            LineageStep::Ready(ready) => ready.descriptor(),
-            LineageStep::Collected(descriptor) => descriptor,
+            LineageStep::Ready(ready) => ready.id(),
+            LineageStep::Collected(id) => *id,
         }
     }
 
@@ -44,6 +45,16 @@ pub struct Lineage<'r> {
     catalog: Catalog<'r>,
     next: Option<SnapshotId>,
     child: Option<(SnapshotId, u64)>,
+    /// Once the lineage has come to something that was collected, and where in it.
+    tombstones: Option<Tombstones>,
+    place: usize,
+}
+
+/// A step, and what is needed to go on.
+struct Step {
+    step: LineageStep,
+    parent: Option<SnapshotId>,
+    commit_seq: u64,
 }
 
 impl<'r> Lineage<'r> {
@@ -53,7 +64,7 @@ impl<'r> Lineage<'r> {
         catalog: Catalog<'r>,
         head: Option<SnapshotId>,
     ) -> Result<Self, SnapshotError> {
-        let mut lineage = Lineage { catalog, next: head, child: None };
+        let mut lineage = Lineage { catalog, next: head, child: None, tombstones: None, place: 0 };
         let Some(id) = head else { return Ok(lineage) };
         if catalog.look(id)? == Presence::Hidden {
             let missing = || SnapshotError::Broken {
@@ -67,24 +78,48 @@ impl<'r> Lineage<'r> {
         Ok(lineage)
     }
 
-    fn step(&self, id: SnapshotId) -> Result<LineageStep, SnapshotError> {
+    fn step(&mut self, id: SnapshotId) -> Result<Step, SnapshotError> {
+        let child = self.child;
         let broken = |problem: String| SnapshotError::Broken {
-            child: self.child.map(|(child, _)| child),
+            child: child.map(|(child, _)| child),
             problem,
         };
-        let step = match self.catalog.look(id)? {
-            Presence::Ready(ready) => LineageStep::Ready(ready),
-            Presence::Collected(descriptor) => LineageStep::Collected(descriptor),
-            Presence::Hidden => return Err(broken(format!("{id} was never published"))),
-            Presence::Absent => return Err(broken(format!("{id} is missing"))),
+        let step = match self.among_collected(id) {
+            Some(step) => step,
+            None => match self.catalog.look_with(id, &mut self.tombstones)? {
+                Presence::Ready(ready) => Step {
+                    parent: ready.descriptor().parent,
+                    commit_seq: ready.descriptor().commit_seq.0,
+                    step: LineageStep::Ready(ready),
+                },
+                Presence::Collected(tombstone) => collected(&tombstone),
+                Presence::Hidden => return Err(broken(format!("{id} was never published"))),
+                Presence::Absent => return Err(broken(format!("{id} is missing"))),
+            },
         };
-        let seq = step.descriptor().commit_seq.0;
-        match self.child {
+        let seq = step.commit_seq;
+        match child {
             Some((_, above)) if seq >= above => {
                 Err(broken(format!("{id} counts as commit {seq}, its child as {above}")))
             }
             _ => Ok(step),
         }
+    }
+
+    /// A step to what was collected when the tombstones were read. Whatever there was a
+    /// directory of is looked at: it may have been put back.
+    fn among_collected(&mut self, id: SnapshotId) -> Option<Step> {
+        let tombstones = self.tombstones.as_ref().filter(|all| !all.is_there(id))?;
+        self.place = tombstones.place(id, self.place)?;
+        Some(collected(&tombstones.entries()[self.place]))
+    }
+}
+
+fn collected(tombstone: &Tombstone) -> Step {
+    Step {
+        step: LineageStep::Collected(tombstone.snapshot_id),
+        parent: tombstone.parent,
+        commit_seq: tombstone.commit_seq.0,
     }
 }
 
@@ -95,10 +130,9 @@ impl Iterator for Lineage<'_> {
         let id = self.next.take()?;
         let step = self.step(id);
         if let Ok(step) = &step {
-            let descriptor = step.descriptor();
-            self.child = Some((id, descriptor.commit_seq.0));
-            self.next = descriptor.parent;
+            self.child = Some((id, step.commit_seq));
+            self.next = step.parent;
         }
-        Some(step)
+        Some(step.map(|step| step.step))
     }
 }

@@ -32,6 +32,12 @@ pub enum Rule {
     VisibleBeforeRead,
     /// What is collected leaves its tombstone before it goes.
     TombstoneFirst,
+    /// A tombstone goes only once the ledger that has it is durable.
+    LedgerFirst,
+    /// What is put into a ledger is not there, nor condemned: it cannot be put back.
+    OnlyGoneIntoLedgers,
+    /// A listing of tombstones is believed only if the next one names the same ledgers.
+    TombstonesListedTwice,
     /// What is collected goes out of sight whole before anything of it goes.
     OutOfSightFirst,
     /// What is needed is read again once a snapshot is out of sight.
@@ -73,6 +79,9 @@ impl Rule {
         Rule::AgeProvesNothing,
         Rule::VisibleBeforeRead,
         Rule::TombstoneFirst,
+        Rule::LedgerFirst,
+        Rule::OnlyGoneIntoLedgers,
+        Rule::TombstonesListedTwice,
         Rule::OutOfSightFirst,
         Rule::NeedsReadAgain,
         Rule::EveryRegisterAsked,

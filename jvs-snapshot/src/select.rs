@@ -78,8 +78,6 @@ fn nth(
     }
     match lineage.next().ok_or_else(missing)?? {
         LineageStep::Ready(ready) => Ok(*ready),
-        LineageStep::Collected(descriptor) => {
-            Err(SnapshotError::Collected { id: descriptor.snapshot_id })
-        }
+        LineageStep::Collected(id) => Err(SnapshotError::Collected { id }),
     }
 }

@@ -79,6 +79,8 @@ fn is_foreign(dir: &RepoPath, name: &str) -> bool {
         layout::id_of_snapshot(name).is_none()
             && layout::id_of_tombstone(name).is_none()
             && !layout::is_tombstone_tmp(name)
+            && layout::op_of_ledger(name).is_none()
+            && layout::op_of_ledger_tmp(name).is_none()
     } else if *dir == layout::tags() {
         layout::tag_of_record(name).is_none() && layout::tag_of_tmp(name).is_none()
     } else if *dir == layout::worktree_records() {

@@ -10,6 +10,7 @@ use jvs_repo::id::Seq;
 use jvs_repo::layout;
 use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
+use jvs_repo::record::ledger::Kin;
 use jvs_repo::sabotage;
 use jvs_repo::store::{DirEntryKind, RepoPath};
 use jvs_repo::term::Term;
@@ -194,10 +195,10 @@ struct Remembered {
 
 /// The highest token of a worktree that its snapshots and its lock record remember.
 fn newest_token(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> Option<Remembered> {
-    let visible = |d: &&Descriptor| survey.is_ready(d.snapshot_id);
-    let of_snapshots = survey.descriptors_of(worktree).filter(visible).map(|d| Remembered {
-        term: d.bound().term,
-        path: layout::descriptor(&layout::snapshot(d.snapshot_id)),
+    let visible = |kin: &Kin<'_>| survey.is_ready(kin.snapshot_id);
+    let of_snapshots = survey.kin_of(worktree).filter(visible).map(|kin| Remembered {
+        term: kin.term,
+        path: layout::descriptor(&layout::snapshot(kin.snapshot_id)),
     });
     let record = survey.views.get(worktree).and_then(|view| view.found.record());
     let of_record = record

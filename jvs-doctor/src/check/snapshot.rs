@@ -10,12 +10,14 @@ use jvs_lock::history::LogLine;
 use jvs_lock::{Hold, State};
 use jvs_repo::audit::{Event, EventKind, EventPhase};
 use jvs_repo::id::SnapshotId;
+use jvs_repo::json::RecordError;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::record::audit::Collected;
 use jvs_repo::sabotage;
 use jvs_snapshot::descriptor::Descriptor;
+use jvs_snapshot::tombstones::Tombstones;
 
 use super::staging::IN_FLIGHT;
 use crate::check::Check;
@@ -56,7 +58,7 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
             continue;
         }
         let staged = !survey.is_missing(&layout::ready_staged(&dir));
-        let described = survey.descriptor(head).is_some();
+        let described = survey.kin(head).is_some();
         let (check, message) = match staged {
             true => (Check::ReadyPending, format!("{head} is committed and not visible yet")),
             false => (Check::ReadyLost, format!("{head} is committed, and its READY is missing")),
@@ -79,21 +81,32 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
             hidden(survey, *id, snap, &lineages, report);
         }
     }
-    for (id, tombstone) in &survey.tombstones {
-        if let Err(why) = tombstone {
-            let path = layout::tombstone(*id);
-            if survey.is_unseen(&path) {
-                report.unreadable(&path, why);
-                continue;
-            }
-            let message =
-                format!("the tombstone of {id}, which was collected, cannot be read: {why}");
-            report
-                .add(Check::DescriptorCorrupt, path, message)
-                .advice("restore it from a backup; its descendants' lineage needs it");
-        }
-    }
+    unread_tombstones(survey, report);
     outside(survey, &lineages, report);
+}
+
+/// Files with tombstones that are not what was written.
+fn unread_tombstones(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
+    for unread in survey.tombstones.unread() {
+        let RecordError { path, reason: why } = &unread.error;
+        if survey.is_unseen(path) {
+            report.unreadable(path, why);
+            continue;
+        }
+        let (check, message) = match unread.id {
+            Some(id) => (
+                Check::DescriptorCorrupt,
+                format!("the tombstone of {id}, which was collected, cannot be read: {why}"),
+            ),
+            None => (
+                Check::LedgerCorrupt,
+                format!("what is left of snapshots that were collected cannot be read: {why}"),
+            ),
+        };
+        report
+            .add(check, path, message)
+            .advice("restore it from a backup; its descendants' lineage needs it");
+    }
 }
 
 /// Lineages that end too early.
@@ -154,7 +167,14 @@ fn broken(
 /// A collection may have gone on since the tombstones were listed: is there one by now?
 fn is_collected_meanwhile(survey: &Survey<'_, '_>, id: SnapshotId) -> bool {
     sabotage!(Rule::BrokenIsLookedAtAgain => false);
-    !survey.tombstones.contains_key(&id) && !survey.is_missing(&layout::tombstone(id))
+    !survey.tombstones.has(id)
+        && (!survey.is_missing(&layout::tombstone(id)) || is_in_a_ledger(survey, id))
+}
+
+/// Is its tombstone in a ledger by now, or may it be in one that cannot be read?
+fn is_in_a_ledger(survey: &Survey<'_, '_>, id: SnapshotId) -> bool {
+    let read = Tombstones::read(survey.store());
+    read.is_ok_and(|read| read.has(id) || read.unread().iter().any(|unread| unread.id.is_none()))
 }
 
 /// What may not be read is reported as that, and breaks no lineage.

@@ -58,7 +58,7 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
                     || condemned.contains(&id)
                     || !survey.is_missing(&layout::snapshot(id));
                 if !there && !survey.is_missing(&path) {
-                    let collected = survey.tombstones.contains_key(&id);
+                    let collected = survey.tombstones.has(id);
                     let what = if collected { "was collected" } else { "does not exist" };
                     let message = format!("tag '{name}' points to {id}, which {what}");
                     // It may be among what the filesystem did not show.

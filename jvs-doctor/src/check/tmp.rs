@@ -28,7 +28,9 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     }
     notes(survey, report);
     let tags = each(survey, layout::tags(), |name| layout::tag_of_tmp(name).is_some());
-    let tombstones = each(survey, layout::snapshots(), layout::is_tombstone_tmp);
+    let tombstones = each(survey, layout::snapshots(), |name| {
+        layout::is_tombstone_tmp(name) || layout::op_of_ledger_tmp(name).is_some()
+    });
     for path in tags.chain(tombstones) {
         let remedy = Proof::of_taken_name(survey, &path).map(Remedy::Remove);
         tell(survey, path, remedy, report);

@@ -104,26 +104,26 @@ impl Lineages {
         let mut next = head;
         let mut below: Option<(SnapshotId, u64)> = None;
         while let Some(id) = next {
-            let Some(descriptor) = survey.descriptor(id) else {
+            let Some(kin) = survey.kin(id) else {
                 let child = below.filter(|_| exists).map(|(child, _)| child);
                 self.breaks_at(worktree, id, child, BreakReason::NotDescribed);
                 return;
             };
-            let commit = descriptor.commit_seq.0;
+            let commit = kin.commit_seq.0;
             if let Some((child, commit_of_child)) = below.filter(|(_, child)| commit >= *child) {
                 let why = BreakReason::NotBefore { commit, commit_of_child };
                 self.breaks_at(worktree, id, Some(child).filter(|_| exists), why);
                 return;
             }
-            if descriptor.worktree_id == *worktree {
-                self.counts(worktree, descriptor.epoch.counter);
+            if kin.worktree_id == worktree {
+                self.counts(worktree, kin.term.epoch.counter);
             }
             // Met before: the rest was followed for another worktree.
             if !self.reached.insert(id) && self.whole {
                 return;
             }
             below = Some((id, commit));
-            next = descriptor.parent;
+            next = kin.parent;
         }
     }
 

@@ -9,9 +9,9 @@ use jvs_repo::audit::Event;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::record::ledger::Kin;
 use jvs_repo::store::{DirEntry, RepoPath, Store};
 use jvs_repo::term::Term;
-use jvs_snapshot::Descriptor;
 use jvs_snapshot::staging_name::StagingName;
 
 use super::{StagedEntry, Survey, is_absent, is_symlink};
@@ -27,7 +27,8 @@ pub(crate) struct Memories {
 #[derive(Debug, Default)]
 struct Memory {
     snapshots: Vec<SnapshotId>,
-    collected: Vec<SnapshotId>,
+    /// Places in the list of tombstones.
+    collected: Vec<usize>,
     /// Under which terms work was begun that is not ended.
     begun: Vec<Term>,
     /// Places in the list of events.
@@ -44,10 +45,8 @@ impl Memories {
                 memories.at(&descriptor.worktree_id).snapshots.push(*id);
             }
         }
-        for (id, read) in &survey.tombstones {
-            if let Ok(descriptor) = read {
-                memories.at(&descriptor.worktree_id).collected.push(*id);
-            }
+        for (place, tombstone) in survey.tombstones.entries().iter().enumerate() {
+            memories.at(&tombstone.worktree_id).collected.push(place);
         }
         for name in survey.staging.iter().filter_map(StagedEntry::parsed) {
             match name {
@@ -106,16 +105,13 @@ impl Survey<'_, '_> {
         self.memories.of.get(worktree)
     }
 
-    /// What describes the snapshots of a worktree, those that were collected last.
-    pub(crate) fn descriptors_of(
-        &self,
-        worktree: &WorktreeName,
-    ) -> impl Iterator<Item = &Descriptor> {
+    /// What is known of the snapshots of a worktree, those that were collected last.
+    pub(crate) fn kin_of(&self, worktree: &WorktreeName) -> impl Iterator<Item = Kin<'_>> {
         let memory = self.memory(worktree);
         let there = memory.into_iter().flat_map(|memory| &memory.snapshots);
-        let there = there.filter_map(|id| self.snapshots.get(id)?.described());
+        let there = there.filter_map(|id| self.snapshots.get(id)?.described().map(Kin::from));
         let collected = memory.into_iter().flat_map(|memory| &memory.collected);
-        there.chain(collected.filter_map(|id| self.tombstones.get(id)?.as_ref().ok()))
+        there.chain(collected.map(|place| Kin::from(&self.tombstones.entries()[*place])))
     }
 
     /// The terms of work in a worktree that is not ended.

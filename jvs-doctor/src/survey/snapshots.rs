@@ -3,10 +3,14 @@
 use std::io;
 
 use jvs_repo::id::SnapshotId;
+use jvs_repo::json::{RecordError, UnusableReason};
 use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::descriptor::{self, Descriptor};
 use jvs_snapshot::hash::Digest;
+use jvs_snapshot::tombstones::Tombstones;
+
+use crate::finding::FindingCollector;
 
 use super::{Survey, Unseen, is_absent, is_symlink};
 
@@ -86,12 +90,26 @@ impl Survey<'_, '_> {
                     continue;
                 }
                 self.snapshots.insert(id, snap);
-            } else if let Some(id) = layout::id_of_tombstone(name) {
-                let read = describe(layout::tombstone(id), id);
-                self.tombstones.insert(id, read.map(|(descriptor, _)| descriptor));
             }
         }
         self.unseen.extend(unseen.into_inner());
+    }
+
+    /// After the snapshots: what was collected meanwhile left its tombstone before.
+    pub(super) fn read_tombstones(&mut self, report: &mut FindingCollector) {
+        match Tombstones::read(self.store()) {
+            Ok(tombstones) => self.tombstones = tombstones,
+            Err(error) if is_absent(&error) || is_symlink(&error) => {}
+            Err(error) => self.refused(&layout::snapshots(), &error, report),
+        }
+        for unread in self.tombstones.unread() {
+            let RecordError { path, reason } = &unread.error;
+            if let UnusableReason::Io(why) = reason
+                && !is_symlink(why)
+            {
+                self.unseen.push(Unseen { path: path.clone(), why: why.to_string() });
+            }
+        }
     }
 }
 

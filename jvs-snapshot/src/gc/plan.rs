@@ -68,7 +68,9 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<GcPlan, Snaps
     let mut plan = GcPlan::default();
     plan_staging(at, &registers, &staging, &mut plan)?;
     let now = at.seams.clock.now().wall;
-    let known = listing.snapshots.iter().chain(&listing.tombstones).map(|id| id.created_ms);
+    let tombstones = at.catalog().tombstones()?;
+    let collected = tombstones.entries().iter().map(|entry| &entry.snapshot_id);
+    let known = listing.snapshots.iter().chain(collected).map(|id| id.created_ms);
     let ages = age::ages(now, known.clone());
     let newest_known = known.max();
     let within = retention.keep_within.as_ms();

@@ -13,6 +13,7 @@ use jvs_repo::store::RepoPath;
 use crate::aside::{delete_dir, finish, move_dir};
 use crate::descriptor::{self, Descriptor};
 use crate::error::SnapshotError;
+use crate::gc::compact::compact_many;
 use crate::gc::needs::{StagingContents, needs};
 use crate::gc::{Dead, GcPlan, Registers};
 use crate::mutation::Rule;
@@ -122,6 +123,11 @@ pub fn run(
             Err(error) if needs_no_room(&error) => freed.told_late = true,
             answer => answer.map_err(SnapshotError::io("write the audit log"))?,
         }
+    }
+    match compact_many(at) {
+        // Best effort: the next collection does it.
+        Err(SnapshotError::Io { source, .. }) if room::is_full(&source) => {}
+        answer => freed.left.extend(answer?),
     }
     Ok(freed)
 }

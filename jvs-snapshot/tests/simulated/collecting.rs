@@ -74,8 +74,7 @@ fn a_lineage_goes_on_over_what_was_collected() {
     assert_eq!(freed.bytes, 12);
     assert_eq!(world.history(), [ids[4], ids[3], ids[1]]);
     let lineage = Lineage::from_head(world.catalog(), world.head()).expect("a lineage");
-    let all: Vec<_> =
-        lineage.map(|step| step.expect("unbroken").descriptor().snapshot_id).collect();
+    let all: Vec<_> = lineage.map(|step| step.expect("unbroken").id()).collect();
     assert_eq!(all, [ids[4], ids[3], ids[2], ids[1], ids[0]]);
     assert_eq!(world.names(&layout::staging()), [""; 0]);
     assert_eq!(collect(&world), gc::Freed::default(), "once is enough");
@@ -263,4 +262,113 @@ fn the_head_of_a_worktree_that_was_renamed_is_kept_and_of_a_removed_one_only_whi
     assert_eq!(young.keep, [(head.id(), Keep::Young)]);
     let old = gc::plan(&at, keep(0, 0)).expect("planned");
     assert_eq!(old.collect.len(), 1);
+}
+
+/// Puts what was collected into ledgers, however little it is.
+fn compact(world: &World) {
+    let trees = world.trees();
+    let left = gc::compact(&Snapshots::new(world.seams(), &trees)).expect("compacted");
+    assert_eq!(left, [], "everything could be removed");
+}
+
+/// The names in the directory of snapshots that are tombstones, loose ones and ledgers.
+fn files_of_tombstones(world: &World) -> [usize; 2] {
+    let names = world.names(&layout::snapshots());
+    let loose = names.iter().filter(|name| layout::id_of_tombstone(name).is_some());
+    let ledgers = names.iter().filter(|name| layout::op_of_ledger(name).is_some());
+    [loose.count(), ledgers.count()]
+}
+
+#[test]
+fn a_lineage_goes_on_over_what_is_in_a_ledger() {
+    let world = World::new();
+    let ids = five(&world);
+    collect(&world);
+    assert_eq!(files_of_tombstones(&world), [2, 0], "so few are left alone");
+    compact(&world);
+    assert_eq!(files_of_tombstones(&world), [0, 1]);
+    let lineage = Lineage::from_head(world.catalog(), world.head()).expect("a lineage");
+    let all: Vec<_> = lineage.map(|step| step.expect("unbroken").id()).collect();
+    assert_eq!(all, [ids[4], ids[3], ids[2], ids[1], ids[0]]);
+    assert!(matches!(world.catalog().look(ids[0]), Ok(Presence::Collected(_))));
+    assert!(world.catalog().was_ready(ids[0]).expect("read"));
+    let before = world.names(&layout::snapshots());
+    compact(&world);
+    assert_eq!(world.names(&layout::snapshots()), before, "there is nothing to put together");
+}
+
+#[test]
+fn a_collection_of_many_leaves_one_ledger() {
+    let world = World::new();
+    let mut lease = world.lease("s");
+    for n in 0..20 {
+        snapshot(&world.solo, &mut lease, &format!("text {n}"));
+    }
+    lease.release().expect("released");
+    world.solo.pass_ms(1_000);
+    collect(&world);
+    assert_eq!(files_of_tombstones(&world), [0, 1]);
+    let lineage = Lineage::from_head(world.catalog(), world.head()).expect("a lineage");
+    assert_eq!(lineage.filter(Result::is_ok).count(), 20);
+}
+
+#[test]
+fn a_ledger_that_is_not_what_was_written_stays_and_denies_nothing() {
+    let world = World::new();
+    let ids = five(&world);
+    collect(&world);
+    compact(&world);
+    let names = world.names(&layout::snapshots());
+    let ledger = names.iter().find(|name| layout::op_of_ledger(name).is_some()).expect("one");
+    let path = layout::snapshots().child(ledger).expect("plain");
+    let file = world.solo.store().open_writable(&path).expect("there");
+    file.write_at(20, b"\xff").expect("written");
+    let error = world.catalog().look(ids[0]).expect_err("it may have been collected");
+    assert!(error.to_string().contains("digest"), "{error}");
+    assert!(world.catalog().open(ids[4]).is_ok(), "what is there needs no ledger");
+    compact(&world);
+    assert!(world.names(&layout::snapshots()).contains(ledger), "somebody has to look at it");
+}
+
+#[test]
+fn a_death_or_a_power_cut_at_any_call_of_putting_tombstones_together_loses_none() {
+    let begun = |world: &World| {
+        let ids = five(world);
+        collect(world);
+        compact(world);
+        // A ledger that the next one takes in, and a loose one.
+        let mut lease = world.lease("s");
+        snapshot(&world.solo, &mut lease, "sixth");
+        lease.release().expect("released");
+        world.solo.pass_ms(1_000);
+        collect(world);
+        assert_eq!(files_of_tombstones(world), [1, 1]);
+        ids
+    };
+    let calls = {
+        let world = World::new();
+        begun(&world);
+        world.solo.forget_calls();
+        compact(&world);
+        world.solo.call_count()
+    };
+    assert!(calls > 10, "{calls}");
+    for n in 0..calls {
+        let world = World::new();
+        let ids = begun(&world);
+        world.solo.inject(n, Way::ThenDies);
+        assert!(world.solo.run(|| compact(&world)).is_none(), "call {n} is the last");
+        let images = world.solo.crash_images();
+        let some = [0, images / 3, images / 2, images.saturating_sub(1)];
+        let cut = some.map(|image| World::on(world.solo.crash_image(image)));
+        for world in std::iter::once(World::on(world.solo.image())).chain(cut) {
+            let steps = Lineage::from_head(world.catalog(), world.head()).expect("a lineage");
+            let steps: Result<Vec<_>, _> = steps.map(|step| step.map(|step| step.id())).collect();
+            let steps = steps.unwrap_or_else(|error| panic!("call {n}: {error}"));
+            assert!(ids.iter().all(|id| steps.contains(id)), "call {n}: {steps:?}");
+            world.solo.pass_ms(LONG_MS);
+            compact(&world);
+            assert_eq!(files_of_tombstones(&world), [0, 1], "call {n}");
+        }
+    }
 }

@@ -421,6 +421,7 @@ fn no_rule_is_left_out() {
     let tests = [
         include_str!("publishing.rs"),
         include_str!("restoring.rs"),
+        include_str!("ledgers.rs"),
         include_str!("doctor/mutations.rs"),
     ];
     for rule in Rule::ALL {

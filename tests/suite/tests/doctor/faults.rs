@@ -446,6 +446,10 @@ faults! {
         c.remove(&layout::tombstone(first));
     };
     #[test]
+    fn ledger_corrupt shows LedgerCorrupt: |c: &Clinic| {
+        c.write(&layout::ledger(OP), "jvs ledger 1\n and no more");
+    };
+    #[test]
     fn lineage_cycle shows LineageCycle: |c: &Clinic| {
         let path = layout::descriptor(&layout::snapshot(c.first()));
         let bytes = fs_err::read(c.at(&path)).expect("read");

@@ -93,7 +93,7 @@ pub fn everybody_was_told_the_truth(view: &View<'_>) -> Result<(), String> {
     let mut history = Vec::new();
     for step in lineage {
         let step = step.map_err(|error| error.to_string())?;
-        history.push(step.descriptor().snapshot_id.to_string());
+        history.push(step.id().to_string());
     }
     for id in told(view, "published") {
         if !history.contains(&id) || !visible.contains(&id) {

@@ -223,7 +223,7 @@ impl<'w> Ward<'w> {
         let lineage = Lineage::from_head(catalog, state.head).map_err(|e| e.to_string())?;
         let mut history = BTreeSet::new();
         for step in lineage {
-            history.insert(step.map_err(|e| e.to_string())?.descriptor().snapshot_id);
+            history.insert(step.map_err(|e| e.to_string())?.id());
         }
         match of_main.iter().find(|id| !history.contains(id)) {
             Some(id) => Err(format!("{id} is no ancestor of the head any more: {history:?}")),
