@@ -23,7 +23,7 @@ use crate::state::State;
 use epoch::KnownStates;
 
 pub use law::is_renewal;
-pub use logs::{LogLine, Logged, Logs, read_logs};
+pub use logs::{LogLine, Logged, Logs, read_logs, read_logs_since};
 pub use problem::{Problem, Wrong};
 
 /// One epoch of one register, as far as it is known, oldest state first.

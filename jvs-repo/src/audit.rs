@@ -23,7 +23,7 @@ use crate::store::Store;
 
 pub use append::{Alone, AppendTurn, EventTooLong, Log, Spoilt};
 pub use newest::newest;
-pub use read::{Flaw, Line, read_log};
+pub use read::{Flaw, Line, read_log, read_since};
 
 pub use crate::record::audit::{Details, Event, EventKind, EventPhase, LINE_MAX};
 

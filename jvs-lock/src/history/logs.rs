@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 
 use jvs_repo::audit::{self, Event, Flaw, WriterId};
+use jvs_repo::clock::WallMs;
 use jvs_repo::layout;
 use jvs_repo::store::Store;
 use serde::Serialize;
@@ -52,6 +53,23 @@ pub struct Logs {
     pub unread: Vec<(WriterId, io::Error)>,
     /// Logs that have another name too: nothing more is added to them.
     pub linked: Vec<WriterId>,
+}
+
+/// The events of all logs that are not known to be from before `since`: see
+/// [`audit::read_since`]. Nothing is checked.
+pub fn read_logs_since(store: &dyn Store, since: WallMs) -> io::Result<Logs> {
+    let (writers, foreign) = audit::writers(store)?;
+    let mut logs = Logs { foreign, ..Logs::default() };
+    for writer in writers {
+        match audit::read_since(store, &writer, since) {
+            Ok(events) => logs.events.extend(events.into_iter().map(|(line, event)| {
+                let place = LogLine { writer, line };
+                Logged { place, event }
+            })),
+            Err(error) => logs.unread.push((writer, error)),
+        }
+    }
+    Ok(logs)
 }
 
 /// Reads all logs. An error is of the directory of logs; a log that cannot be read is

@@ -5,9 +5,10 @@ use std::io;
 use serde::Serialize;
 
 use super::{Event, WriterId};
+use crate::clock::WallMs;
 use crate::layout;
-use crate::record::audit::{LINE_MAX, Sum, event_in, take_apart};
-use crate::store::Store;
+use crate::record::audit::{LINE_MAX, Sum, event_in, parse, take_apart};
+use crate::store::{Store, StoredFile};
 
 /// How much of a log one read takes in.
 const CHUNK: usize = 256 * 1024;
@@ -60,8 +61,30 @@ pub fn read_log(
 ) -> io::Result<()> {
     let file = store.open(&layout::audit_log(writer))?;
     let mut check = Checker::of(writer);
+    lines_from(file.as_ref(), 0, &mut |piece| {
+        each(match piece {
+            Piece::Line(line) => check.line(line),
+            Piece::Rest(rest) if rest.len() <= LINE_MAX => check.flawed(Flaw::TornEnd),
+            Piece::Rest(_) => check.flawed(Flaw::TooLong),
+        });
+    })
+}
+
+/// What a log consists of.
+enum Piece<'l> {
+    /// A line, without its end.
+    Line(&'l [u8]),
+    /// What has no end of a line.
+    Rest(&'l [u8]),
+}
+
+/// Reads `file` from `offset` on, where a line begins.
+fn lines_from(
+    file: &dyn StoredFile,
+    mut offset: u64,
+    each: &mut dyn FnMut(Piece<'_>),
+) -> io::Result<()> {
     let mut pending: Vec<u8> = Vec::new();
-    let mut offset = 0;
     loop {
         let chunk = file.read_range(offset, CHUNK)?;
         offset += chunk.len() as u64;
@@ -69,18 +92,79 @@ pub fn read_log(
         pending.extend_from_slice(&chunk);
         let mut rest = pending.as_slice();
         while let Some(end) = rest.iter().position(|b| *b == b'\n') {
-            each(check.line(&rest[..end]));
+            each(Piece::Line(&rest[..end]));
             rest = &rest[end + 1..];
         }
         if rest.len() > SKIP_MAX || at_end {
             if !rest.is_empty() {
-                let cut = rest.len() <= LINE_MAX;
-                each(check.flawed(if cut { Flaw::TornEnd } else { Flaw::TooLong }));
+                each(Piece::Rest(rest));
             }
             return Ok(());
         }
         pending = rest.to_vec();
     }
+}
+
+/// How much of a log is looked at at once from its end backwards: more than a line takes.
+const CHUNK_BACK: u64 = 2 * LINE_MAX as u64;
+
+/// The events of a log that are not known to be from before `since`, each with the number
+/// of its line, in the order of the log.
+///
+/// Looks from the end backwards, and no further than to a piece in which every event is
+/// from before: of a log that was quiet since then, only its end is read. A clock that was
+/// set back for longer than such a piece took to be written may hide what is before it.
+/// What is no event is passed over, and nothing is checked.
+pub fn read_since(
+    store: &dyn Store,
+    writer: &WriterId,
+    since: WallMs,
+) -> io::Result<Vec<(u64, Event)>> {
+    let file = store.open(&layout::audit_log(writer))?;
+    let is_wanted = |event: &Event| event.at_ms().is_none_or(|at| at >= since);
+    let size = file.size()?;
+    let (mut begin, mut no_events, mut any) = (size, 0, false);
+    while begin > 0 {
+        let length = begin.min(CHUNK_BACK);
+        begin -= length;
+        let piece = file.read_range(begin, usize::try_from(length).unwrap_or(usize::MAX))?;
+        let mut events =
+            piece.split(|byte| *byte == b'\n').filter_map(|l| parse(l).ok()).peekable();
+        no_events = if events.peek().is_some() { 0 } else { no_events + piece.len() };
+        match events.any(|event| is_wanted(&event)) {
+            true => any = true,
+            false if no_events == 0 || no_events > SKIP_MAX => break,
+            false => {}
+        }
+    }
+    if !any {
+        return Ok(Vec::new());
+    }
+    let mut number = 0;
+    // What begins in the middle of a line is no event, and has been counted before it.
+    let mut events = Vec::new();
+    lines_before(file.as_ref(), begin, &mut number)?;
+    lines_from(file.as_ref(), begin, &mut |piece| {
+        number += 1;
+        let (Piece::Line(line) | Piece::Rest(line)) = piece;
+        events.extend(parse(line).ok().filter(is_wanted).map(|event| (number, event)));
+    })?;
+    Ok(events)
+}
+
+/// Counts the lines that end before `end`.
+fn lines_before(file: &dyn StoredFile, end: u64, number: &mut u64) -> io::Result<()> {
+    let mut offset = 0;
+    while offset < end {
+        let want = usize::try_from(end - offset).unwrap_or(CHUNK).min(CHUNK);
+        let chunk = file.read_range(offset, want)?;
+        if chunk.is_empty() {
+            break;
+        }
+        offset += chunk.len() as u64;
+        *number += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
+    }
+    Ok(())
 }
 
 pub(crate) struct Checker {

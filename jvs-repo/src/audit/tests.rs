@@ -279,3 +279,55 @@ fn an_empty_line_was_not_cut_short_by_a_crash() {
     fixture.edit(|bytes| bytes.extend(b"\n\n"));
     assert_eq!(fixture.flaws(), [(3, Flaw::Unreadable), (4, Flaw::Unreadable)]);
 }
+
+/// Of the log, what is not from before `since`: from the end backwards, and by reading all.
+fn since_both_ways(log: &Fixture, since: u64) -> [Vec<(u64, Event)>; 2] {
+    let newest = read_since(&log.store, &log.writer, WallMs(since)).expect("read");
+    let all = log.lines().into_iter().filter_map(|line| Some((line.number, line.event?)));
+    let is_wanted = |event: &Event| event.at_ms().is_none_or(|at| at.0 >= since);
+    [newest, all.filter(|(_, event)| is_wanted(event)).collect()]
+}
+
+#[test]
+fn what_happened_since_is_the_same_wherever_reading_begins() {
+    let log = Fixture::new();
+    let mut writing = Log::new(&log.store, &Alone, log.writer);
+    for n in 0..3000_u64 {
+        let mut event = event((n % 251) as u8);
+        event.at = if n == 1234 { "once".into() } else { WallMs(n * 10).rfc3339() };
+        event.reason = Some("x".repeat((n % 97) as usize));
+        writing.append(&event).expect("append");
+    }
+    log.edit(|bytes| {
+        // A torn line, and an empty one, count as lines.
+        let end = bytes.len() - 300;
+        bytes.splice(end..end + 20, *b"\n\n");
+        bytes.truncate(bytes.len() - 3);
+    });
+    for since in [0, 15, 29_000, 29_950, 29_980, 29_990, 30_000] {
+        let [newest, all] = since_both_ways(&log, since);
+        // Whose time cannot be read is shown if it is near enough.
+        let near = |found: &Vec<(u64, Event)>| {
+            let timed = found.iter().filter(|(_, event)| event.at_ms().is_some());
+            timed.cloned().collect::<Vec<_>>()
+        };
+        assert_eq!(near(&newest), near(&all), "{since}");
+    }
+    let [newest, all] = since_both_ways(&log, 0);
+    assert_eq!((newest.len(), newest), (all.len(), all));
+}
+
+#[test]
+fn of_a_log_that_was_quiet_only_the_end_is_read() {
+    let log = Fixture::new();
+    log.append(0..3);
+    let mut lines = Vec::new();
+    log.edit(|bytes| lines.clone_from(bytes));
+    // Nobody reads through this in the time of a test.
+    log.resize(1 << 40);
+    #[allow(clippy::disallowed_methods, reason = "the test plays the vandal")]
+    let file = std::fs::OpenOptions::new().append(true).open(log.path()).expect("opened");
+    std::io::Write::write_all(&mut &file, &[b"\n", lines.as_slice()].concat()).expect("written");
+    let found = read_since(&log.store, &log.writer, WallMs(1_000)).expect("read");
+    assert_eq!(found, []);
+}

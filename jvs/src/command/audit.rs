@@ -3,7 +3,7 @@
 mod follow;
 mod verify;
 
-use jvs_lock::history::{Logged, read_logs};
+use jvs_lock::history::{Logged, read_logs, read_logs_since};
 use jvs_lock::state::State;
 use jvs_repo::audit::Event;
 use jvs_repo::clock::{WallMs, shown_as_written};
@@ -26,7 +26,11 @@ pub(crate) fn run(context: &Context<'_>, args: &AuditArgs) -> Result<Done, Failu
     if args.follow {
         return follow::run(context, &repo, &filter);
     }
-    let logs = read_logs(repo.store()).map_err(|error| Stuck::new("read the audit logs", error))?;
+    let logs = match filter.since {
+        Some(since) => read_logs_since(repo.store(), since),
+        None => read_logs(repo.store()),
+    };
+    let logs = logs.map_err(|error| Stuck::new("read the audit logs", error))?;
     let unread = logs.unread.iter().map(|(writer, error)| {
         format!("{} cannot be read: {error}; its events are not shown", layout::audit_log(writer))
     });
