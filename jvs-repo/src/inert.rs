@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
 /// Does a terminal act on this character, or does it change how its neighbours look
 /// without being seen itself? Controls (C0, DEL, C1), format characters (bidirectional
 /// marks, joiners, zero-width ones, tags), separators of lines and paragraphs, fillers
@@ -60,36 +62,14 @@ pub fn escaped(text: &str, hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(line)
 }
 
-/// How many columns of a terminal a character that does not [act](acts) may take. Marks
-/// that take none count as one: a line that is thought too long is cut, and one that is
-/// too long wraps.
-pub const fn columns_of(c: char) -> usize {
-    let wide = matches!(
-        c,
-        '\u{1100}'..='\u{115f}'
-            | '\u{231a}'..='\u{231b}'
-            | '\u{2329}'..='\u{232a}'
-            | '\u{23e9}'..='\u{23f3}'
-            | '\u{25fd}'..='\u{25fe}'
-            | '\u{2600}'..='\u{27bf}'
-            | '\u{2b1b}'..='\u{2b55}'
-            | '\u{2e80}'..='\u{a4cf}'
-            | '\u{a960}'..='\u{a97f}'
-            | '\u{ac00}'..='\u{d7a3}'
-            | '\u{f900}'..='\u{faff}'
-            | '\u{fe10}'..='\u{fe6f}'
-            | '\u{ff00}'..='\u{ff60}'
-            | '\u{ffe0}'..='\u{ffe6}'
-            | '\u{16fe0}'..='\u{1b2ff}'
-            | '\u{1f000}'..='\u{1faff}'
-            | '\u{20000}'..='\u{3fffd}'
-    );
-    if wide { 2 } else { 1 }
+/// How many columns of a terminal a character that does not [act](acts) takes alone.
+pub fn columns_of(c: char) -> usize {
+    c.width().unwrap_or(1)
 }
 
-/// How many columns of a terminal a text may take.
+/// How many columns of a terminal a text takes.
 pub fn columns(text: &str) -> usize {
-    text.chars().map(columns_of).sum()
+    text.width()
 }
 
 #[cfg(test)]
@@ -123,5 +103,7 @@ mod tests {
     #[test]
     fn wide_characters_count_twice() {
         assert_eq!((columns("abc"), columns("名前"), columns("🚀")), (3, 4, 2));
+        // Marks are above their letters, and a flag is one picture.
+        assert_eq!((columns("e\u{301}"), columns("ก็"), columns("🇩🇪")), (1, 1, 2));
     }
 }

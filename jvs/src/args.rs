@@ -64,6 +64,7 @@ Environment:
   JVS_FENCING_EPOCH  The register epoch of that token
   JVS_WORKTREE       The worktree of that token
   JVS_FENCING_TOKENS The same for several worktrees: NAME:TOKEN:EPOCH, separated by spaces
+  JVS_PAGER, PAGER   What shows long answers on a terminal [default: less]
   NO_COLOR           Disable colours";
 
 /// The last line of the help of commands that take several worktrees.
@@ -81,7 +82,7 @@ pub(crate) struct Args {
 }
 
 /// Options that every command takes, before or after its name.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Global {
     /// The repository [default: found from the current directory]
     #[arg(long, global = true, value_name = "PATH", value_parser = utf8_path)]
@@ -98,6 +99,10 @@ pub(crate) struct Global {
     /// Print exactly one JSON document
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    /// Show long answers without a pager
+    #[arg(long, global = true)]
+    pub(crate) no_pager: bool,
 }
 
 /// The verbs.
@@ -211,6 +216,11 @@ pub(crate) fn asks_for_json(words: &[OsString]) -> bool {
     false
 }
 
+/// Is a pager not wanted?
+pub(crate) fn asks_for_no_pager(words: &[OsString]) -> bool {
+    typed::own(words).iter().any(|word| word == "--no-pager")
+}
+
 /// Reads the command line.
 pub(crate) fn parse(words: Vec<OsString>) -> Words {
     let words = typed::meant(words);
@@ -218,7 +228,8 @@ pub(crate) fn parse(words: Vec<OsString>) -> Words {
         return checked(args, &words);
     }
     if let Some(topic) = topic::asked(&words) {
-        let done = Done::new(serde_json::json!({ "text": topic.text })).with_text(topic.text);
+        let done =
+            Done::new(serde_json::json!({ "text": topic.text })).with_text(topic.text).paged();
         return Words::Help { name: "help".to_owned(), done };
     }
     let error = match Args::try_parse_from(&words) {

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_line_tells_share_rate_and_time_left() {
         let nothing = |_: &str| None;
-        let out = Output::choose(true, Env::new(&nothing)).progress();
+        let out = Output::choose(true, true, Env::new(&nothing)).progress();
         let unit = "file";
         let line =
             Line { out, what: "copying", unit, since_ms: 0, total_files: 4, total_bytes: 4 << 20 };

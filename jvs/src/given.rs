@@ -74,8 +74,8 @@ mod tests {
     use super::*;
 
     fn given(repo: Option<&str>, session: Option<&str>) -> GivenOptions {
-        let (repo, worktree, json) = (repo.map(Into::into), Vec::new(), false);
-        GivenOptions::of(&Global { repo, worktree, session: session.map(str::to_owned), json })
+        let (repo, session) = (repo.map(Into::into), session.map(str::to_owned));
+        GivenOptions::of(&Global { repo, session, ..Global::default() })
     }
 
     #[test]

@@ -29,6 +29,7 @@ mod render;
 mod session;
 mod sink;
 mod sleeper;
+mod taste;
 mod tree;
 mod trust;
 mod umask;
@@ -54,7 +55,7 @@ fn main() -> ExitCode {
     // A file that may not grow is an answer to the write, not a death without a word.
     let _ = jvs_kernel::signals::answer_with_nothing(rustix::process::Signal::XFSZ);
     let env = Env::of_process();
-    let output = Output::choose(args::asks_for_json(&words), env);
+    let output = Output::choose(args::asks_for_json(&words), args::asks_for_no_pager(&words), env);
     // What programs read is in UTC, and so is what a keeper says to the process that started it.
     if !output.is_json() && !is_keeper {
         jvs_repo::clock::show_times_at(local_time::offset_seconds);

@@ -23,6 +23,7 @@ use crate::fail::{Failure, Stuck, on_one_line};
 use crate::given::GivenOptions;
 use crate::hint::OwnNext;
 use crate::sink::{self, Emphasis};
+use crate::taste::Taste;
 
 /// 128 + SIGPIPE.
 const READER_GONE: u8 = 141;
@@ -36,6 +37,8 @@ pub(crate) struct Done {
     warnings: Vec<String>,
     reader_gone: bool,
     exit: u8,
+    /// May it be long, and is it read rather than used?
+    pages: bool,
 }
 
 /// What kind of text it is.
@@ -54,7 +57,7 @@ impl Done {
     /// The JSON data; the text is empty until told.
     pub(crate) fn new(data: Value) -> Self {
         let (text, form, warnings) = (String::new(), Form::Lines, Vec::new());
-        Done { data, text, form, warnings, reader_gone: false, exit: 0 }
+        Done { data, text, form, warnings, reader_gone: false, exit: 0, pages: false }
     }
 
     /// The end of a stream that nobody reads any more.
@@ -65,6 +68,12 @@ impl Done {
     /// The text for people, newline included.
     pub(crate) fn with_text(mut self, text: impl Into<String>) -> Self {
         self.text = text.into();
+        self
+    }
+
+    /// The same, through a pager if it does not fit on a terminal.
+    pub(crate) fn paged(mut self) -> Self {
+        self.pages = true;
         self
     }
 
@@ -136,21 +145,30 @@ pub(crate) struct Output {
     json: bool,
     colour_out: bool,
     colour_err: bool,
+    /// What shows long answers; `None` where nobody looks.
+    pager: Option<&'static str>,
 }
 
 impl Output {
-    pub(crate) fn choose(json: bool, env: Env<'_>) -> Self {
+    pub(crate) fn choose(json: bool, no_pager: bool, env: Env<'_>) -> Self {
+        let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        let taste = if out || err { Taste::of(env) } else { Taste::default() };
         let wanted = |terminal: bool| {
             let set = |name| env.get(name).is_some_and(|value| !value.is_empty());
             let forced =
                 set("CLICOLOR_FORCE") && env.get("CLICOLOR_FORCE").is_some_and(|v| v != "0");
             let dumb = env.get("TERM").is_some_and(|term| term == "dumb");
-            !set("NO_COLOR") && (forced || terminal && !dumb)
+            !set("NO_COLOR") && (forced || terminal && !dumb && taste.likes_colours())
         };
         Output {
             json,
-            colour_out: wanted(io::stdout().is_terminal()),
-            colour_err: wanted(io::stderr().is_terminal()),
+            colour_out: wanted(out),
+            colour_err: wanted(err),
+            // For as long as this process lives: it is decided once.
+            pager: taste
+                .pager(env)
+                .filter(|_| out && !json && !no_pager)
+                .map(|pager| &*String::leak(pager)),
         }
     }
 
@@ -186,6 +204,10 @@ impl Output {
         }
         match &done.form {
             Form::Help(styled) if self.colour_out => sink::answer_with_help(styled),
+            Form::Lines if done.pages => match self.pager.filter(|_| is_long(&done.text)) {
+                Some(pager) => sink::answer_in_pager(&done.text, self.colour_out, pager),
+                None => sink::answer(&done.text, self.colour_out),
+            },
             Form::Content(file) => sink::answer_with_content(file),
             Form::Path(path) => sink::answer_with_path(path, &done.text),
             Form::Help(_) | Form::Lines => sink::answer(&done.text, self.colour_out),
@@ -239,9 +261,17 @@ impl Output {
         }
     }
 
+    /// A place that is drawn over, where somebody sits and looks.
+    pub(crate) fn screen(self) -> Option<Screen> {
+        let on = !self.json && io::stdout().is_terminal();
+        on.then_some(Screen { colours: self.colour_out, drawn: 0 })
+    }
+
     /// A line that says how far long work is, where somebody sits and looks.
     pub(crate) fn progress(self) -> ProgressLine {
-        ProgressLine { on: !self.json && io::stderr().is_terminal(), shown: false }
+        let on = !self.json && io::stderr().is_terminal();
+        let due_ms = (!on && !self.json).then_some(LOG_FIRST_MS);
+        ProgressLine { on, shown: false, due_ms }
     }
 }
 
@@ -295,11 +325,38 @@ impl AnswerStream {
     }
 }
 
-/// One line on a terminal's standard error, written over and over.
+/// Some lines at the end of a terminal that are drawn over and over.
+pub(crate) struct Screen {
+    colours: bool,
+    drawn: usize,
+}
+
+impl Screen {
+    /// Draws `text` over what was drawn before, as far as it fits.
+    pub(crate) fn draw(&mut self, text: &str) -> Result<(), Failure> {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+        let rows = size.map_or(24, |size| usize::from(size.ws_row)).max(2);
+        // A screen that scrolls could not be drawn over.
+        let text: String = text.lines().take(rows - 1).flat_map(|line| [line, "\n"]).collect();
+        let drawn = sink::redraw(&text, self.drawn, self.colours);
+        self.drawn = drawn.map_err(|error| Stuck::new("write to standard output", error))?;
+        Ok(())
+    }
+}
+
+/// One line on a terminal's standard error, written over and over; for a log that people
+/// read, a line now and then.
 pub(crate) struct ProgressLine {
     on: bool,
     shown: bool,
+    /// When the next line of a log is due, in milliseconds of waiting; `None` if nobody
+    /// reads one.
+    due_ms: Option<u64>,
 }
+
+/// When a log gets its first line about a wait, and how long after it the next one.
+const LOG_FIRST_MS: u64 = 10_000;
+const LOG_EVERY_MS: u64 = 60_000;
 
 impl ProgressLine {
     /// The first of `texts` that fits into one line; if none does, as much of the last
@@ -313,12 +370,40 @@ impl ProgressLine {
         }
     }
 
+    /// The same of a wait that lasts for `waited_ms`: without a terminal the first text is a
+    /// line of its own, after a while and then once a minute.
+    pub(crate) fn show_wait(&mut self, texts: &[String], waited_ms: u64) {
+        self.show_fitting(texts);
+        if let (Some(due), Some(text)) = (self.due_ms, texts.first())
+            && waited_ms >= due
+        {
+            sink::complain(&format!("{}\n", on_one_line(text)), false);
+            self.due_ms = Some(due.max(waited_ms - waited_ms % LOG_EVERY_MS) + LOG_EVERY_MS);
+        }
+    }
+
     pub(crate) fn show(&mut self, text: &str) {
         if self.on {
             sink::overwrite(text, terminal_columns());
             self.shown = true;
         }
     }
+}
+
+/// Does the text need more lines than the terminal on standard output has?
+fn is_long(text: &str) -> bool {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let Some(size) = size.filter(|size| size.ws_row > 0) else { return false };
+    let columns = usize::from(size.ws_col).max(1);
+    let rows = text.lines().map(|line| inert::columns(line).div_ceil(columns).max(1));
+    rows.sum::<usize>() >= usize::from(size.ws_row)
+}
+
+/// How wide the terminal on standard output is; `None` if it is not one.
+pub(crate) fn answer_columns() -> Option<usize> {
+    let out = io::stdout();
+    let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(out).ok()).flatten();
+    size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0)
 }
 
 /// How wide the terminal on standard error is now: it may have been resized.
@@ -428,7 +513,17 @@ impl Paint {
 }
 
 /// Columns that line up. What others wrote into a cell stays in it.
+/// On a terminal that is too narrow, the last one is continued below itself, word by word.
 pub(crate) fn table<const N: usize>(paint: Paint, head: [&str; N], rows: &[[String; N]]) -> String {
+    table_within(paint, head, rows, answer_columns())
+}
+
+fn table_within<const N: usize>(
+    paint: Paint,
+    head: [&str; N],
+    rows: &[[String; N]],
+    columns: Option<usize>,
+) -> String {
     let rows = rows.iter().map(|row| row.each_ref().map(|cell| on_one_line(cell)));
     let rows: Vec<[String; N]> = rows.collect();
     let width = |column: usize| {
@@ -443,11 +538,54 @@ pub(crate) fn table<const N: usize>(paint: Paint, head: [&str; N], rows: &[[Stri
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     let mut text = paint.dim(&line(head)) + "\n";
+    let before: usize = widths.iter().take(N.saturating_sub(1)).map(|width| width + 2).sum();
+    let room = columns.map(|columns| columns.saturating_sub(before));
     for row in &rows {
-        text += &line(std::array::from_fn(|column| row[column].as_str()));
-        text.push('\n');
+        let last = row.last().map(String::as_str).unwrap_or_default();
+        let parts = match room.filter(|room| *room >= NARROWEST) {
+            Some(room) => wrapped(last, room),
+            None => vec![last.to_owned()],
+        };
+        for (at, part) in parts.iter().enumerate() {
+            text += &line(std::array::from_fn(|column| match column + 1 == N {
+                true => part.as_str(),
+                false if at == 0 => row[column].as_str(),
+                false => "",
+            }));
+            text.push('\n');
+        }
     }
     text
+}
+
+/// A column that is narrower is left to the terminal.
+const NARROWEST: usize = 16;
+
+/// `text` in lines of at most `room` columns, broken between words; a word that is longer
+/// is broken where it has to be.
+fn wrapped(text: &str, room: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let wide = inert::columns(word);
+        let last = lines.last().map_or(0, |line| inert::columns(line));
+        let line = lines.last_mut().expect("there is always one");
+        if last + usize::from(last > 0) + wide <= room {
+            if last > 0 {
+                line.push(' ');
+            }
+            line.push_str(word);
+            continue;
+        }
+        let mut line = if last > 0 { String::new() } else { lines.pop().unwrap_or_default() };
+        for c in word.chars() {
+            if inert::columns(&line) + inert::columns_of(c) > room {
+                lines.push(std::mem::take(&mut line));
+            }
+            line.push(c);
+        }
+        lines.push(line);
+    }
+    lines
 }
 
 /// Bytes as text that every program can turn back (RFC 4648).
@@ -542,7 +680,7 @@ mod tests {
             found.map(|(_, value)| OsString::from(value))
         };
         // Tests do not run on a terminal, so only force can turn colours on.
-        Output::choose(false, Env::new(&get)).colour_out
+        Output::choose(false, true, Env::new(&get)).colour_out
     }
 
     #[test]
@@ -560,5 +698,21 @@ mod tests {
         let (head, text) = text.split_once('\n').expect("a head");
         assert_eq!(head, Paint.dim("X       Y"));
         assert_eq!(text, "a       long cell\nlonger\n");
+    }
+
+    #[test]
+    fn a_narrow_terminal_breaks_no_word_of_a_table() {
+        let rows = [["名前".into(), "seven short words in one long note".into()]];
+        let text = table_within(Paint, ["X", "NOTE"], &rows, Some(24));
+        let (_, text) = text.split_once('\n').expect("a head");
+        assert_eq!(text, "名前  seven short words\n      in one long note\n");
+        assert_eq!(wrapped("abcdef gh", 4), ["abcd", "ef", "gh"]);
+        assert_eq!(wrapped("", 4), [""]);
+        for width in [24, 40, 80, 120] {
+            let text = table_within(Paint, ["X", "NOTE"], &rows, Some(width));
+            assert!(text.lines().skip(1).all(|line| inert::columns(line) <= width), "{text}");
+        }
+        // There is no room for words: it is the terminal's to break.
+        assert_eq!(table_within(Paint, ["X", "NOTE"], &rows, Some(10)).lines().count(), 2);
     }
 }

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::process::{Command, Stdio};
 
 use anstyle::{AnsiColor, Style};
 use jvs_repo::inert::{acts, escaped};
@@ -78,6 +79,34 @@ fn shown(text: &str, colours: bool) -> Cow<'_, str> {
 /// Answers with text.
 pub(crate) fn answer(text: &str, colours: bool) -> io::Result<()> {
     print(shown(text, colours).as_bytes())
+}
+
+/// Answers through a pager. If there is no such program, the answer is just printed; if its
+/// user leaves it early, that is all they wanted.
+pub(crate) fn answer_in_pager(text: &str, colours: bool, pager: &str) -> io::Result<()> {
+    let text = shown(text, colours);
+    // Ctrl-C is the pager's to answer, as long as there is one.
+    let _ = jvs_kernel::signals::answer_with_nothing(rustix::process::Signal::INT);
+    // As git has it: colours are shown, and what fits is left on the screen.
+    let script = format!(": \"${{LESS=FRX}}\" \"${{LV=-c}}\"; export LESS LV; {pager}");
+    let child = Command::new("sh").arg("-c").arg(script).stdin(Stdio::piped()).spawn();
+    let Ok(mut child) = child else { return print(text.as_bytes()) };
+    if let Some(mut input) = child.stdin.take() {
+        let _ = input.write_all(text.as_bytes());
+    }
+    match child.wait()?.code() {
+        // The shell found none.
+        Some(126 | 127) => print(text.as_bytes()),
+        _ => Ok(()),
+    }
+}
+
+/// Draws `text` over the `above` lines that were drawn before it. The number of lines that
+/// it has now.
+pub(crate) fn redraw(text: &str, above: usize, colours: bool) -> io::Result<usize> {
+    let up = if above > 0 { format!("\x1b[{above}F") } else { String::new() };
+    print(format!("{up}\x1b[J{}", shown(text, colours)).as_bytes())?;
+    Ok(text.lines().count())
 }
 
 /// Answers with the words of the command line's own help, coloured by who made them.
@@ -168,14 +197,18 @@ fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if jvs_repo::inert::columns(text) < columns {
         return Cow::Borrowed(text);
     }
-    let mut left = columns.saturating_sub(2);
-    let fits = text.chars().take_while(|c| {
-        let wide = jvs_repo::inert::columns_of(*c);
-        let fits = wide <= left;
-        left = left.saturating_sub(wide);
-        fits
-    });
-    Cow::Owned(fits.chain(['…']).collect())
+    let most = columns.saturating_sub(2);
+    let mut fits = String::new();
+    for c in text.chars() {
+        fits.push(c);
+        // Of the whole: some characters change how wide their neighbours are.
+        if jvs_repo::inert::columns(&fits) > most {
+            fits.pop();
+            break;
+        }
+    }
+    fits.push('…');
+    Cow::Owned(fits)
 }
 
 #[cfg(test)]

@@ -165,10 +165,11 @@ impl Sleeper for WatchingSleeper<'_> {
         let whose = view.as_ref().map(holder);
         let long = whose.as_ref().map(|(long, _)| format!("; {long}")).unwrap_or_default();
         let short = whose.map(|(_, short)| format!(": {short}")).unwrap_or_default();
-        self.progress.show_fitting(&[
+        let texts = [
             format!("waiting {waited} for worktree {name}: {line}{long}"),
             format!("waiting {waited} for {name} ({place}){short}"),
-        ]);
+        ];
+        self.progress.show_wait(&texts, waiting.waited_ms);
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn check(located: &Located, env: Env<'_>) -> Result<(), Failure> {
 /// Is the repository in the user's own list: `safe.repository` in
 /// `$XDG_CONFIG_HOME/jvs/config.toml`, else in `~/.config/jvs/config.toml`?
 fn is_listed(root: &Path, env: Env<'_>) -> bool {
-    list_file(env).and_then(|path| read_mine(&path)).is_some_and(|text| lists(&text, root))
+    own_configuration(env).is_some_and(|text| lists(&text, root))
 }
 
 /// Does the user's own list name that repository? A list that cannot be read names none.
@@ -45,6 +45,11 @@ pub(crate) fn lists(text: &str, root: &Path) -> bool {
     let listed = document.get("safe").and_then(|safe| safe.get("repository"));
     let listed = listed.and_then(Item::as_array).into_iter().flatten();
     listed.filter_map(|path| path.as_str()).any(|path| path == "*" || Path::new(path) == root)
+}
+
+/// The user's own configuration, if there is one that nobody else wrote.
+pub(crate) fn own_configuration(env: Env<'_>) -> Option<String> {
+    list_file(env).and_then(|path| read_mine(&path))
 }
 
 fn list_file(env: Env<'_>) -> Option<PathBuf> {

@@ -110,7 +110,7 @@ struct Line {
 
 impl Line {
     fn new() -> Self {
-        let global = Global { repo: None, worktree: Vec::new(), session: None, json: false };
+        let global = Global::default();
         let mut command = Args::command();
         command.build();
         Line { command, plain: Vec::new(), open: None, ended: false, helps: false, global }

@@ -6,7 +6,8 @@ use clap::{Arg, Command};
 use super::{examples, topic};
 
 /// What a command says of the options that every command has.
-const GLOBAL: &str = "Options of every command: --repo PATH, -w NAME, --session ID, --json";
+const GLOBAL: &str =
+    "Options of every command: --repo PATH, -w NAME, --session ID, --json, --no-pager";
 
 /// How time is written.
 const DURATION: &str = "DUR is a length of time: 500ms, 30s, 10m, 1h30m, 7d.";

@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
             None => here.repo.payload(&here.worktree)?,
         };
         let text = patches(context, &differences, &files_of(&before), &after)?;
-        return Ok(context.done(data).with_text(text));
+        return Ok(context.done(data).with_text(text).paged());
     }
     let mut text = lines(context.paint(), &differences, args.stat, usize::MAX);
     if args.stat {
@@ -69,7 +69,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
         let sign = if bytes < 0 { "-" } else { "+" };
         let _ = writeln!(text, "{}, {sign}{}", sum.text(), size(bytes.unsigned_abs()));
     }
-    Ok(context.done(data).with_text(text))
+    Ok(context.done(data).with_text(text).paged())
 }
 
 /// The lines that differ; a path that differs otherwise, or also otherwise, by its name.

@@ -31,7 +31,7 @@ pub(crate) fn run(context: &Context<'_>, args: &LsArgs) -> Result<Done, Failure>
         false => found.iter().map(|entry| shown(entry) + "\n").collect(),
     };
     let data = || json!({ "snapshot_id": ready.id(), "entries": told(&found) });
-    Ok(context.done(data).with_text(text))
+    Ok(context.done(data).with_text(text).paged())
 }
 
 /// As `ls -F` does it.

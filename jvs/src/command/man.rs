@@ -129,7 +129,9 @@ fn page(command: &Command, name: &str) -> io::Result<String> {
 fn global_options() -> String {
     let mut roff = Roff::default();
     roff.section("OPTIONS OF EVERY COMMAND");
-    roff.paragraph("--repo PATH, -w NAME (--worktree NAME), --session ID, --json: see jvs(1).");
+    roff.paragraph(
+        "--repo PATH, -w NAME (--worktree NAME), --session ID, --json, --no-pager: see jvs(1).",
+    );
     roff.text()
 }
 

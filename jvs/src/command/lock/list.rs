@@ -2,7 +2,9 @@
 
 use jvs_lock::view::look;
 use jvs_repo::code::Coded;
-use serde_json::json;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::repo::Repo;
+use serde_json::{Value, json};
 
 use super::{related, report, status};
 use crate::context::Context;
@@ -11,17 +13,32 @@ use crate::render::{Done, table};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let repo = context.repo()?;
+    let (rows, locks) = all(context, &repo, None)?;
+    let text = table(context.paint(), HEAD, &rows);
+    Ok(Done::new(json!({ "locks": locks })).with_text(text))
+}
+
+/// What the columns are called.
+pub(super) const HEAD: [&str; 3] = ["WORKTREE", "TOKEN", "LOCK"];
+
+/// Every lock, or that of one worktree: a row for people, and all of it for programs.
+pub(super) fn all(
+    context: &Context<'_>,
+    repo: &Repo,
+    only: Option<&WorktreeName>,
+) -> Result<(Vec<[String; 3]>, Vec<Value>), Failure> {
     let policy = repo.config()?.lock;
     let me = context.own_nonce()?;
     let mut rows = Vec::new();
     let mut locks = Vec::new();
-    for (name, _) in repo.worktrees()?.worktrees {
+    let there = repo.worktrees()?.worktrees;
+    for (name, _) in there.into_iter().filter(|(name, _)| only.is_none_or(|only| only == name)) {
         match look(context.seams(repo.store()), &policy, &name, me) {
             Ok(view) => {
                 let view = related(context, view);
                 let token = view.state.token.to_string();
                 rows.push([name.to_string(), token, report::brief(&view)]);
-                locks.push(status::data(context, &repo, &view));
+                locks.push(status::data(context, repo, &view));
             }
             Err(error) => {
                 // One broken lock does not hide the others.
@@ -35,6 +52,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
             }
         }
     }
-    let text = table(context.paint(), ["WORKTREE", "TOKEN", "LOCK"], &rows);
-    Ok(Done::new(json!({ "locks": locks })).with_text(text))
+    Ok((rows, locks))
 }

@@ -5,3 +5,4 @@ mod completions;
 mod examples;
 mod manual;
 mod stage;
+mod terminal;

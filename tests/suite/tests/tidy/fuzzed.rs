@@ -68,6 +68,7 @@ const NO_PARSER: &[(&str, &str)] = &[
     ("jvs/src/args/hot.rs", "reads the words that its own user typed"),
     ("jvs/src/command/demo.rs", "reads what a command that it ran has printed"),
     ("jvs/src/command/doctor/probe.rs", "reads what `record/probe.rs` parses"),
+    ("jvs/src/taste.rs", "reads the file that its own user wrote, which `trust_list` parses, too"),
     ("jvs-doctor/src/check/seal.rs", "reads what `record/worktree.rs` parses"),
     ("jvs-doctor/src/survey.rs", "reads what `record/worktree.rs` parses"),
     ("jvs-lock/src/worktrees/note.rs", "reads what `record/worktree.rs` parses"),
