@@ -1,5 +1,7 @@
 //! `jvs audit`.
 
+use std::path::PathBuf;
+
 use jvs_repo::duration::Period;
 
 /// Show the history of all locks, from the audit logs of all writers
@@ -10,6 +12,14 @@ pub(crate) struct AuditArgs {
     /// Only events within this time
     #[arg(long, value_name = "DUR")]
     pub(crate) since: Option<Period>,
+
+    /// Show every event, with intents and renewals, instead of one line per operation
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    /// Write a page for a browser to this file: who held which worktree when
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["verify", "follow"])]
+    pub(crate) html: Option<PathBuf>,
 
     /// Keep printing new events until interrupted
     #[arg(long, conflicts_with = "verify")]

@@ -126,6 +126,7 @@ examples! {
         "Everything, and what would be done about it" => "jvs doctor --repair --dry-run";
     "audit":
         "What was done today" => "jvs audit --since 1d",
+        "Who held what, as a page for a browser" => "jvs audit --html locks.html",
         "Prove that nothing is missing" => "jvs audit --verify";
     "config":
         "What may be set" => "jvs config list";

@@ -1,6 +1,9 @@
 //! `jvs audit`: what was done to the locks, and whether it adds up.
 
 mod follow;
+mod html;
+pub(super) mod story;
+mod timeline;
 mod verify;
 
 use jvs_lock::history::{Logged, read_logs, read_logs_since};
@@ -37,12 +40,39 @@ pub(crate) fn run(context: &Context<'_>, args: &AuditArgs) -> Result<Done, Failu
     let mut events = logs.events;
     events.retain(|logged| filter.wants(logged));
     in_order(&mut events);
-    let rows: Vec<[String; 5]> = events.iter().map(columns).collect();
-    let head = ["TIME", "EVENT", "WORKTREE", "SESSION", "WHAT"];
-    let text = table(context.paint(), head, &rows);
+    if let Some(file) = &args.html {
+        let done = html::write(context, repo.store().root_path(), file, &events)?;
+        return Ok(unread.fold(done, Done::with_warning));
+    }
+    let text = match args.all {
+        true => {
+            let rows: Vec<[String; 5]> = events.iter().map(columns).collect();
+            table(context.paint(), ["TIME", "EVENT", "WORKTREE", "SESSION", "WHAT"], &rows)
+        }
+        false => operations(context, &events),
+    };
     let events: Vec<Value> = events.iter().map(data).collect();
-    let done = Done::new(json!({ "events": events })).with_text(text);
+    let done = Done::new(json!({ "events": events })).with_text(text).paged();
     Ok(unread.fold(done, Done::with_warning))
+}
+
+/// One line for each.
+fn operations(context: &Context<'_>, events: &[Logged]) -> String {
+    let now = context.clock().now().wall;
+    let rows: Vec<[String; 4]> = story::operations(events)
+        .iter()
+        .map(|operation| {
+            let event = operation.last;
+            let worktree = event.worktree.as_ref().map(WorktreeName::to_string);
+            [
+                operation.at.map_or_else(|| event.at.clone(), |at| story::ago(at, now)),
+                story::who(event),
+                worktree.unwrap_or_default(),
+                operation.what(),
+            ]
+        })
+        .collect();
+    table(context.paint(), ["WHEN", "WHO", "WORKTREE", "WHAT"], &rows)
 }
 
 /// Which events are wanted.

@@ -1,5 +1,6 @@
 //! `jvs doctor`: looks, mends what it may, and says what is left.
 
+mod logs;
 pub(super) mod probe;
 mod prometheus;
 mod report;
@@ -80,7 +81,9 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
             told.add(leftovers(context));
         }
     }
+    let logs = full.then(|| logs::LogsSize::of(&store)).flatten();
     let say = report::Saying {
+        logs,
         examination: &examination,
         filesystem: &patient.surroundings.filesystem,
         verdict: verdict.as_ref(),
@@ -90,7 +93,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
     };
     let done = match args.format {
         ReportFormat::Prometheus => {
-            let text = prometheus::text(&examination, context.clock().now().wall);
+            let text = prometheus::text(&examination, logs, context.clock().now().wall);
             Done::new(json!({ "text": text })).with_text(text)
         }
         ReportFormat::Human | ReportFormat::Json => {

@@ -11,6 +11,7 @@ use jvs_snapshot::tags::Tags;
 use jvs_snapshot::{Catalog, Descriptor, SnapshotError};
 use serde_json::{Value, json};
 
+use super::audit::story::ago;
 use super::snapshots::{data, head, remark, size, tags};
 use crate::args::HistoryArgs;
 use crate::context::Context;
@@ -49,12 +50,13 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
         (false, true) => graph::draw(&shown, |descriptor| {
             let remark = told.remark(descriptor);
             let id = context.paint().yellow(&descriptor.snapshot_id.to_string());
-            format!("{id}  {}  {}", descriptor.created_at.shown(), on_one_line(&remark))
+            let when = ago(descriptor.created_at, context.clock().now().wall);
+            format!("{id}  {when}  {}", on_one_line(&remark))
         }),
         (false, false) => told.table(context, &shown),
     };
     let data = json!({ "worktree": here.worktree, "snapshots": snapshots });
-    let mut done = Done::new(data).with_text(text);
+    let mut done = Done::new(data).with_text(text).paged();
     for warning in told.warnings {
         done = done.with_warning(warning);
     }
@@ -76,12 +78,13 @@ impl Annotations {
     }
 
     fn table(&self, context: &Context<'_>, shown: &[Descriptor]) -> String {
+        let now = context.clock().now().wall;
         let rows: Vec<[String; 5]> = shown
             .iter()
             .map(|descriptor| {
                 [
                     descriptor.snapshot_id.to_string(),
-                    descriptor.created_at.shown().to_string(),
+                    ago(descriptor.created_at, now),
                     descriptor.content.files.to_string(),
                     size(descriptor.content.bytes),
                     self.remark(descriptor),

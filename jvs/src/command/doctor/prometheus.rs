@@ -7,7 +7,9 @@ use jvs_doctor::{Check, Examination, Severity};
 use jvs_repo::clock::WallMs;
 use jvs_repo::inert;
 
-pub(super) fn text(examination: &Examination, now: WallMs) -> String {
+use super::logs::LogsSize;
+
+pub(super) fn text(examination: &Examination, logs: Option<LogsSize>, now: WallMs) -> String {
     let vitals = &examination.vitals;
     let seconds = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
     let mut page = Page::default();
@@ -42,6 +44,9 @@ pub(super) fn text(examination: &Examination, now: WallMs) -> String {
     }
     if let Some(snapshots) = vitals.snapshots {
         page.one("jvs_snapshots", "Snapshots, hidden ones included", snapshots);
+    }
+    if let Some(logs) = logs {
+        page.one("jvs_audit_log_bytes", "Size of all audit logs", logs.bytes());
     }
     let clocks = &examination.clocks;
     let skew = seconds(clocks.observed_skew_ms);

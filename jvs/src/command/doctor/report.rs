@@ -10,6 +10,7 @@ use jvs_repo::record::probe::Verdict;
 use serde_json::{Value, json};
 
 use super::super::snapshots::counted;
+use super::logs::LogsSize;
 use super::probe;
 use crate::fail::on_one_line;
 use crate::hint::spell_remedy;
@@ -21,6 +22,8 @@ pub(super) struct Saying<'s> {
     pub(super) verdict: Option<&'s Verdict>,
     /// What a repair would come to, if none was to be made.
     pub(super) foreseen: Option<&'s Examination>,
+    /// Only looked at in a full examination.
+    pub(super) logs: Option<LogsSize>,
     pub(super) dry_run: bool,
     pub(super) full: bool,
 }
@@ -84,6 +87,9 @@ impl Saying<'_> {
             "vitals": examination.vitals,
             "took_ms": examination.took_ms,
         });
+        if let Some(logs) = self.logs {
+            data["audit_logs"] = json!(logs);
+        }
         let steps = |applied: &[Finding]| -> Value {
             let step = |(f, many): (&Finding, usize)| {
                 let mut step = json!({ "code": f.check.as_str(), "does": said(f, Tense::Does) });
@@ -158,6 +164,7 @@ impl Saying<'_> {
         }
         let _ = writeln!(text, " ({depth})");
         self.foretold(&mut text);
+        text += &self.logs.and_then(LogsSize::line).unwrap_or_default();
         if let Some(verdict) = self.verdict {
             let _ = writeln!(text, "probe: {}", on_one_line(&probe::sentence(verdict)));
         }

@@ -129,6 +129,7 @@ const COMMANDS: &[&[&str]] = &[
     &["lock", "list"],
     &["lock", "why"],
     &["audit"],
+    &["audit", "--all"],
     &["audit", "--verify"],
     &["session", "show"],
     &["session", "list"],

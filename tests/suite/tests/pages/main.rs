@@ -6,3 +6,4 @@ mod examples;
 mod manual;
 mod stage;
 mod terminal;
+mod timeline;
