@@ -97,7 +97,8 @@ fn collected(snapshots: u64, place: &Path) -> Outcome<()> {
             fs_err::remove_file(log?.path())?;
         }
     }
-    for args in [&["history", "-w", "w0"] as &[&str], &["gc", "--dry-run"], &["doctor", "--strict"]] {
+    for args in [&["history", "-w", "w0"] as &[&str], &["gc", "--dry-run"], &["doctor", "--strict"]]
+    {
         let [fresh, old] = [best_of(&fresh, args)?, best_of(&old, args)?];
         let name = args.join(" ");
         println!("{name:16} fresh {fresh:8.2} ms, old {old:8.2} ms, {:5.2} ×", old / fresh);

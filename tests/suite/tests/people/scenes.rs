@@ -7,6 +7,7 @@ use std::process::Command;
 
 use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::process::{Running, eventually};
+use jvs_repo::layout;
 use rustix::process::{Pid, Signal};
 
 use crate::holds::{holder, run_until_told};
@@ -264,7 +265,7 @@ fn i_repaired_and_my_own_lock_was_gone() {
         // As if whoever published it had died before it was shown: something to repair
         // that only the holder may.
         let head = world.status()["head"].as_str().expect("a head").to_owned();
-        let snapshot = world.root().join(".jvs/snapshots").join(head);
+        let snapshot = world.root().join(layout::snapshots().as_str()).join(head);
         fs_err::rename(snapshot.join("READY"), snapshot.join("READY.staged")).expect("unshown");
         world.ok("ann", "doctor --repair");
         assert!(snapshot.join("READY").exists(), "it was repaired");
