@@ -10,6 +10,7 @@ mod error;
 mod in_parts;
 mod journal;
 pub mod leftover;
+mod movable;
 mod patch;
 mod plan;
 mod replace;
@@ -30,6 +31,7 @@ use jvs_repo::term::Term;
 use crate::aside::delete_dir;
 use crate::chosen::ChosenPaths;
 use crate::descriptor::Loss;
+use crate::diff;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
 use crate::progress::Progress;
@@ -38,11 +40,10 @@ use crate::ready::Ready;
 use crate::stage::{CaptureError, Captured, Options, Source, capture};
 use crate::staging_name::StagingName;
 use crate::stored::unread;
-use crate::trees::{Spot, Spots as _};
 use crate::under_lease::while_renewing;
-use crate::{diff, tree};
 
 use check::check_copy;
+use movable::first_stuck;
 
 pub use error::{Half, RestoreError, UnfinishedRestore};
 pub use in_parts::{FinishedRestore, finish_all, finish_interrupted, put};
@@ -255,8 +256,8 @@ impl<'r> Restore<'r> {
     }
 
     /// What has to be done to the files of `worktree`, which are at `root`, so that they
-    /// are those of `source`: as `status` sees it. `None` if the user may not move every
-    /// path of it, so that only all files can be swapped at once.
+    /// are those of `source`: as `status` sees it. `None` if not every path of it can be
+    /// moved, so that only all files can be swapped at once.
     pub fn plan(
         &self,
         source: &Ready,
@@ -267,20 +268,35 @@ impl<'r> Restore<'r> {
         let trust = diff::trust(source, root, &self.at.seams.clock.boot_id());
         let plan = plan(self.store, source, root, trust, progress)?;
         let (there, from) = (layout::payload(worktree), layout::snapshot_payload(&source.dir()));
-        let movable = |(path, deed): (&TreePath, Deed)| {
-            let may = |tree| self.store.may_move(Spot { tree, path });
-            // What is copied of a directory that may not be written to is one, too.
-            deed == Deed::Remove && may(&there) || self.may_be_put(&from, path) && may(&there)
-        };
-        let all = plan.deeds().all(movable);
-        Ok(all.then_some(plan))
+        let steps = plan.deeds();
+        let stuck = first_stuck(self.store, &there, &from, steps).is_some();
+        Ok((!stuck).then_some(plan))
     }
 
-    fn may_be_put(&self, from: &RepoPath, path: &TreePath) -> bool {
-        let at = Spot { tree: from, path };
-        tree::may_do_anything()
-            || self.store.look(at).is_ok_and(|seen| !seen.is_directory)
-            || self.store.may_move(at)
+    /// The same for `chosen` paths, whatever is there; all of them are in the snapshot.
+    /// `None` if there is one step only: that is all old or all new by itself.
+    pub fn plan_chosen(
+        &self,
+        source: &Ready,
+        worktree: &WorktreeName,
+        chosen: &ChosenPaths,
+    ) -> Result<Option<RestorePlan>, SnapshotError> {
+        let (there, from) = (layout::payload(worktree), layout::snapshot_payload(&source.dir()));
+        let steps = swap::steps(self.store, &there, chosen)?;
+        if steps.len() < 2 {
+            return Ok(None);
+        }
+        let plan = RestorePlan::of(steps.into_iter().map(|step| {
+            let deed = if step.replaces { Deed::Replace } else { Deed::Put };
+            (step.path, deed)
+        }));
+        match first_stuck(self.store, &there, &from, plan.deeds()) {
+            None => Ok(Some(plan)),
+            Some((path, source)) => {
+                let doing = format!("put the restored files in the place of {path}");
+                Err(SnapshotError::Io { doing, source })
+            }
+        }
     }
 
     /// Puts what `plan` says of the files of a snapshot in a worktree, path by path.
@@ -295,7 +311,7 @@ impl<'r> Restore<'r> {
         let worktree = lease.worktree().clone();
         let state = lease.fence()?.read()?;
         let copied = while_renewing(lease, self.at.seams.clock, progress, |progress| {
-            match plan.installed() {
+            match wish.chosen.cloned().or_else(|| plan.installed()) {
                 Some(chosen) => self.copy(wish.source, Some(&chosen), &worktree, &state, progress),
                 None => self.copy_nothing(wish.source, &worktree, &state),
             }
@@ -328,7 +344,7 @@ impl<'r> Restore<'r> {
     }
 
     /// Swaps the files of a worktree with those of a snapshot, all of them in one step, or
-    /// the chosen paths one after the other.
+    /// the chosen paths one after the other, of which a death leaves some undone.
     pub fn in_place(
         &self,
         locks: &Locks<'_>,

@@ -13,6 +13,7 @@
 //! **Must not know.** What is captured, compared or restored, and why.
 
 mod descend;
+mod movable;
 mod remove;
 
 use std::ffi::CStr;
@@ -30,6 +31,7 @@ use rustix::io::Errno;
 use crate::manifest::{Device, MAX_XATTR_VALUE_BYTES, Timestamp, Xattr};
 
 pub use descend::{find_below, open_below};
+pub use movable::{copy_is_movable, movable};
 pub use remove::remove;
 
 /// What a name stands for.
@@ -162,17 +164,6 @@ pub fn open_root_by_any_path(path: &Path) -> io::Result<OwnedFd> {
 pub fn open_directory(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(fs::openat(dir, name, flags, Mode::empty())?)
-}
-
-/// May this process make and remove names in the directory `name` in `dir`?
-pub fn may_change(dir: impl AsFd, name: &[u8]) -> bool {
-    let access = fs::Access::WRITE_OK | fs::Access::EXEC_OK;
-    fs::accessat(dir, name, access, AtFlags::EACCESS).is_ok()
-}
-
-/// Is there nothing that this process may not do with files?
-pub fn may_do_anything() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 /// Opens the regular file `name` in `dir` for reading.

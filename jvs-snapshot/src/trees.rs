@@ -96,10 +96,6 @@ pub trait Spots: Send + Sync {
     /// Makes an empty directory.
     fn make_directory(&self, at: Spot<'_>) -> io::Result<()>;
 
-    /// May names be made and removed in the directory that holds it and, if it is a
-    /// directory itself, in that? Else it cannot be moved.
-    fn may_move(&self, at: Spot<'_>) -> bool;
-
     /// Gives a directory what `like` has: owner, mode, time, attributes. What it did not
     /// take.
     fn dress(&self, at: Spot<'_>, like: &Entry) -> io::Result<Vec<LossKind>>;
@@ -150,7 +146,7 @@ pub(crate) fn make_all_above<'p>(
 }
 
 /// The directory that holds a place, and its name there.
-fn above<'s>(store: &PosixStore, at: Spot<'s>) -> io::Result<(OwnedFd, &'s [u8])> {
+pub(crate) fn above<'s>(store: &PosixStore, at: Spot<'s>) -> io::Result<(OwnedFd, &'s [u8])> {
     let mut components: Vec<&[u8]> = at.tree.as_str().split('/').map(str::as_bytes).collect();
     components.extend(at.path.components());
     let name = components.pop().unwrap_or_default();
@@ -265,16 +261,6 @@ impl Spots for PosixStore {
     fn make_directory(&self, at: Spot<'_>) -> io::Result<()> {
         let (dir, name) = above(self, at)?;
         tree::make_directory(dir, name)
-    }
-
-    fn may_move(&self, at: Spot<'_>) -> bool {
-        if tree::may_do_anything() {
-            return true;
-        }
-        let Ok((dir, name)) = above(self, at) else { return false };
-        let is_directory =
-            tree::stat(&dir, name).is_ok_and(|stat| stat.kind == NodeKind::Directory);
-        tree::may_change(&dir, b".") && (!is_directory || tree::may_change(&dir, name))
     }
 
     fn dress(&self, at: Spot<'_>, like: &Entry) -> io::Result<Vec<LossKind>> {

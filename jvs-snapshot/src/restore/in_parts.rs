@@ -16,10 +16,11 @@ use super::journal::RestoreJournal;
 use super::leftover::discard;
 use super::patch::{AppliedPatch, Grip, PatchRun, trees_in};
 use super::plan::{RestorePlan, steps};
-use super::replace::judged;
+use super::replace::{judged, some};
 use super::swap::sure;
 use super::{Copied, InPlace, Left, RestoreError, RestoreRequest, UnfinishedRestore};
 use crate::aside::{delete_dir, move_dir};
+use crate::chosen::ChosenPaths;
 use crate::error::SnapshotError;
 use crate::gc::StagingContents;
 use crate::manifest::{Entry, EntryKind, TreePath};
@@ -72,11 +73,11 @@ impl Committed {
         StagingName::Swap { worktree, term, source, kept, op }.path()
     }
 
-    fn told(&self, left: Option<&Left>) -> Restored {
+    fn told(&self, chosen: Option<&ChosenPaths>, left: Option<&Left>) -> Restored {
         Restored {
             snapshot_id: self.source,
             kept: self.kept,
-            paths: Vec::new(),
+            paths: chosen.map_or_else(Vec::new, |chosen| some(chosen.paths())),
             half: None,
             left: left.map(|left| left.path.to_string()),
         }
@@ -113,7 +114,7 @@ pub fn put(
         )
     };
     let prepared = prepare(at, spots, &copied, plan).and_then(|journal| {
-        let told = note(EventPhase::Intent, this.told(None));
+        let told = note(EventPhase::Intent, this.told(wish.chosen, None));
         told.map_err(SnapshotError::io("write the audit log"))?;
         Ok(journal)
     });
@@ -124,24 +125,24 @@ pub fn put(
     let journal = match committed {
         Ok(journal) => journal,
         Err((true, error)) => {
-            let _ = note(EventPhase::NotApplied, this.told(None));
+            let _ = note(EventPhase::NotApplied, this.told(wish.chosen, None));
             let _ = delete_dir(at, &copied.dir());
             let _ = at.seams.store.remove(&layout::restore_mark(&this.worktree, this.op));
             return Err(error);
         }
         Err((false, cause)) => {
-            let _ = note(EventPhase::Unknown, this.told(None));
+            let _ = note(EventPhase::Unknown, this.told(wish.chosen, None));
             return Err(unfinished(&this, false, cause));
         }
     };
     let tree = layout::snapshot_payload(&this.dir());
     let applied = apply(at, spots, lease, &this, &journal, Some(&tree), plan.directories());
     let applied = applied.map_err(|cause| {
-        let _ = note(EventPhase::Unknown, this.told(None));
+        let _ = note(EventPhase::Unknown, this.told(wish.chosen, None));
         unfinished(&this, true, cause)
     })?;
     let left = end(at, &this, &journal);
-    let _ = note(EventPhase::Done, this.told(left.as_ref()));
+    let _ = note(EventPhase::Done, this.told(wish.chosen, left.as_ref()));
     let mut degraded = copied.degraded;
     degraded.extend(applied.degraded);
     Ok(InPlace { degraded, left, unplaced: applied.unplaced })
@@ -365,7 +366,7 @@ fn finish(
         Err(error) => return Err(error),
     };
     let left = end(at, &this, &journal);
-    let told = Some(Box::new(this.told(left.as_ref())).into());
+    let told = Some(Box::new(this.told(None, left.as_ref())).into());
     let why = Some("it was interrupted, and is finished");
     let _ =
         locks.note(EventKind::Restore, EventPhase::Done, this.op, Some(&this.worktree), why, told);

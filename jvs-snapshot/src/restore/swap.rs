@@ -64,9 +64,10 @@ pub struct Swap<'s> {
     pub tree: &'s RepoPath,
 }
 
-struct Step {
-    path: TreePath,
-    replaces: bool,
+/// One exchange.
+pub(super) struct Step {
+    pub(super) path: TreePath,
+    pub(super) replaces: bool,
 }
 
 impl Swap<'_> {
@@ -194,7 +195,7 @@ impl Swap<'_> {
 
 /// Which names are to be swapped: a chosen path, or the first directory above it
 /// that the worktree has not, which then comes along with its attributes.
-fn steps(
+pub(super) fn steps(
     spots: &dyn Spots,
     payload: &RepoPath,
     chosen: &ChosenPaths,

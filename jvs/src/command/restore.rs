@@ -118,7 +118,7 @@ fn in_place(
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let mut held = hold(context, &locks, here, &config, &acting)?;
-    let mut whole = false;
+    let mut swaps_it = false;
     let outcome = match &mut held {
         WorkHold::Shared(_) => {
             let message =
@@ -130,13 +130,13 @@ fn in_place(
             let lease = &mut held.lease;
             let way = work.way(lease.worktree(), source, chosen.as_ref(), atomic);
             way.and_then(|way| {
-                whole = way.is_none();
+                swaps_it = way.is_none() || chosen.is_some();
                 work.restore(lease, source, reason, chosen.as_ref(), way.as_ref())
             })
         }
     };
     let drift = held.give_back();
-    let moves = whole && place.moves_with(chosen.as_ref());
+    let moves = swaps_it && place.moves_with(chosen.as_ref());
     let moved = (moves && outcome.is_ok()).then(|| {
         "this shell is still in the old directory, which is gone; go to the new one with \
          `cd \"$PWD\"`"
@@ -168,15 +168,19 @@ impl Work<'_> {
         chosen: Option<&ChosenPaths>,
         atomic: bool,
     ) -> Result<Option<RestorePlan>, Failure> {
-        if atomic || chosen.is_some() {
+        if atomic {
             return Ok(None);
+        }
+        if let Some(chosen) = chosen {
+            return Ok(self.engine().plan_chosen(source, worktree, chosen)?);
         }
         let root = self.here.repo.payload(worktree)?;
         let bar = Bar::new(self.context, "comparing");
         let plan = self.engine().plan(source, worktree, &root, &bar)?;
         if plan.is_none() {
             self.context.tell(
-                "some directories may not be written to, so all files were replaced in one step"
+                "some of what differs cannot be replaced by itself here, so all files are replaced \
+                 in one step"
                     .to_owned(),
             );
         }
@@ -207,11 +211,20 @@ impl Work<'_> {
         let wish = RestoreRequest { source, kept: kept.as_ref(), chosen, reason };
         let bar = Bar::new(context, "copying");
         let done = match plan {
-            Some(plan) if plan.is_empty() => InPlace::default(),
-            Some(plan) => self.engine().in_parts(locks, lease, &wish, plan, &bar)?,
-            None => self.engine().in_place(locks, lease, &wish, &bar)?,
+            Some(plan) if plan.is_empty() => Ok(InPlace::default()),
+            Some(plan) => self.engine().in_parts(locks, lease, &wish, plan, &bar),
+            None => self.engine().in_place(locks, lease, &wish, &bar),
         };
         drop(bar);
+        if let (Err(_), Some(kept), true) = (&done, &kept, fresh) {
+            // Who tries again with a name that depends on the head would get these files.
+            context.tell(format!(
+                "the head is snapshot {} now, what was there before: what was to be restored is {}",
+                kept.id(),
+                source.id()
+            ));
+        }
+        let done = done?;
         let paths: Vec<String> =
             chosen.map_or_else(Vec::new, |some| some.paths().map(ToString::to_string).collect());
         let what = match paths.len() as u64 {
@@ -229,7 +242,7 @@ impl Work<'_> {
                 "snapshot_id": source.id(),
                 "kept": kept,
                 "kept_is_new": fresh,
-                "changed": plan.map(RestorePlan::paths),
+                "changed": plan.filter(|_| chosen.is_none()).map(RestorePlan::paths),
                 "left": null,
             });
             tell_all_shown(&mut data, "paths", &paths);

@@ -267,3 +267,32 @@ fn as_root_with_somebody_s_home_i_make_nothing_there() {
     assert_eq!(told["error"]["code"], "E_SESSION_INVALID", "{told}");
     assert_eq!(home.read_dir().expect("listed").count(), before);
 }
+
+#[test]
+fn what_i_may_not_move_by_itself_does_not_leave_my_restore_half_done() {
+    let Some((_dir, team, [me, other])) = two_of_a_team() else { return };
+    other.ok(&team, "init --shared r");
+    let main = team.join("r/main");
+    chown(&main, None, Some(TEAM)).expect("given");
+    fs_err::set_permissions(&main, Permissions::from_mode(0o2775)).expect("opened");
+    // Everybody may write there, and nobody may move the files of others.
+    of_the_team(&main.join("sticky"), 0o3775);
+    chown(main.join("sticky"), Some(other.uid), None).expect("given");
+    let files = ["a", "sticky/b", "z"].map(|name| main.join(name));
+    for text in ["old", "new"] {
+        files.iter().for_each(|file| other.writes(file, text));
+        other.ok(&main, "snapshot");
+        other.ok(&main, &format!("tag {text}"));
+    }
+    let texts = || files.each_ref().map(|file| fs_err::read_to_string(file).expect("read"));
+
+    let some = me.jvs(&main, "restore old --in-place --reason test a sticky/b z").run().exits(1);
+    assert!(some.stderr().contains("in the place of sticky/b"), "{some}");
+    assert_eq!(texts(), ["new"; 3], "{some}");
+    let all = me.jvs(&main, "restore old --in-place --reason test --json").run().ok().json();
+    assert!(all["warnings"].to_string().contains("all files are replaced in one step"), "{all}");
+    assert_eq!(texts(), ["old"; 3]);
+    for member in [&me, &other] {
+        member.ok(&main, "run -- true");
+    }
+}

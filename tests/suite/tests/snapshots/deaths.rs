@@ -103,6 +103,8 @@ enum Files {
 
 const PATH_BY_PATH: &str = "restore old --in-place --reason test";
 const ATOMIC: &str = "restore old --in-place --reason test --atomic";
+/// Whatever else there is, what differs is one of them.
+const OF_PATHS: &str = "restore old --in-place --reason test d0 d1/f1 d1/f3 d1/f5 d1/f7 same";
 
 fn restores(place: Option<Place>, extent: Extent, replaced: Files) {
     restores_by(PATH_BY_PATH, place, extent, replaced);
@@ -271,6 +273,11 @@ fn a_restore_over_saved_files_dead_at_any_call_leaves_all_old_or_all_new_files()
 #[test]
 fn an_atomic_restore_dead_at_any_call_leaves_all_old_or_all_new_files() {
     restores_by(ATOMIC, Place::on(Kind::Ext4), Extent::Spread, Files::Saved);
+}
+
+#[test]
+fn a_restore_of_several_paths_dead_at_any_call_leaves_all_old_or_all_new_files() {
+    restores_by(OF_PATHS, Place::on(Kind::Ext4), Extent::Spread, Files::Saved);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod degraded;
 mod full;
 mod garbage;
 mod hidden_options;
+mod immovable;
 mod paths;
 mod places;
 mod quotas;

@@ -108,10 +108,6 @@ impl Spots for SimTrees<'_> {
         self.0.make_dir(&joined(at))
     }
 
-    fn may_move(&self, _: Spot<'_>) -> bool {
-        true
-    }
-
     /// Nothing here has attributes.
     fn dress(&self, at: Spot<'_>, _: &Entry) -> io::Result<Vec<LossKind>> {
         self.0.stat(&joined(at)).map(|_| Vec::new())
