@@ -102,13 +102,7 @@ impl Coded for CaptureError {
         Some(match self {
             Self::Changed(_) => Next::StopWritersOrTakeTorn,
             Self::NotWrittenOut(_) => Next::CloseWritersOrTakeUnquiet,
-            Self::Walk(WalkError::Unreadable { .. }) => {
-                "make them readable, or move them out of the worktree".into()
-            }
-            Self::Walk(WalkError::MountPoint { path }) => {
-                format!("unmount {path}, or move it out of the worktree").into()
-            }
-            Self::Walk(WalkError::TooDeep { .. }) => "move such deep directories up".into(),
+            Self::Walk(error) => error.remedy().into(),
             Self::Io { source, .. } | Self::CloneFailed(source)
                 if crate::fidelity::is_full(source) =>
             {

@@ -221,6 +221,7 @@ impl Layered for SnapshotError {
             SnapshotError::Broken { .. } => Next::AskDoctor,
             SnapshotError::NoSuchTag { .. } => Next::ListTags,
             SnapshotError::TagExists { tag, .. } => Next::DeleteTag(tag.clone()),
+            SnapshotError::Unreadable(CompareError::Walk(error)) => error.remedy().into(),
             SnapshotError::Unreadable(_) => {
                 "make the files readable for this user, then run the same command again".into()
             }
@@ -261,6 +262,8 @@ mod tests {
     use jvs_repo::code::Coded;
 
     use super::*;
+    use crate::manifest::TreePath;
+    use crate::walk::WalkError;
 
     #[test]
     fn what_is_wrong_with_content_has_codes_of_its_own_and_a_next_command() {
@@ -274,5 +277,13 @@ mod tests {
             assert_eq!(error.code(), code, "{error}");
             assert!(error.next().is_some(), "{error}");
         }
+    }
+
+    #[test]
+    fn a_mount_point_in_the_path_of_a_comparison_is_not_called_unreadable() {
+        let path = TreePath::new(b"d/m".to_vec()).expect("plain");
+        let error = SnapshotError::Unreadable(CompareError::Walk(WalkError::MountPoint { path }));
+        let next = Next::from("unmount d/m, or move it out of the worktree".to_owned());
+        assert_eq!(error.next(), Some(next));
     }
 }

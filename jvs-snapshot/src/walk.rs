@@ -48,6 +48,17 @@ impl WalkError {
         Self::Unreadable { first: vec![(TreePath::root(), error)], count: 1 }
     }
 
+    /// What a user can do about it.
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Self::Unreadable { .. } => {
+                "make them readable, or move them out of the worktree".to_owned()
+            }
+            Self::TooDeep { .. } => "move such deep directories up".to_owned(),
+            Self::MountPoint { path } => format!("unmount {path}, or move it out of the worktree"),
+        }
+    }
+
     /// The first of the names that cannot be read, and why; itself if it is not that.
     pub(crate) fn into_unread(self) -> Result<(TreePath, io::Error), Self> {
         match self {

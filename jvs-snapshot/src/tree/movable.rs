@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::{NodeKind, NodeStat, stat_from, wanted};
 
-/// `OVERLAYFS_SUPER_MAGIC`
+/// What `statfs` says of an overlay: `OVERLAYFS_SUPER_MAGIC`.
 const OVERLAY: u32 = 0x794c_7630;
 
 /// What nobody may move, root included.
