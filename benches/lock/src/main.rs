@@ -2,11 +2,10 @@
 //! against what one would use instead, and on JuiceFS, operation by operation.
 //! What the library costs within one process is in `benches/in_process`.
 //!
-//! `scripts/bench lock [processes|runs|juicefs]…` builds everything and runs this in a
+//! `scripts/bench lock [processes|runs|juicefs|requests]…` builds everything and runs this in a
 //! namespace of its own, without a word all of it; the figures and what they mean are in
 //! `README.md`.
 
-mod accesslog;
 mod juicefs;
 mod processes;
 mod race;
@@ -29,6 +28,10 @@ fn main() {
     }
     for engine in Engine::ALL.into_iter().filter(|_| wanted("juicefs")) {
         juicefs::on(engine);
+    }
+    if wanted("requests") {
+        // They are the same whatever keeps the metadata.
+        juicefs::requests_on(Engine::Redis);
     }
 }
 

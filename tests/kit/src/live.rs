@@ -16,6 +16,7 @@
     reason = "plays the world around jvs: real files, real processes and their deadlines"
 )]
 
+pub mod accesslog;
 pub mod binary;
 pub mod calls;
 pub mod capability;
