@@ -6,6 +6,7 @@ mod config;
 mod demo;
 mod doctor;
 mod examples;
+mod front;
 mod hot;
 mod init;
 mod keeper;
@@ -20,7 +21,7 @@ mod typed;
 mod words;
 mod worktree;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap::error::{ContextKind, ErrorKind};
@@ -221,8 +222,11 @@ pub(crate) fn asks_for_no_pager(words: &[OsString]) -> bool {
     typed::own(words).iter().any(|word| word == "--no-pager")
 }
 
-/// Reads the command line.
-pub(crate) fn parse(words: Vec<OsString>) -> Words {
+/// Reads the command line. `columns` is how wide the environment says that lines may be.
+pub(crate) fn parse(words: Vec<OsString>, columns: Option<&OsStr>) -> Words {
+    if let Some(page) = front::asked(&words, columns) {
+        return page;
+    }
     let words = typed::meant(words);
     if let Some(args) = hot::parse(&words) {
         return checked(args, &words);
@@ -399,7 +403,9 @@ mod tests {
         }
         for command in ["init p", "worktree list", "config get k", "man", "completions bash"] {
             let line = words(&format!("jvs {command}"));
-            let Words::Command(args) = parse(line.clone()) else { panic!("{command} parses") };
+            let Words::Command(args) = parse(line.clone(), None) else {
+                panic!("{command} parses")
+            };
             assert_eq!(args.command.name(), named_command(&line));
         }
     }

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 }
 
 fn run(words: Vec<OsString>, env: Env<'_>, output: Output) -> ExitCode {
-    match args::parse(words) {
+    match args::parse(words, env.get("COLUMNS").as_deref()) {
         Words::Command(args) => {
             let name = args.command.name();
             fail::report_panics(output, name);

@@ -77,6 +77,12 @@ impl Done {
         self
     }
 
+    /// The text for people.
+    #[cfg(test)]
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Something that did not go as it should, but did not stop the command.
     pub(crate) fn with_warning(mut self, warning: String) -> Self {
         self.warnings.push(warning);

@@ -177,7 +177,7 @@ fn every_command_in_a_hint_can_be_typed() {
                 words.extend(["--", "COMMAND"]);
             }
             let line = words.join(" ");
-            match args::parse(words.into_iter().map(OsString::from).collect()) {
+            match args::parse(words.into_iter().map(OsString::from).collect(), None) {
                 Words::Command(_) | Words::Help { .. } => seen += 1,
                 Words::Wrong { failure, .. } => {
                     panic!("{line}: {} (the hint: {hint})", failure.message())

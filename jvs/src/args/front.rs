@@ -1,0 +1,110 @@
+//! The front page: `jvs --help` and `jvs --version`, without the tree of commands.
+//!
+//! To build the tree costs more than all the rest of these two. So its page is kept beside
+//! this file as clap renders it where lines have all the room that they get; a test
+//! compares it with what clap renders now. Where there is less room, clap is asked.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{stderr, stdin, stdout};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use serde_json::json;
+
+use super::Words;
+use crate::render::Done;
+
+/// As clap renders it, with [`ESCAPE`] for the character that begins a style.
+const PAGE: &str = include_str!("front.txt");
+/// Where a style begins: a character that can be seen.
+const ESCAPE: char = '\u{241b}';
+/// Lines get no longer than that.
+pub(super) const WIDTH: u16 = 100;
+
+/// The answer, if the words ask for the front page and nothing else.
+pub(super) fn asked(words: &[OsString], columns: Option<&OsStr>) -> Option<Words> {
+    let mut plain = words.iter().skip(1).filter(|word| *word != "--json");
+    let (word, rest) = (plain.next()?.to_str()?, plain.next());
+    let done = match word {
+        "--version" | "-V" if rest.is_none() => {
+            let version = env!("CARGO_PKG_VERSION");
+            Done::new(json!({ "version": version })).with_text(format!("jvs {version}\n"))
+        }
+        "--help" if rest.is_none() && columns.is_none() && has_room() => {
+            let text = plain_page();
+            Done::new(json!({ "text": text })).with_help(text, styled_page())
+        }
+        _ => return None,
+    };
+    Some(Words::Help { name: "jvs".to_owned(), done })
+}
+
+/// Is none of the streams a terminal that is narrower than a line?
+fn has_room() -> bool {
+    let is_wide = |stream: BorrowedFd<'_>| {
+        let size = rustix::termios::tcgetwinsize(stream);
+        size.is_ok_and(|size| size.ws_col >= WIDTH) || size.is_err()
+    };
+    is_wide(stdout().as_fd()) && is_wide(stderr().as_fd()) && is_wide(stdin().as_fd())
+}
+
+fn styled_page() -> String {
+    PAGE.replace(ESCAPE, "\u{1b}")
+}
+
+/// The page without its styles, each of which ends with an `m`.
+fn plain_page() -> String {
+    let mut pieces = PAGE.split(ESCAPE);
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain.push_str(piece.split_once('m').map_or(piece, |(_, text)| text));
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Args, tree};
+
+    fn words(line: &str) -> Vec<OsString> {
+        line.split(' ').map(OsString::from).collect()
+    }
+
+    /// `JVS_BLESS=1` writes the page anew.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "a golden file, beside its source")]
+    fn the_front_page_is_clap_s() {
+        let wide = tree().term_width(WIDTH.into());
+        let error = wide.try_get_matches_from(["jvs", "--help"]).expect_err("a page");
+        let styled = error.render().ansi().to_string();
+        if std::env::var_os("JVS_BLESS").is_some() {
+            let page = styled.replace('\u{1b}', &ESCAPE.to_string());
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/args/front.txt");
+            std::fs::write(path, page).expect("written");
+            return;
+        }
+        let why = "write it anew: JVS_BLESS=1 cargo nextest run -p jvs -E 'test(front_page)'";
+        assert_eq!(styled_page(), styled, "{why}");
+        assert_eq!(plain_page(), error.render().to_string(), "{why}");
+    }
+
+    #[test]
+    fn the_version_is_clap_s() {
+        use clap::Parser as _;
+        for line in ["jvs --version", "jvs -V", "jvs --json --version"] {
+            let long = Args::try_parse_from(words(line)).expect_err("a version").render();
+            let Some(Words::Help { name, done }) = asked(&words(line), None) else {
+                panic!("{line}");
+            };
+            assert_eq!((name.as_str(), done.text()), ("jvs", long.to_string().as_str()), "{line}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_asked_of_clap() {
+        for line in ["jvs", "jvs -h", "jvs lock --help", "jvs --help lock", "jvs --version lock"] {
+            assert!(asked(&words(line), None).is_none(), "{line}");
+        }
+        assert!(asked(&words("jvs --help"), Some(OsStr::new("60"))).is_none());
+    }
+}
