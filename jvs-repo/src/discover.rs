@@ -1,7 +1,8 @@
 //! Where am I: from a directory to the repository and worktree it is in.
 //!
 //! One `lstat` a directory on the way up and nothing else: every command pays
-//! for this before it does anything.
+//! for this before it does anything. From the current directory the way up is `..`, so
+//! that no filesystem is asked again for the names that lead there.
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,6 +21,8 @@ use crate::next::Next;
 pub struct Located {
     /// The repository's root, without symlinks.
     pub root: PathBuf,
+    /// The same by the way on which it was found: perhaps from the current directory.
+    pub reach: PathBuf,
     /// The worktree whose payload the place is in, if it is in one.
     pub worktree: Option<WorktreeName>,
     /// Its control directory.
@@ -94,7 +97,7 @@ pub fn discover(from: &Path) -> Result<Located, DiscoverError> {
     let physical = from
         .canonicalize()
         .map_err(|source| DiscoverError::Io { path: from.to_owned(), source })?;
-    walk_up(&physical)
+    walk_up(&physical, Way::FromRoot)
 }
 
 /// The repository that the current directory is in. The kernel knows that path
@@ -104,27 +107,42 @@ pub fn discover_here() -> Result<Located, DiscoverError> {
         io::ErrorKind::NotFound => DiscoverError::Gone,
         _ => DiscoverError::Io { path: PathBuf::from("."), source },
     })?;
-    walk_up(&here)
+    // One that is not below this process's root is no absolute path.
+    walk_up(&here, if here.is_absolute() { Way::FromHere } else { Way::FromRoot })
 }
 
-fn walk_up(from: &Path) -> Result<Located, DiscoverError> {
+/// How directories are reached on the way up.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// By their whole path.
+    FromRoot,
+    /// From the current directory, which is the first of them.
+    FromHere,
+}
+
+fn walk_up(from: &Path, way: Way) -> Result<Located, DiscoverError> {
+    let mut up = PathBuf::from(".");
     for root in from.ancestors() {
-        if let Some(control_dir) = control_dir_in(root)? {
+        let reach: &Path = if way == Way::FromHere { &up } else { root };
+        if let Some(control_dir) = control_dir_in(root, reach)? {
             let worktree = worktree_at(from.strip_prefix(root).unwrap_or(Path::new("")));
-            return Ok(Located { root: root.to_owned(), worktree, control_dir });
+            let (root, reach) = (root.to_owned(), reach.to_owned());
+            return Ok(Located { root, reach, worktree, control_dir });
         }
+        up.push("..");
     }
     Err(DiscoverError::NotARepository { from: from.to_owned() })
 }
 
 /// Is `dir` the root of a repository?
 pub(crate) fn has_control_dir(dir: &Path) -> Result<bool, DiscoverError> {
-    control_dir_in(dir).map(|found| found.is_some())
+    control_dir_in(dir, dir).map(|found| found.is_some())
 }
 
-fn control_dir_in(dir: &Path) -> Result<Option<ControlDir>, DiscoverError> {
+/// The control directory in `dir`, which is looked at through `reach`.
+fn control_dir_in(dir: &Path, reach: &Path) -> Result<Option<ControlDir>, DiscoverError> {
     let control_dir = dir.join(layout::CONTROL_DIR);
-    match rustix::fs::statat(CWD, &control_dir, AtFlags::SYMLINK_NOFOLLOW) {
+    match rustix::fs::statat(CWD, reach.join(layout::CONTROL_DIR), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 Ok(Some(ControlDir { owner: stat.st_uid, mode: stat.st_mode & 0o7777 }))

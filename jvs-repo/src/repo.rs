@@ -28,13 +28,18 @@ pub struct Repo {
 impl Repo {
     /// Opens the repository whose root is `root`.
     pub fn open(root: &Path) -> Result<Repo, OpenError> {
+        Repo::reached(root, root)
+    }
+
+    /// The same by another way to the root, such as one from the current directory.
+    pub fn reached(reach: &Path, root: &Path) -> Result<Repo, OpenError> {
         let at = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 OpenError::NotARepository { root: root.to_owned() }
             }
             _ => OpenError::Io { path: root.to_owned(), source },
         };
-        let store = PosixStore::open(root).map_err(at)?;
+        let store = PosixStore::reached(reach, root).map_err(at)?;
         match FormatRecord::read(&store)? {
             Some(format) => Ok(Repo { store, format }),
             // Which of the two is missing makes all the difference to the user.

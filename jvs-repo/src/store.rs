@@ -144,6 +144,12 @@ pub trait StoredFile: Send {
     /// Size in bytes.
     fn size(&self) -> io::Result<u64>;
 
+    /// Size in bytes as far as this host knows it: what was written through this mount is
+    /// in it, and nobody is asked. For files that nobody else writes.
+    fn size_known_here(&self) -> io::Result<u64> {
+        self.size()
+    }
+
     /// How many names the file has; zero once it was removed or replaced.
     fn links(&self) -> io::Result<u64>;
 

@@ -146,7 +146,8 @@ impl<'a> Context<'a> {
 
     /// The repository that is meant.
     pub(crate) fn repo(&self) -> Result<Repo, Failure> {
-        Ok(Repo::open(&self.locate()?.root)?)
+        let located = self.locate()?;
+        Ok(Repo::reached(&located.reach, &located.root)?)
     }
 
     /// The root of the repository that is meant, whatever state it is in.
@@ -160,7 +161,8 @@ impl<'a> Context<'a> {
         let given = self.given_worktree()?;
         let located = self.locate()?;
         let worktree = given.or(located.worktree).unwrap_or_else(WorktreeName::main);
-        Ok(Here { repo: Repo::open(&located.root)?, worktree })
+        let repo = Repo::reached(&located.reach, &located.root)?;
+        Ok(Here { repo, worktree })
     }
 
     /// The same for commands that take several worktrees: each once, in the one order

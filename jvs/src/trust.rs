@@ -26,7 +26,7 @@ pub(crate) fn check(located: &Located, env: Env<'_>) -> Result<(), Failure> {
     if owner == me || owner == ROOT {
         return Ok(());
     }
-    let Ok(place) = rustix::fs::stat(&located.root) else { return Ok(()) };
+    let Ok(place) = rustix::fs::stat(&located.reach) else { return Ok(()) };
     if place.st_mode & OTHERS_WRITE == 0 || is_listed(&located.root, env) {
         return Ok(());
     }

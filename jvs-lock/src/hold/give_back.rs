@@ -118,16 +118,21 @@ impl<'r> Locks<'r> {
 
     /// Ends the hold `meant` because somebody says so: that one and no later one, which
     /// the session may have by now. Refused while commands rely on it; answers the hold
-    /// and its lease, with which the register is then moved.
+    /// and its lease, with which the register is then moved. `resumed` is that of a READ just
+    /// made, if there was one: the hold is looked at after it, as after any other.
     fn end_as_told(
         &self,
         holds: &Holds<'_>,
         meant: &Ticket,
+        mut resumed: Option<Lease<'r>>,
     ) -> Result<(Term, Lease<'r>), GiveBackError> {
         let mut rounds = 0;
         loop {
             holds.again(&mut rounds)?;
-            let lease = self.resume_meant(holds, meant)?;
+            let lease = match resumed.take() {
+                Some(lease) => lease,
+                None => self.resume_meant(holds, meant)?,
+            };
             let term = lease.term();
             let hold = holds.look()?;
             let scan = holds.scan()?;
@@ -158,7 +163,25 @@ impl<'r> Locks<'r> {
         holds: &Holds<'_>,
         meant: &Ticket,
     ) -> Result<State, GiveBackError> {
-        let (term, lease) = self.end_as_told(holds, meant)?;
+        self.end_and_release(holds, meant, None)
+    }
+
+    /// The same of the hold that was just resumed, with that very lease.
+    pub fn release_resumed(
+        &self,
+        holds: &Holds<'_>,
+        lease: Lease<'r>,
+    ) -> Result<State, GiveBackError> {
+        self.end_and_release(holds, &lease.ticket(), Some(lease))
+    }
+
+    fn end_and_release(
+        &self,
+        holds: &Holds<'_>,
+        meant: &Ticket,
+        resumed: Option<Lease<'r>>,
+    ) -> Result<State, GiveBackError> {
+        let (term, lease) = self.end_as_told(holds, meant, resumed)?;
         let seen = retry::release(self.seams, lease).map_err(|failed| failed.error)?;
         holds.released(term, &seen, Cause::Unneeded)?;
         Ok(seen)
@@ -173,7 +196,7 @@ impl<'r> Locks<'r> {
         lease_ms: u64,
         reason: &str,
     ) -> Result<State, GiveBackError> {
-        let (term, lease) = self.end_as_told(holds, meant)?;
+        let (term, lease) = self.end_as_told(holds, meant, None)?;
         let moved = lease.transfer(to, lease_ms, reason).map_err(|failed| failed.error)?;
         // It answers only when the register showed the transfer itself.
         holds.settle(term, HoldState::Ending, HoldState::Released)?;

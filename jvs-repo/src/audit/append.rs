@@ -131,7 +131,8 @@ impl<'s> Log<'s> {
 
     fn add(&mut self, body: &[u8]) -> io::Result<()> {
         let (file, end) = match self.open.take() {
-            Some((file, end)) if file.size()? == end.offset => (file, end),
+            // Whoever else writes to it is of this writer, and so on this mount.
+            Some((file, end)) if file.size_known_here()? == end.offset => (file, end),
             Some((file, _)) => match end_of(file.as_ref(), &self.writer)? {
                 Some(end) => (file, end),
                 None => self.open_log()?,

@@ -7,6 +7,7 @@
 //! follows nothing.
 
 mod denied;
+mod durable;
 mod listed;
 mod patience;
 mod tree;
@@ -17,10 +18,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
+use rustix::fs::{
+    self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxFlags,
+};
 use rustix::io::Errno;
 
 pub use self::denied::Denied;
@@ -32,6 +35,8 @@ use super::{DirEntry, DirEntryKind, EntryStat, RepoPath, Store, StoredFile};
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 /// Files are made with this mode, less the umask or what a default ACL allows.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
+/// Of an open file, what the kernel knows of it.
+const ASK_NOBODY: AtFlags = AtFlags::EMPTY_PATH.union(AtFlags::STATX_DONT_SYNC);
 /// The stack of a thread that waits for a disk and does nothing else.
 const SYNC_STACK: usize = 64 * 1024;
 
@@ -46,6 +51,8 @@ pub struct PosixStore {
     root_path: PathBuf,
     /// Kernels before 5.6 and some sandboxes have no `openat2`.
     no_openat2: AtomicBool,
+    /// Is a change of names durable once its call has answered?
+    names_are_durable: OnceLock<bool>,
 }
 
 /// How much room a filesystem has.
@@ -67,13 +74,19 @@ impl PosixStore {
     /// Opens the repository at `root`. The path up to it may contain symlinks:
     /// it is the user's own word; nothing below it is.
     pub fn open(root: &Path) -> io::Result<Self> {
+        Self::reached(root, root)
+    }
+
+    /// The same by another way to the root, such as one from the current directory.
+    pub(crate) fn reached(reach: &Path, root: &Path) -> io::Result<Self> {
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::PATH;
-        let fd = fs::open(root, flags, Mode::empty())?;
+        let fd = fs::open(reach, flags, Mode::empty())?;
         Ok(PosixStore {
             root: fd,
             claim: OnceLock::new(),
             root_path: root.to_owned(),
             no_openat2: AtomicBool::new(false),
+            names_are_durable: OnceLock::new(),
         })
     }
 
@@ -197,6 +210,10 @@ impl PosixStore {
         Ok(fs::fchmod(&to, Mode::from_raw_mode(stat.st_mode & 0o7777))?)
     }
 
+    fn names_are_durable(&self) -> bool {
+        *self.names_are_durable.get_or_init(|| durable::names_are_durable(self.root.as_fd()))
+    }
+
     fn open_at(&self, path: &str, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
         let path = if path.is_empty() { "." } else { path };
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -299,7 +316,7 @@ impl PosixStore {
                 format!("{path} is not a regular file"),
             ));
         }
-        Ok(Box::new(PosixFile { fd }))
+        Ok(Box::new(PosixFile { fd: Arc::new(fd) }))
     }
 
     fn rename_flagged(&self, from: &RepoPath, to: &RepoPath, flags: RenameFlags) -> io::Result<()> {
@@ -436,7 +453,7 @@ impl Store for PosixStore {
     fn create_new(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let fd = self.open_at(path.as_str(), flags, FILE_MODE)?;
-        Ok(Box::new(PosixFile { fd }))
+        Ok(Box::new(PosixFile { fd: Arc::new(fd) }))
     }
 
     fn create_claimed(&self, path: &RepoPath) -> io::Result<Option<OwnedFd>> {
@@ -504,10 +521,17 @@ impl Store for PosixStore {
     }
 
     fn sync_dir(&self, dir: &RepoPath) -> io::Result<()> {
+        if self.names_are_durable() {
+            return Ok(());
+        }
         Ok(fs::fsync(self.open_dir(dir)?)?)
     }
 
     fn sync_dir_beside(&self, dir: &RepoPath, meanwhile: &mut dyn FnMut()) -> io::Result<()> {
+        if self.names_are_durable() {
+            meanwhile();
+            return Ok(());
+        }
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().stack_size(SYNC_STACK);
             let begun = thread.spawn_scoped(scope, || self.sync_dir(dir));
@@ -520,7 +544,9 @@ impl Store for PosixStore {
 }
 
 struct PosixFile {
-    fd: OwnedFd,
+    /// Shared with a helper thread that reads: each descriptor that is closed is a request
+    /// to a network filesystem.
+    fd: Arc<OwnedFd>,
 }
 
 impl StoredFile for PosixFile {
@@ -550,6 +576,11 @@ impl StoredFile for PosixFile {
 
     fn size(&self) -> io::Result<u64> {
         Ok(u64::try_from(fs::fstat(&self.fd)?.st_size).unwrap_or(0))
+    }
+
+    fn size_known_here(&self) -> io::Result<u64> {
+        let stat = fs::statx(&self.fd, "", ASK_NOBODY, StatxFlags::SIZE);
+        stat.map_or_else(|_| self.size(), |stat| Ok(stat.stx_size))
     }
 
     fn links(&self) -> io::Result<u64> {

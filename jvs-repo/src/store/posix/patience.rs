@@ -10,7 +10,7 @@
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs;
@@ -43,8 +43,8 @@ pub(super) fn at_once(fd: &OwnedFd, length: usize) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Runs `read` on a descriptor of the same file, for at most `ms`.
-pub(super) fn within<R>(fd: &OwnedFd, ms: u64, read: R) -> io::Result<Vec<u8>>
+/// Runs `read` on the file, for at most `ms`.
+pub(super) fn within<R>(fd: &Arc<OwnedFd>, ms: u64, read: R) -> io::Result<Vec<u8>>
 where
     R: FnOnce(&OwnedFd) -> io::Result<Vec<u8>> + Send + 'static,
 {
@@ -54,7 +54,7 @@ where
     if still_hangs(file) {
         return Err(gave_up(ms));
     }
-    let own = fd.try_clone()?;
+    let own = Arc::clone(fd);
     let (job, jobs) = mpsc::sync_channel::<R>(1);
     let (answer, answered) = mpsc::sync_channel(1);
     let helper = std::thread::Builder::new().name("read".into()).stack_size(128 * 1024);
@@ -102,8 +102,8 @@ fn gave_up(ms: u64) -> io::Error {
 mod tests {
     use super::*;
 
-    fn some_file() -> OwnedFd {
-        tempfile::tempfile().expect("a file").into()
+    fn some_file() -> Arc<OwnedFd> {
+        Arc::new(tempfile::tempfile().expect("a file").into())
     }
 
     #[test]

@@ -71,9 +71,8 @@ fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
     // A token that was handed down names the hold that is meant.
     let lease = resume(context, locks, here)?;
     let (token, head, ticket) = (lease.token(), lease.head(), lease.ticket());
-    drop(lease);
     let mut unseen = Vec::new();
-    let released = match locks.release_as_told(holds, &ticket) {
+    let released = match locks.release_resumed(holds, lease) {
         Err(GiveBackError::Relied(_)) if force => {
             // The last of them may release it itself: the log says beforehand why.
             let (op, why) =
