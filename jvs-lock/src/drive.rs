@@ -7,6 +7,7 @@
 
 mod epoch;
 
+use std::cell::Cell;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -102,9 +103,25 @@ pub(crate) struct Driver<'d, 'r> {
     pub(crate) register: &'d Register<'r>,
     pub(crate) journal: &'d Mutex<Journal<'r>>,
     pub(crate) reason: Option<&'d str>,
+    /// What was READ for the first decision, if anything was.
+    pub(crate) just_read: Cell<Option<State>>,
 }
 
 impl<'r> Driver<'_, 'r> {
+    /// The same, deciding first by a READ that was just made.
+    pub(crate) fn from(self, just_read: Option<State>) -> Self {
+        self.just_read.set(just_read);
+        self
+    }
+
+    /// READ, unless that was just done.
+    fn read(&self) -> Result<State, ReadError> {
+        match self.just_read.take() {
+            Some(state) => self.register.take_for_read(state),
+            None => self.register.read(),
+        }
+    }
+
     /// Runs an operation to its end. `decide` sees each state READ, the clocks,
     /// and the earlier attempts whose outcome is in doubt.
     pub(crate) fn run<E: From<RegisterError>>(
@@ -113,7 +130,7 @@ impl<'r> Driver<'_, 'r> {
     ) -> Result<Applied, E> {
         let mut doubtful: Vec<Attempt> = Vec::new();
         loop {
-            let state = match self.register.read() {
+            let state = match self.read() {
                 Ok(state) => state,
                 Err(error) if doubtful.is_empty() => return Err(RegisterError::from(error).into()),
                 Err(error) => return Err(self.unknown(io::Error::other(error)).into()),

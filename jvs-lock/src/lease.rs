@@ -22,6 +22,7 @@ use crate::decide::{self, Bound, LostTerm, Own};
 use crate::drive::{self, Applied, Move};
 use crate::error::{FreezeError, LeaseError, OfRegister, RegisterError};
 use crate::fence::Fence;
+use crate::inherit::Confirmed;
 use crate::kept::Kept;
 use crate::locks::{Locks, believed_end, check_lease};
 use crate::mutation::Rule;
@@ -80,6 +81,11 @@ pub struct Lease<'r> {
     how: LeaseOrigin,
     by: Option<Decision>,
     began_as: State,
+    /// The register as a CAS of this process last left it.
+    confirmed_as: State,
+    /// The record that another process of the session wrote is rewritten with the first
+    /// renewal.
+    adopts: bool,
     /// Both clocks, read before the CAS that it began with.
     began_at: Reading,
     /// A file that may be a lock of another tool and could not be read when it began.
@@ -127,6 +133,8 @@ impl<'r> Lease<'r> {
             how,
             by: None,
             began_as: state,
+            confirmed_as: state,
+            adopts: how == LeaseOrigin::Refreshed,
             began_at: before,
             unheard: None,
             unrecorded: None,
@@ -188,9 +196,38 @@ impl<'r> Lease<'r> {
         Ok(lease)
     }
 
+    /// A lease that another process of the session was told of, to be believed until then.
+    pub(crate) fn inherited(
+        locks: Locks<'r>,
+        register: Register<'r>,
+        state: State,
+        until: BootMs,
+    ) -> Result<Self, RegisterError> {
+        let lease_ms = state.hold.claim().map_or(0, |claim| claim.lease_ms);
+        let start = Reading { boot: BootMs(0), ..locks.seams.clock.now() };
+        let mut lease =
+            Lease::begin(locks, register, state, start, lease_ms, LeaseOrigin::Resumed)?;
+        (lease.belief, lease.adopts) = (Belief::until_boot(until), true);
+        Ok(lease)
+    }
+
+    /// What a CAS of this process confirmed, for a process that is to go on with it.
+    pub fn confirmed(&self) -> Option<Confirmed> {
+        let by_own_cas = self.how != LeaseOrigin::Resumed;
+        let until = self.belief.until().filter(|_| by_own_cas)?;
+        let time_namespace = self.locks.seams.clock.time_namespace();
+        Some(Confirmed { state: self.confirmed_as, until, time_namespace })
+    }
+
     /// The worktree.
     pub fn worktree(&self) -> &WorktreeName {
         self.register.worktree()
+    }
+
+    /// Closes the own record until the next renewal: each process that is started while it is
+    /// open closes it once more, which a network filesystem is told each time.
+    pub fn rest_the_record(&mut self) {
+        (self.own, self.adopts) = (None, true);
     }
 
     /// Closes this session's audit log until there is more to say, so that the
@@ -320,7 +357,7 @@ impl<'r> Lease<'r> {
             }
         };
         self.claim = *state.hold.claim().ok_or(RegisterError::internal("a renewal has a claim"))?;
-        self.head = state.head;
+        (self.head, self.confirmed_as) = (state.head, state);
         self.belief.extend_to(before.boot.plus(self.claim.lease_ms));
         self.write_record(&state, before, note);
         Ok(())
@@ -494,7 +531,7 @@ impl<'r> Lease<'r> {
         note: Option<&str>,
     ) -> io::Result<()> {
         let store = self.locks.seams.store;
-        if self.how == LeaseOrigin::Refreshed && self.own.is_none() {
+        if (self.adopts || self.how == LeaseOrigin::Refreshed) && self.own.is_none() {
             self.own = OwnRecord::adopt(store, self.register.worktree(), state)?;
         }
         if let Some(own) = &mut self.own

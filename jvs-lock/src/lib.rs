@@ -75,6 +75,7 @@ mod fence;
 pub mod history;
 pub mod hold;
 pub mod holder;
+mod inherit;
 mod journal;
 pub mod judge;
 pub mod kept;
@@ -107,6 +108,7 @@ pub use error::{
     TurnError, UnfreezeError, WasRemoved,
 };
 pub use fence::{Fence, Shared};
+pub use inherit::Confirmed;
 pub use journal::Journal;
 pub use lease::{Lease, LeaseOrigin, ReleaseError, Ticket};
 pub use locks::{Locks, SeenBy, ShowHead, Stakes, Want};

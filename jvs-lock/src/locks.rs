@@ -1,5 +1,6 @@
 //! The locks of a repository, as one session works with them.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,6 +64,9 @@ pub struct Want<'w> {
     pub gate: Option<&'w dyn Gate>,
     /// Whether an epoch that has just begun is taken.
     pub new_epoch: NewEpoch,
+    /// The register as this process has just READ it, and done nothing since: it is not READ
+    /// again before it is decided.
+    pub just_read: Option<State>,
 }
 
 /// What becomes of an epoch that has just begun: a session whose command failed to rename or
@@ -98,6 +102,7 @@ impl Want<'_> {
             kept: None,
             gate: None,
             new_epoch: NewEpoch::Taken,
+            just_read: None,
         }
     }
 }
@@ -251,7 +256,8 @@ impl<'r> Locks<'r> {
         let began = self.seams.clock.now();
         let mut unheard: Option<String> = None;
         let mut granted: Option<Granted> = None;
-        let applied = self.driver(&register, want.reason).run(|state, now, _| {
+        let driver = self.driver(&register, want.reason).from(want.just_read);
+        let applied = driver.run(|state, now, _| {
             self.refuse_reserved(worktree, state)?;
             if want.new_epoch.leaves(state) {
                 let worktree = worktree.clone();
@@ -370,6 +376,20 @@ impl<'r> Locks<'r> {
             return Err(self.lost(worktree, &state, lost, bound.term.token));
         }
         Ok(Lease::resumed(self.clone(), register, state)?)
+    }
+
+    /// Is the hold of `ticket` still this session's? One READ.
+    pub fn is_held_under(
+        &self,
+        worktree: &WorktreeName,
+        ticket: &Ticket,
+    ) -> Result<(), LeaseError> {
+        let state = self.register(worktree).read()?;
+        let bound = Bound { term: ticket.term, holder: self.session.nonce() };
+        match decide::renew(&state, bound, self.fresh_op()) {
+            Ok(_) => Ok(()),
+            Err(lost) => Err(self.lost(worktree, &state, lost, bound.term.token)),
+        }
     }
 
     /// Begins work on a worktree that many write to. Nobody may hold it now, and
@@ -599,7 +619,8 @@ impl<'r> Locks<'r> {
         register: &'d Register<'r>,
         reason: Option<&'d str>,
     ) -> Driver<'d, 'r> {
-        Driver { seams: self.seams, register, journal: &self.journal, reason }
+        let journal = &self.journal;
+        Driver { seams: self.seams, register, journal, reason, just_read: Cell::new(None) }
     }
 
     pub(crate) fn fresh_op(&self) -> OpNonce {

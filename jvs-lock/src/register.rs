@@ -222,6 +222,11 @@ impl<'r> Register<'r> {
         self.marked.get()
     }
 
+    /// Takes `state` for what a READ has just shown: another handle's of this process.
+    pub(crate) fn take_for_read(&self, state: State) -> Result<State, ReadError> {
+        self.remember(state)
+    }
+
     /// Ignores what is older than what was seen: caches, and engines that were
     /// rolled back. Without this a committed publish may be reported as lost.
     fn remember(&self, state: State) -> Result<State, ReadError> {

@@ -28,6 +28,9 @@ pub enum HoldRule {
     StakesKeepAHold,
     /// Who finds an open hold gone from the register marks it lost.
     FinderMarksTheLoss,
+    /// Who goes on with what another process of the session was told believes it for as long
+    /// as that one may.
+    InheritedAsConfirmed,
     /// Only a release that the register confirmed is remembered as one.
     OnlyConfirmedIsReleased,
     /// A hold that commands rely on is not released because somebody says so.
@@ -73,6 +76,7 @@ impl HoldRule {
         HoldRule::MemoryAfterRead,
         HoldRule::StakesKeepAHold,
         HoldRule::FinderMarksTheLoss,
+        HoldRule::InheritedAsConfirmed,
         HoldRule::OnlyConfirmedIsReleased,
         HoldRule::ReleaseAsksTheOthers,
         HoldRule::BoundToItsHold,

@@ -1,7 +1,7 @@
 use jvs_repo::clock::{BootClock, BootId, BootMs, SystemClock, WallMs};
 use jvs_repo::id::OpNonce;
 
-use super::turn::{Memory, Vantage, pause_ms, seems_fresh};
+use super::turn::{Memory, Vantage, listens, pause_ms, seems_fresh};
 use super::*;
 use crate::session::tests::session;
 
@@ -124,6 +124,12 @@ fn those_further_back_look_less_often_and_nobody_less_often_than_it_gives_signs(
 fn the_first_looks_the_less_often_the_longer_it_has_waited() {
     let first = |since_ms| pause_ms(0, since_ms, 0);
     assert_eq!([first(0), first(10), first(100), first(HOUR_MS)], [1, 5, 50, 500]);
+}
+
+#[test]
+fn the_first_listens_once_it_has_waited_or_its_looks_take_their_time() {
+    assert!(!listens(0, 0) && !listens(63, 1));
+    assert!(listens(64, 0) && listens(0, 2));
 }
 
 const HOUR_MS: u64 = 3_600_000;

@@ -24,7 +24,10 @@ const IN_DOUBT_MS: u64 = 20;
 /// For how long the first in line only looks. The kernel takes its time to let go of a
 /// watch (more than ten milliseconds in a line where everybody has one), and whoever has
 /// got the lock would have to wait for that: so only those listen who wait for longer.
-pub(super) const LISTENS_AFTER_MS: u64 = 64;
+const LISTENS_AFTER_MS: u64 = 64;
+/// How long its looks may take until it listens all the same: what takes its time is done
+/// seldom, and a lock that was released meanwhile is then had later than a watch costs.
+const LOOKS_MAY_TAKE_MS: u64 = 2;
 
 /// Where the question is asked from.
 #[derive(Debug, Clone, Copy)]
@@ -107,6 +110,12 @@ pub fn pause_ms(ahead: usize, since_ms: u64, jitter: u8) -> u64 {
         return (since_ms / 2).clamp(1, FIRST_LOOKS_EVERY_MS);
     }
     spread(STEP_MS.saturating_mul(ahead as u64).min(BEAT_MS), jitter)
+}
+
+/// Does the first in line listen, who has been the first for `since_ms` and spent `spent_ms`
+/// of that looking?
+pub(super) fn listens(since_ms: u64, spent_ms: u64) -> bool {
+    since_ms >= LISTENS_AFTER_MS || spent_ms >= LOOKS_MAY_TAKE_MS
 }
 
 /// How long to pause after `looks` looks in a row that made no sense: once hardly, for what

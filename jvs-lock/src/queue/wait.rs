@@ -11,7 +11,7 @@ use jvs_repo::store::RepoPath;
 
 use super::circle::Circle;
 use super::deadlock::Wait;
-use super::turn::{LISTENS_AFTER_MS, doubtful_pause_ms};
+use super::turn::{doubtful_pause_ms, listens};
 use super::{Fingerprint, Look, Lookup, Neighbour, Queue, QueuePlace, Waiter, pause_ms};
 use crate::decide::is_skewed;
 use crate::error::{AcquireError, RegisterError, TakeOverError, TurnError};
@@ -354,7 +354,7 @@ impl<'w, 'r> Stand<'w, 'r> {
         let clock = self.locks.seams.clock;
         let began = clock.now().boot;
         let first = self.first.get_or_insert_with(|| First::since(began));
-        if began.since(first.since) >= LISTENS_AFTER_MS {
+        if listens(began.since(first.since), first.spent_ms) {
             // First the watch, then the look: whatever comes after it wakes.
             sleeper.watch(&layout::register(self.worktree));
         }
@@ -363,6 +363,7 @@ impl<'w, 'r> Stand<'w, 'r> {
         self.doubts = 0;
         self.shown.view.clone_from(&first.view);
         let now = clock.now().boot;
+        first.spent_ms += now.since(began);
         // Where a look takes its time, most of it is left to those who work.
         let at_least = 4 * now.since(began);
         let pause = pause_ms(0, now.since(first.since), 0).max(at_least);
@@ -448,6 +449,8 @@ fn is_in_doubt(view: &View, policy: &LockPolicy) -> bool {
 struct First {
     /// Since when it is the first.
     since: BootMs,
+    /// How long its looks have taken.
+    spent_ms: u64,
     refused: Option<(State, BootMs)>,
     /// The first state of an epoch that it waits through, and since when.
     begun: Option<(State, BootMs)>,
@@ -466,7 +469,7 @@ enum Tried<'r> {
 
 impl First {
     fn since(now: BootMs) -> Self {
-        First { since: now, refused: None, begun: None, view: None }
+        First { since: now, spent_ms: 0, refused: None, begun: None, view: None }
     }
 
     /// Tries to take the lock if it changed, or if time has made it takeable.
@@ -493,8 +496,8 @@ impl First {
             return Ok(Tried::Not { again_in_ms: due.since(now) });
         }
         // What begins after that READ is left, too.
-        let want =
-            Want { new_epoch: NewEpoch::Left { but: self.begun.map(|(begun, _)| begun) }, ..want };
+        let new_epoch = NewEpoch::Left { but: self.begun.map(|(begun, _)| begun) };
+        let want = Want { new_epoch, just_read: Some(state), ..want };
         let refusal = match locks.acquire(worktree, want).map_err(TakeOverError::try_from) {
             Ok(lease) => return Ok(Tried::Got(Box::new(lease))),
             Err(Ok(refusal)) => refusal,

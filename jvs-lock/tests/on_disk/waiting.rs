@@ -12,7 +12,7 @@ use jvs_lock::hold::NoTies;
 use jvs_lock::queue::{
     Look, Queue, QueuePlace, SleepOnly, Sleeper, Waiting, WatchBegun, Woken, pause_ms,
 };
-use jvs_lock::{LeaseOrigin, Seams, Want};
+use jvs_lock::{Lease, LeaseOrigin, Seams, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::entropy::SystemEntropy;
@@ -365,6 +365,44 @@ fn a_turn_costs_the_same_however_many_wait() {
     });
     assert_eq!(costs[0], costs[1], "with 4 and with 32");
     assert_eq!(costs[0], costs[2], "with 4 and with 100");
+}
+
+/// Has the holder give its lock back in the first sleep, and counts what comes after that.
+struct GivingBack<'g, 'r> {
+    lease: Option<Lease<'r>>,
+    store: &'g Counting,
+}
+
+impl Sleeper for GivingBack<'_, '_> {
+    fn watch(&mut self, _what: &RepoPath) -> WatchBegun {
+        WatchBegun::Impossible
+    }
+
+    fn sleep(&mut self, _ms: u64) -> Woken {
+        let lease = self.lease.take().expect("one sleep is enough");
+        lease.release().expect("released");
+        self.store.take();
+        Woken::Change
+    }
+}
+
+#[test]
+fn who_takes_the_lock_from_the_front_of_the_line_reads_it_once() {
+    let world = World::new();
+    let store = Counting::new(
+        jvs_repo::store::PosixStore::open(world.dir.path()).expect("the same repository"),
+    );
+    let alone = world.session_through("alone", &store);
+    alone.acquire(&main(), Want::lease(HOUR)).expect("free").release().expect("released");
+    store.take();
+    let lease = alone.acquire(&main(), Want::lease(HOUR)).expect("free");
+    let takes = store.take();
+
+    let waiter = world.session_through("waiter", &store);
+    let mut sleeper = GivingBack { lease: Some(lease), store: &store };
+    let got = waiter.wait(&main(), Want::lease(HOUR), HOUR, &all_alive, &mut sleeper, &NoTies);
+    assert!(got.expect("no error").is_some());
+    assert_eq!(store.take(), takes + 1, "as one alone, and its ticket is taken away");
 }
 
 /// A line whose listings never show anything: a cache that does not end.

@@ -98,6 +98,7 @@ mod tests {
             "jvs -w x run --wait --join -v -- lock status --help",
             "jvs run --wait=5s --leave-background --snapshot run -- make",
             "jvs __keeper --repo /r --worktree x --session=-s --term=1-a3f0.7 --purpose automated",
+            "jvs __keeper --session=s --term=1-a3f0.7 --confirmed=2.1-614c.2.6.free.-.0.0.0.none.a87fb3ff8b77aa54.01adad8e16eddbff:7:-",
             "jvs __keeper --repo /r --session=s --term=1-a3f0.7 --attached --guest --ends=/x --lease=0 --on-loss=warn",
         ] {
             let line = words(line);

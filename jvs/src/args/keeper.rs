@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use jvs_lock::Confirmed;
 use jvs_lock::session::Purpose;
 use jvs_repo::id::strict_decimal;
 use jvs_repo::proc;
@@ -73,6 +74,8 @@ pub(crate) struct KeeperArgs {
     pub(crate) term: Term,
     #[arg(long)]
     pub(crate) purpose: Option<Purpose>,
+    #[arg(long)]
+    pub(crate) confirmed: Option<Confirmed>,
     #[arg(long)]
     pub(crate) attached: bool,
     #[arg(long)]

@@ -105,7 +105,7 @@ fn run(
     })?;
     let mut held = RunLock::all(&turns, entered);
     let life = orders.write.as_fd();
-    let begun = held::begin(context, &acting, &held, guard.on_loss, life, &ends);
+    let begun = held::begin(context, &acting, &mut held, guard.on_loss, life, &ends);
     let mark = TreeMark::new(context);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]);

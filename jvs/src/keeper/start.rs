@@ -6,12 +6,13 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use jvs_lock::hold::{Holds, Stake, StakeKind};
-use jvs_lock::{Lease, Session, Ticket};
+use jvs_lock::{Confirmed, Lease, Session, Ticket};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::proc;
+use jvs_repo::record::keeper::Keeper;
 use jvs_repo::term::Term;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -35,6 +36,8 @@ pub(crate) struct Order<'o> {
     pub(crate) here: &'o Here,
     pub(crate) session: &'o Session,
     pub(crate) ticket: Ticket,
+    /// What the register confirmed to this process, which the keeper may go on with.
+    pub(crate) confirmed: Option<Confirmed>,
     /// It keeps a lease for a child of this process.
     pub(crate) attached: Option<Attached<'o>>,
 }
@@ -183,6 +186,13 @@ pub(crate) fn spawn(
 }
 
 impl Starting {
+    /// The process, as observers are told of it.
+    pub(crate) fn as_recorded(&self, session: &Session) -> Keeper {
+        let pid = self.keeper.child.id();
+        let start_time = Follow::of(pid).start_time;
+        Keeper { pid, start_time, ..session.keeper(&SystemClock) }
+    }
+
     /// Waits until it keeps the lease of `order`, by which it was started.
     pub(crate) fn until_it_keeps(self, order: &Order<'_>) -> Result<Started, Failure> {
         let Starting { keeper: mut started, deadline } = self;
@@ -226,7 +236,7 @@ fn stuck(doing: &'static str) -> impl Fn(io::Error) -> Stuck {
 }
 
 fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
-    let Order { here, session, ticket, .. } = order;
+    let Order { here, session, ticket, confirmed, .. } = order;
     // This very program, also when its file was replaced meanwhile.
     let mut command = Command::new("/proc/self/exe");
     command.arg0("jvs").current_dir("/").stdout(Stdio::piped()).stderr(Stdio::null());
@@ -236,6 +246,9 @@ fn command(context: &Context<'_>, order: &Order<'_>) -> io::Result<Command> {
     command.arg(format!("--session={}", session.id().as_str()));
     command.args(["--purpose", session.identity().purpose.as_str()]);
     command.arg(format!("--term={}", ticket.term));
+    if let Some(confirmed) = confirmed {
+        command.arg(format!("--confirmed={confirmed}"));
+    }
     match order.attached {
         Some(Attached { on_loss, guest, life, ends: (ends, which) }) => {
             command.stdin(Stdio::piped()).arg("--attached");
@@ -341,7 +354,7 @@ pub(crate) fn ensure(
         return;
     }
     if let Ok(None) = find(context, here, term) {
-        let order = Order { here, session, ticket, attached: None };
+        let order = Order { here, session, ticket, confirmed: None, attached: None };
         let _ = start(context, &order, None);
     }
 }

@@ -81,6 +81,7 @@ struct Supervisor {
     tree: Option<ProcessTree>,
     /// Where the guardian of a command reads how long the lease lasts.
     ends_of: Option<(LeaseEnds, usize)>,
+    lease_ms: u64,
     interval_ms: u64,
     pace: EndingPace,
     /// The last known end of the lease.
@@ -134,19 +135,32 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     let locks = context.locks(here.repo.store(), policy, acting)?;
     let term = args.term;
     let ticket = Ticket { worktree: here.worktree.clone(), term };
-    let mut lease = locks.resume(&here.worktree, Some(&ticket))?;
+    let every_ms = |lease_ms| renew_interval_ms(lease_ms, &policy);
+    let inherited = match &args.confirmed {
+        Some(confirmed) => {
+            let lease_ms = confirmed.state.hold.claim().map_or(0, |claim| claim.lease_ms);
+            locks.inherit(&here.worktree, &ticket, confirmed, every_ms(lease_ms))?
+        }
+        None => None,
+    };
+    // What cannot be gone on with as it is is renewed before anybody relies on it.
+    let renews_first = inherited.is_none();
+    let mut lease = match inherited {
+        Some(lease) => lease,
+        None => locks.resume(&here.worktree, Some(&ticket))?,
+    };
     // An attached keeper belongs to its command: nobody else may make it stand down.
     let identity = KeeperIdentity::of(context, here)?.filter(|_| !args.attached);
     if let Some(identity) = &identity {
         // First, so that nobody relies on a keeper that cannot be found.
         identity.write(&acting.session, term)?;
     }
-    if !args.guest {
+    if !args.guest && renews_first {
         // Best effort, like everything in the record.
         let _ = lease.set_keeper(Some(acting.session.keeper(context.clock())));
     }
     let lease_ms = lease.claim().lease_ms;
-    let interval_ms = renew_interval_ms(lease_ms, &policy);
+    let interval_ms = every_ms(lease_ms);
     lease.renews_every(interval_ms);
     let wakeup = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| stuck("make an event descriptor")(error.into()))?;
@@ -166,7 +180,9 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
         Worker { lease, locks, holds, term, guard, seen, life, silence, idle_ms, asked };
     worker.tell_until();
     let seams = context.seams(here.repo.store());
-    retry::while_transient(seams, || worker.lease.renew())?;
+    if renews_first {
+        retry::while_transient(seams, || worker.lease.renew())?;
+    }
     let belief = worker.lease.belief();
     let horizon = worker.horizon();
     let (orders, answers) = set_to_work(worker, &wakeup).map_err(stuck("start a thread"))?;
@@ -198,9 +214,10 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
         on_loss: args.on_loss,
         tree: None,
         ends_of,
+        lease_ms,
         interval_ms,
         pace: EndingPace::of(lease_ms),
-        until: now,
+        until,
         ends: horizon.at,
         leaving: None,
         settled_in: false,
@@ -259,7 +276,9 @@ impl Supervisor {
     /// Renews in time until there is a reason to stop.
     fn run_until_end(&mut self) -> Result<KeeperEnd, Failure> {
         let mut lines = MessageLines::default();
-        let at = self.next_renewal(SystemClock.now().boot);
+        // From the CAS that it was last confirmed by, which may be its starter's.
+        let confirmed = BootMs(self.until.0.saturating_sub(self.lease_ms));
+        let at = self.next_renewal(confirmed.min(SystemClock.now().boot));
         let mut renewing = Renewing { at, busy: false, trouble: String::new() };
         loop {
             let now = SystemClock.now().boot;

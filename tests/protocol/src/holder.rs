@@ -10,7 +10,7 @@ use jvs_lock::hold::{
 };
 use jvs_lock::queue::{Lookup, Sleeper, WatchBegun, Woken};
 use jvs_lock::{
-    AcquireError, CommitError, Hold, LeaseError, Locks, State, Ticket, TurnError, Want,
+    AcquireError, CommitError, Hold, Lease, LeaseError, Locks, State, Ticket, TurnError, Want,
 };
 use jvs_repo::clock::Clock;
 use jvs_repo::code::Coded;
@@ -44,6 +44,9 @@ pub enum Does {
     Run,
     /// `run --join`.
     RunJoining,
+    /// `run`, whose keeper begins late, goes on with what the run was told, and renews when
+    /// that is due.
+    RunKept,
     /// `snapshot`: comes in, commits, leaves.
     Snapshot,
     /// Keeps the first hold that it sees: renews while it is needed, then ends it.
@@ -266,6 +269,7 @@ impl<'w> Worker<'w> {
             }
             Does::Run => self.run(false),
             Does::RunJoining => self.run(true),
+            Does::RunKept => self.run_kept(),
             Does::Snapshot => self.snapshot(number),
             Does::Keep => self.keep(),
             Does::Release => self.release(),
@@ -347,6 +351,38 @@ impl<'w> Worker<'w> {
         self.leave(&entered)
     }
 
+    fn run_kept(&self) -> bool {
+        let Some(entered) = self.enter(&Ask::plain(StakeKind::Run)) else { return false };
+        let (main, ticket) = (WorktreeName::main(), entered.lease.ticket());
+        let confirmed = entered.lease.confirmed().expect("by a CAS of its own");
+        self.ctx.clock().sleep_ms(actor::RENEWAL_MS - 1);
+        self.doubt();
+        let kept = match self.locks.inherit(&main, &ticket, &confirmed, actor::RENEWAL_MS) {
+            Ok(Some(lease)) => Ok(lease),
+            Ok(None) => self.locks.resume(&main, Some(&ticket)).and_then(|mut lease| {
+                lease.renew()?;
+                Ok(lease)
+            }),
+            Err(error) => Err(error),
+        };
+        let Ok(mut lease) = kept else { return self.leave(&entered) };
+        let believe = |lease: &Lease<'_>| match lease.belief().until() {
+            Some(until) => {
+                self.ctx.claim("believes_in", lease.token().0);
+                self.ctx.claim("believes_until", until.0);
+            }
+            None => self.doubt(),
+        };
+        believe(&lease);
+        self.ctx.clock().sleep_ms(actor::RENEWAL_MS);
+        // Whether it renews or is too late for that, it believes what its belief says.
+        let _ = lease.renew();
+        believe(&lease);
+        self.ctx.pause();
+        self.doubt();
+        self.leave(&entered)
+    }
+
     fn snapshot(&self, number: usize) -> bool {
         let Some(mut entered) = self.enter(&Ask::plain(StakeKind::Work)) else { return false };
         let id = (self.ctx.index() as u64 + 1) * 100 + number as u64;
@@ -424,7 +460,7 @@ impl<'w> Worker<'w> {
             .locks
             .resume(&WorktreeName::main(), None)
             .map_err(GiveBackError::from)
-            .and_then(|lease| self.locks.release_as_told(self.holds, &lease.ticket()));
+            .and_then(|lease| self.locks.release_resumed(self.holds, lease));
         if let Err(error) = released {
             self.ctx.say(format!("release: {}: {error}", error.code()));
         }

@@ -7,7 +7,7 @@ use jvs_kit::sim::{Explorer, Report, Solo};
 use jvs_lock::Hold;
 use jvs_lock::hold::rule::{HoldRule, without};
 use jvs_lock::hold::{HoldState, Stake, Viewpoint};
-use jvs_protocol_tests::actor::{HEIR, LEASE_AND_MARGIN_MS};
+use jvs_protocol_tests::actor::{HEIR, LEASE_AND_MARGIN_MS, RENEWAL_MS};
 use jvs_protocol_tests::necessity::{broken, needed};
 use jvs_protocol_tests::stage::repository;
 use jvs_protocol_tests::{Actor, Does, Holder, Stage, Step, holder as session, invariant, kept};
@@ -202,6 +202,36 @@ fn snapshots_of_a_session_that_was_taken_over() {
     let held = holder(&[Does::AcquireForGood, Does::Snapshot]);
     let world = Stage::holding(&[held, holder(SNAPSHOT)], &[rival(WORK)], None);
     all_of("snapshots after a takeover", with_expiry(world).preemptions(1));
+}
+
+/// A keeper that begins when a renewal is about to be due, and is then stopped until the
+/// lease that its starter was told of is over, and one that began with it would not be.
+#[test]
+fn what_a_keeper_goes_on_with_lasts_as_long_as_it_was_confirmed() {
+    let world = |off| {
+        let world = Stage::holding(&[holder(&[Does::RunKept])], &[rival(TAKE)], off);
+        world
+            .time_jumps(1, [LEASE_AND_MARGIN_MS - RENEWAL_MS + 1_000])
+            .early_wakes(1)
+            .preemptions(1)
+    };
+    all_of("run with a keeper that goes on, rival, stop", world(None));
+    needed(HoldRule::InheritedAsConfirmed, "believes", world);
+}
+
+#[test]
+fn a_keeper_that_goes_on_beside_others_of_its_session_and_a_rival() {
+    let kept = holder(&[Does::RunKept]);
+    let world = || Stage::holding(&[kept, holder(JOIN), holder(KEEP)], &[rival(TAKE)], None);
+    all_of(
+        "run with a keeper that goes on, run, keeper, rival",
+        world().early_wakes(1).preemptions(0),
+    );
+    let world = Stage::holding(&[kept, holder(RELEASE)], &[rival(TAKE)], None);
+    all_of(
+        "run with a keeper that goes on, release, rival, crash",
+        world.crashes(1).early_wakes(1).preemptions(1),
+    );
 }
 
 /// Two commands of one session that share.

@@ -134,7 +134,7 @@ fn begin<'r>(
     kept: &KeepRequest,
 ) -> Result<Begun<'r>, Failure> {
     let LockTurn { context, here, holds, .. } = turn;
-    let Entered { lease, stake, .. } = entered;
+    let Entered { mut lease, stake, joined } = entered;
     let handed = context.handed_token(&here.worktree)?;
     if handed.is_some_and(|(token, _)| token == lease.token()) {
         holds.remove(&stake);
@@ -147,8 +147,16 @@ fn begin<'r>(
                 holds.yields_when_idle(&stake)?;
             }
             let (session, ticket) = (&acting.session, lease.ticket());
-            let order = Order { here, session, ticket, attached: None };
-            Some(keeper::start(context, &order, None)?)
+            // What a record says of a hold that was there before, the keeper writes anew.
+            let confirmed = lease.confirmed().filter(|_| !joined);
+            let order = Order { here, session, ticket, confirmed, attached: None };
+            lease.rest_the_log();
+            let starting = keeper::spawn(context, &order, None)?;
+            // Best effort, like everything in the record.
+            if !joined {
+                let _ = lease.set_keeper(Some(starting.as_recorded(session)));
+            }
+            Some(starting.until_it_keeps(&order)?)
         }
         None => None,
     };
@@ -202,7 +210,7 @@ fn finish(
     if let Some(keeper) = found {
         keeper.stand_down();
     }
-    // The keeper has renewed it and speaks for the session now. Before the answer, for
+    // The keeper goes on with it and speaks for the session now. Before the answer, for
     // what was lost is forgotten with that.
     let view = if context.output().is_json() { Some(look(context, here)?) } else { None };
     locks.answer(holds, ask, &mut stake)?;

@@ -55,7 +55,7 @@ impl<'h, 'r> RunLock<'h, 'r> {
 
     /// Whoever was overruled between two renewals must not pass for one who held.
     fn overruled(&self, ticket: &Ticket) -> Option<String> {
-        match self.turn.locks.resume(&self.turn.here.worktree, Some(ticket)) {
+        match self.turn.locks.is_held_under(&self.turn.here.worktree, ticket) {
             Err(error @ LeaseError::Fenced { .. }) => Some(error.to_string()),
             _ => None,
         }
@@ -115,19 +115,26 @@ pub(super) struct Beginning<'h> {
 pub(super) fn begin<'h>(
     context: &Context<'_>,
     acting: &'h Acting,
-    held: &[RunLock<'h, '_>],
+    held: &mut [RunLock<'h, '_>],
     on_loss: OnLoss,
     life: BorrowedFd<'h>,
     ends: &'h LeaseEnds,
 ) -> Vec<Beginning<'h>> {
-    let each = held.iter().enumerate().map(|(at, one)| {
+    let each = held.iter_mut().enumerate().map(|(at, one)| {
         let order = Order {
             here: one.turn.here,
             session: &acting.session,
             ticket: one.lease.ticket(),
+            confirmed: one.lease.confirmed().filter(|_| !one.joined),
             attached: Some(Attached { on_loss, life, ends: (ends, at), guest: one.joined }),
         };
+        one.lease.rest_the_log();
         let keeper = keeper::spawn(context, &order, None);
+        if let (Ok(keeper), false) = (&keeper, one.joined) {
+            // Best effort, like everything in the record.
+            let _ = one.lease.set_keeper(Some(keeper.as_recorded(&acting.session)));
+        }
+        one.lease.rest_the_record();
         Beginning { order, keeper }
     });
     each.collect()
@@ -141,7 +148,7 @@ pub(super) fn keep<'h>(
     begun: Vec<Beginning<'h>>,
 ) -> Result<Vec<Guarded<'h>>, Failure> {
     let (mut guarded, mut failed) = (Vec::new(), None);
-    for (one, Beginning { order, keeper }) in held.iter().zip(begun) {
+    for (one, Beginning { mut order, keeper }) in held.iter().zip(begun) {
         let keeper = match keeper.and_then(|keeper| keeper.until_it_keeps(&order)) {
             Ok(keeper) => Some(keeper),
             Err(failure) => {
@@ -149,6 +156,9 @@ pub(super) fn keep<'h>(
                 None
             }
         };
+        // A keeper that is started in its place finds what that one did, and says in the
+        // record who it is: it renews first.
+        order.confirmed = None;
         let until = keeper.as_ref().map_or(BootMs(0), Started::until);
         let interval_ms = renew_interval_ms(one.lease.claim().lease_ms, policy);
         let renewed = context.clock().now().boot;

@@ -92,7 +92,8 @@ fn take_again(
         if let Some(keeper) = keeper::find(context, here, before.term)? {
             keeper.stand_down();
         }
-        let order = Order { here, session: &acting.session, ticket, attached: None };
+        let order =
+            Order { here, session: &acting.session, ticket, confirmed: None, attached: None };
         keeper::start(context, &order, None)?.abandon();
     }
     locks.leave(holds, &entered.stake)?;
