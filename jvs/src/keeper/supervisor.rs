@@ -11,9 +11,10 @@ use jvs_lock::hold::Who;
 use jvs_lock::hold::idle::Silence;
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::span::Span;
-use jvs_lock::{Belief, Session, Ticket, retry};
+use jvs_lock::{Belief, Lease, LeaseError, Locks, Session, Ticket, retry};
 use jvs_repo::clock::{BootMs, Clock, SystemClock};
 use jvs_repo::code::Code;
+use jvs_repo::config::LockPolicy;
 use jvs_repo::term::Term;
 use rustix::event::EventfdFlags;
 use rustix::process::Signal;
@@ -39,6 +40,8 @@ const TELL_MS: u64 = 200;
 const TRY_ON_MS: u64 = 5_000;
 /// How long a release may take before the lease is left to expire.
 const RELEASE_MS: u64 = 10_000;
+/// The signals that it answers.
+const CAUGHT: [Signal; 4] = [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1];
 /// Shortest time between two renewals.
 const SHORTEST_INTERVAL_MS: u64 = 20;
 
@@ -123,8 +126,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     let stuck = |doing: &'static str| move |error: io::Error| Stuck::new(doing, error);
     // Detach from the terminal: its Ctrl-C and its hangup are not for us.
     let _ = rustix::process::setsid();
-    let caught = [Signal::TERM, Signal::INT, Signal::HUP, Signal::USR1];
-    let signals = Signals::catch(&caught).map_err(stuck("catch signals"))?;
+    let signals = Signals::catch(&CAUGHT).map_err(stuck("catch signals"))?;
     // Open it while the starter, who owns the file, is still waiting.
     let ends_of = args.ends.as_deref().map(LeaseEnds::open).transpose();
     let ends_of = ends_of.map_err(stuck("open the file for the end of the lease"))?.zip(args.lease);
@@ -133,34 +135,20 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     let acting = Box::leak(Box::new(context.session(args.purpose)?));
     let policy = here.repo.config()?.lock;
     let locks = context.locks(here.repo.store(), policy, acting)?;
-    let term = args.term;
-    let ticket = Ticket { worktree: here.worktree.clone(), term };
-    let every_ms = |lease_ms| renew_interval_ms(lease_ms, &policy);
-    let inherited = match &args.confirmed {
-        Some(confirmed) => {
-            let lease_ms = confirmed.state.hold.claim().map_or(0, |claim| claim.lease_ms);
-            locks.inherit(&here.worktree, &ticket, confirmed, every_ms(lease_ms))?
-        }
-        None => None,
-    };
-    // What cannot be gone on with as it is is renewed before anybody relies on it.
-    let renews_first = inherited.is_none();
-    let mut lease = match inherited {
-        Some(lease) => lease,
-        None => locks.resume(&here.worktree, Some(&ticket))?,
-    };
+    let ticket = Ticket { worktree: here.worktree.clone(), term: args.term };
+    let (mut lease, renews_first) = lease_to_keep(&locks, &ticket, args, &policy)?;
     // An attached keeper belongs to its command: nobody else may make it stand down.
     let identity = KeeperIdentity::of(context, here)?.filter(|_| !args.attached);
     if let Some(identity) = &identity {
         // First, so that nobody relies on a keeper that cannot be found.
-        identity.write(&acting.session, term)?;
+        identity.write(&acting.session, args.term)?;
     }
     if !args.guest && renews_first {
         // Best effort, like everything in the record.
         let _ = lease.set_keeper(Some(acting.session.keeper(context.clock())));
     }
     let lease_ms = lease.claim().lease_ms;
-    let interval_ms = every_ms(lease_ms);
+    let interval_ms = renew_interval_ms(lease_ms, &policy);
     lease.renews_every(interval_ms);
     let wakeup = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| stuck("make an event descriptor")(error.into()))?;
@@ -170,14 +158,14 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     holds.tell_repository();
     // If `jvs run` is killed, its command may still run: this stake says so until this
     // process removes it.
-    let guard = if args.attached { holds.guard(term)? } else { None };
+    let guard = if args.attached { holds.guard(args.term)? } else { None };
     let life = SignsOfLife::of(acting.session.id(), Env::of_process());
     life.watch();
     let silence = Silence::begin(life.last(), SystemClock.now().boot);
     let idle_ms = Some(policy.idle_release_ms).filter(|ms| *ms > 0);
     let (seen, asked) = (Vec::new(), false);
     let mut worker =
-        Worker { lease, locks, holds, term, guard, seen, life, silence, idle_ms, asked };
+        Worker { lease, locks, holds, term: args.term, guard, seen, life, silence, idle_ms, asked };
     worker.tell_until();
     let seams = context.seams(here.repo.store());
     if renews_first {
@@ -186,8 +174,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     let belief = worker.lease.belief();
     let horizon = worker.horizon();
     let (orders, answers) = set_to_work(worker, &wakeup).map_err(stuck("start a thread"))?;
-    let now = SystemClock.now().boot;
-    let until = belief.until().unwrap_or(now);
+    let until = belief.until().unwrap_or_else(|| SystemClock.now().boot);
     if let Some((ends, lease)) = &ends_of {
         ends.extend(*lease, until);
     }
@@ -198,7 +185,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     Ok(Supervisor {
         context,
         session: &acting.session,
-        term,
+        term: args.term,
         identity,
         signals,
         alarm: Alarm::new().map_err(stuck("set a timer"))?,
@@ -222,6 +209,24 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
         leaving: None,
         settled_in: false,
     })
+}
+
+/// The lease that is to be kept: as the starter was told of it, or as the register shows it.
+/// Then it is renewed before anybody relies on it.
+fn lease_to_keep(
+    locks: &Locks<'static>,
+    ticket: &Ticket,
+    args: &KeeperArgs,
+    policy: &LockPolicy,
+) -> Result<(Lease<'static>, bool), LeaseError> {
+    if let Some(confirmed) = &args.confirmed {
+        let lease_ms = confirmed.state.hold.claim().map_or(0, |claim| claim.lease_ms);
+        let every_ms = renew_interval_ms(lease_ms, policy);
+        if let Some(lease) = locks.inherit(&ticket.worktree, ticket, confirmed, every_ms)? {
+            return Ok((lease, false));
+        }
+    }
+    Ok((locks.resume(&ticket.worktree, Some(ticket))?, true))
 }
 
 /// Starts the thread that talks to the repository; what it is asked, and what it answers.

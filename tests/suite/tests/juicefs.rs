@@ -324,7 +324,7 @@ fn a_lock_asks_juicefs_for_no_more_than_is_said() {
     let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
     let asking = Asking::in_a_repository_on(volume.host(0));
     asking.asks_for_at_most(17, "lock status", None);
-    asking.asks_for_at_most(40, "lock acquire --no-keeper", Some("lock release"));
+    asking.asks_for_at_most(42, "lock acquire --no-keeper", Some("lock release"));
     asking.jvs("lock acquire --no-keeper");
     asking.asks_for_at_most(21, "lock status", None);
     asking.asks_for_at_most(34, "lock renew", None);
@@ -335,5 +335,5 @@ fn a_lock_asks_juicefs_for_no_more_than_is_said() {
 fn a_run_asks_juicefs_for_no_more_than_is_said() {
     let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
     let asking = Asking::in_a_repository_on(volume.host(0));
-    asking.asks_for_at_most(78, "run -- true", None);
+    asking.asks_for_at_most(74, "run -- true", None);
 }
