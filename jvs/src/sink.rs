@@ -114,6 +114,13 @@ pub(crate) fn answer_with_help(help: &str) -> io::Result<()> {
     print(help.as_bytes())
 }
 
+/// Is none of the standard streams a terminal with fewer columns?
+pub(crate) fn has_columns(columns: u16) -> bool {
+    let streams = [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()];
+    let size = |stream| rustix::termios::tcgetwinsize(stream);
+    streams.into_iter().filter_map(|stream| size(stream).ok()).all(|size| size.ws_col >= columns)
+}
+
 /// Answers with a path: its very bytes for a program, which goes there, and what can be
 /// shown of it for people.
 pub(crate) fn answer_with_path(path: &[u8], shown: &str) -> io::Result<()> {

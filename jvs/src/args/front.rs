@@ -5,20 +5,19 @@
 //! compares it with what clap renders now. Where there is less room, clap is asked.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{stderr, stdin, stdout};
-use std::os::fd::{AsFd, BorrowedFd};
 
 use serde_json::json;
 
 use super::Words;
 use crate::render::Done;
+use crate::sink;
 
 /// As clap renders it, with [`ESCAPE`] for the character that begins a style.
 const PAGE: &str = include_str!("front.txt");
 /// Where a style begins: a character that can be seen.
 const ESCAPE: char = '\u{241b}';
 /// Lines get no longer than that.
-pub(super) const WIDTH: u16 = 100;
+const WIDTH: u16 = 100;
 
 /// The answer, if the words ask for the front page and nothing else.
 pub(super) fn asked(words: &[OsString], columns: Option<&OsStr>) -> Option<Words> {
@@ -29,22 +28,13 @@ pub(super) fn asked(words: &[OsString], columns: Option<&OsStr>) -> Option<Words
             let version = env!("CARGO_PKG_VERSION");
             Done::new(json!({ "version": version })).with_text(format!("jvs {version}\n"))
         }
-        "--help" if rest.is_none() && columns.is_none() && has_room() => {
+        "--help" if rest.is_none() && columns.is_none() && sink::has_columns(WIDTH) => {
             let text = plain_page();
             Done::new(json!({ "text": text })).with_help(text, styled_page())
         }
         _ => return None,
     };
     Some(Words::Help { name: "jvs".to_owned(), done })
-}
-
-/// Is none of the streams a terminal that is narrower than a line?
-fn has_room() -> bool {
-    let is_wide = |stream: BorrowedFd<'_>| {
-        let size = rustix::termios::tcgetwinsize(stream);
-        size.is_ok_and(|size| size.ws_col >= WIDTH) || size.is_err()
-    };
-    is_wide(stdout().as_fd()) && is_wide(stderr().as_fd()) && is_wide(stdin().as_fd())
 }
 
 fn styled_page() -> String {
@@ -70,7 +60,7 @@ mod tests {
         line.split(' ').map(OsString::from).collect()
     }
 
-    /// `JVS_BLESS=1` writes the page anew.
+    /// `JVS_BLESS=1` rewrites the page.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a golden file, beside its source")]
     fn the_front_page_is_clap_s() {
@@ -83,7 +73,7 @@ mod tests {
             std::fs::write(path, page).expect("written");
             return;
         }
-        let why = "write it anew: JVS_BLESS=1 cargo nextest run -p jvs -E 'test(front_page)'";
+        let why = "rewrite it: JVS_BLESS=1 cargo nextest run -p jvs -E 'test(front_page)'";
         assert_eq!(styled_page(), styled, "{why}");
         assert_eq!(plain_page(), error.render().to_string(), "{why}");
     }

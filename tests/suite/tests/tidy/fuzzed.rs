@@ -71,6 +71,7 @@ const NO_PARSER: &[(&str, &str)] = &[
     ("jvs/src/taste.rs", "reads the file that its own user wrote, which `trust_list` parses, too"),
     ("jvs-doctor/src/check/seal.rs", "reads what `record/worktree.rs` parses"),
     ("jvs-doctor/src/survey.rs", "reads what `record/worktree.rs` parses"),
+    ("jvs-lock/src/inherit.rs", "reads what `state.rs` parses, from its own starter"),
     ("jvs-lock/src/worktrees/note.rs", "reads what `record/worktree.rs` parses"),
 ];
 
