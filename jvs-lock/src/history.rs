@@ -4,6 +4,7 @@
 //! seen or said to be done is missing from the history that the register itself
 //! commits to, and no place in that history has two states.
 
+mod behaviour;
 mod epoch;
 mod law;
 mod logs;
@@ -22,6 +23,7 @@ use crate::register::{ReadError, Register};
 use crate::state::State;
 use epoch::KnownStates;
 
+pub use behaviour::{Behaviour, Said, TraceItem, behaviours};
 pub use law::is_renewal;
 pub use logs::{LogLine, Logged, Logs, read_logs, read_logs_since};
 pub use problem::{Problem, Wrong};

@@ -114,5 +114,5 @@ pub use lease::{Lease, LeaseOrigin, ReleaseError, Ticket};
 pub use locks::{Locks, SeenBy, ShowHead, Stakes, Want};
 pub use seams::Seams;
 pub use session::{Identity, Secret, Session, SessionId};
-pub use state::{Hold, State};
+pub use state::{Hold, NameFormat, State};
 pub use view::{StatusWord, View};

@@ -40,6 +40,7 @@ Legal(kind, s, t) == Sane(t) /\ Follows(s, t) /\ Step(kind, s, t) /\ Lease(kind,
 \* Renewals that nobody told of, because their process died first: each moves the end.
 Renewals(s, t) ==
     /\ Step("renew", s, t) /\ Same(s, t, {"life", "salt"}) /\ Less(s.seq, t.seq)
+    /\ t.format >= s.format
     /\ ~Less(Plus(t.expires, s.seq), Plus(s.expires, t.seq))
 Leads(s, t) == s = t \/ (s # None /\ Renewals(s, t))
 

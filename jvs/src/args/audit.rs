@@ -28,4 +28,14 @@ pub(crate) struct AuditArgs {
     /// Verify every hash chain against the registers, and report the first bad link
     #[arg(long)]
     pub(crate) verify: bool,
+
+    /// Write what the logs tell to this directory, as a trace that TLC checks against the
+    /// register's TLA+ specification
+    #[arg(
+        long,
+        value_name = "DIR",
+        value_parser = super::utf8_path,
+        conflicts_with_all = ["verify", "follow", "since"],
+    )]
+    pub(crate) tla: Option<PathBuf>,
 }

@@ -4,6 +4,7 @@ mod follow;
 mod html;
 pub(super) mod story;
 mod timeline;
+mod tla;
 mod verify;
 
 use jvs_lock::history::{Logged, read_logs, read_logs_since};
@@ -25,6 +26,9 @@ pub(crate) fn run(context: &Context<'_>, args: &AuditArgs) -> Result<Done, Failu
     let repo = context.repo()?;
     if args.verify {
         return verify::run(context, &repo);
+    }
+    if let Some(dir) = &args.tla {
+        return tla::run(context, &repo, dir);
     }
     if args.follow {
         return follow::run(context, &repo, &filter);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use jvs_lock::history::{self, HistoryReport, Logs, Problem};
+use jvs_lock::history::{self, HistoryReport, Logs, Problem, Witnessed};
 use jvs_repo::code::{Code, Coded, code_of_io};
 use jvs_repo::layout;
 use jvs_repo::next::Next;
@@ -20,7 +20,11 @@ use crate::render::Done;
 const TOLD: usize = 20;
 const TOLD_TO_PROGRAMS: usize = 1_000;
 
-pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
+/// The registers of all worktrees, and the logs.
+pub(super) fn witness(
+    context: &Context<'_>,
+    repo: &Repo,
+) -> Result<(Vec<Witnessed>, Logs), Failure> {
     let worktrees = repo.worktrees()?.worktrees.into_iter().map(|(name, _)| name);
     // Removed between the two looks: no fault of its register.
     let is_gone = |name: &_| {
@@ -29,6 +33,11 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
     };
     let (registers, logs) = history::witness(repo.store(), context.clock(), worktrees, is_gone)?;
     let logs = logs.map_err(|error| Stuck::new("read the audit logs", error))?;
+    Ok((registers, logs))
+}
+
+pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
+    let (registers, logs) = witness(context, repo)?;
     let report = history::check(&registers, &logs);
     let mut details = data(&report);
     if let Some(first) = report.first_bad_link() {

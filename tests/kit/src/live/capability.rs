@@ -19,6 +19,8 @@ pub enum Capability {
     Fuse,
     /// The `juicefs` program; see [`juicefs_program`].
     JuiceFs,
+    /// Java, and the TLA+ model checker that `scripts/setup` put into `target/tla`.
+    Tlc,
     /// Loop devices.
     Loop,
     /// A program on the search path.
@@ -32,6 +34,13 @@ impl Capability {
             Self::Root => (!rustix::process::geteuid().is_root()).then(|| "not root".to_owned()),
             Self::Fuse => unusable_device("/dev/fuse"),
             Self::Loop => unusable_device("/dev/loop-control"),
+            Self::Tlc => {
+                let jar = Path::new(env!("CARGO_MANIFEST_DIR"));
+                let jar = jar.join("../../target/tla/tla2tools.jar");
+                Self::Program("java")
+                    .missing()
+                    .or_else(|| (!jar.is_file()).then(|| format!("no {}", jar.display())))
+            }
             Self::JuiceFs => {
                 let program = juicefs_program();
                 (!program.is_file()).then(|| format!("no {}", program.display()))

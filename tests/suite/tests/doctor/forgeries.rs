@@ -11,8 +11,8 @@ use jvs_repo::layout;
 use crate::clinic::{Clinic, main};
 
 /// A field of a state's name, counted from 0, and what is put there.
-struct Forgery {
-    what: &'static str,
+pub(crate) struct Forgery {
+    pub(crate) what: &'static str,
     field: usize,
     text: &'static str,
 }
@@ -21,7 +21,7 @@ const fn forgery(what: &'static str, field: usize, text: &'static str) -> Forger
     Forgery { what, field, text }
 }
 
-const ANYWHERE: &[Forgery] = &[
+pub(crate) const ANYWHERE: &[Forgery] = &[
     forgery("the format of before", 0, "1"),
     forgery("a later life", 1, "2-0000"),
     forgery("another life", 1, "1-0000"),
@@ -47,7 +47,7 @@ const ANYWHERE: &[Forgery] = &[
     forgery("another operation", 11, "0000000000000000"),
 ];
 
-const OF_A_HOLD: &[Forgery] = &[
+pub(crate) const OF_A_HOLD: &[Forgery] = &[
     forgery("another holder", 5, "00000000000000000000000000000001"),
     forgery("a shorter lease", 6, "1"),
     forgery("a longer lease", 6, "31000000000"),
@@ -59,7 +59,7 @@ const OF_A_HOLD: &[Forgery] = &[
 const OF_A_FREE_LOCK: &[Forgery] = &[forgery("a removed worktree", 4, "retired")];
 
 /// Renames the entry of the register of `main` below `root`.
-fn forge(root: &Path, state: &State, forgery: &Forgery) -> bool {
+pub(crate) fn forge(root: &Path, state: &State, forgery: &Forgery) -> bool {
     let dir = root.join(layout::register(&main()).as_str());
     let name = state.to_string();
     let mut fields: Vec<&str> = name.split('.').collect();

@@ -11,3 +11,4 @@ mod forgeries;
 mod moved;
 mod reference;
 mod surroundings;
+mod traces;

@@ -162,6 +162,7 @@ const COMMANDS: &[&[&str]] = &[
     &["doctor", "--strict"],
     &["gc"],
     &["doctor", "--strict", "--repair"],
+    &["audit", "--tla", SLY],
 ];
 
 #[test]

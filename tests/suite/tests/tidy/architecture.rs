@@ -12,6 +12,7 @@ pub(crate) const CRATES: [&str; 6] =
 /// Modules that touch the filesystem other than through the store, and why.
 const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/sleeper.rs", "asks the kernel to say when something changes"),
+    ("jvs/src/command/audit/tla.rs", "makes the directory for a trace"),
     ("jvs/src/command/demo.rs", "plays in a directory of its own"),
     ("jvs/src/command/man.rs", "makes the directory for manual pages"),
     ("jvs/src/command/run.rs", "gives a guardian no streams, and a namespace its user"),

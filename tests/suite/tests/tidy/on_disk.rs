@@ -12,6 +12,7 @@ const SPELL_A_NAME: &[(&str, &str)] = &[
     ("jvs-repo/src/layout.rs", "is the layout"),
     ("jvs-snapshot/src/progress.rs", "says which phase of a capture it is"),
     ("jvs/src/command/audit/html.rs", "writes a page for a browser, where its user wants it"),
+    ("jvs/src/command/audit/tla.rs", "writes a trace, outside any repository"),
     ("jvs/src/command/man.rs", "writes a manual page, outside any repository"),
 ];
 

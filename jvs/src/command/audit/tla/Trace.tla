@@ -1,0 +1,1 @@
+../../../../../spec/tla/Trace.tla
