@@ -50,6 +50,30 @@ fn every_rule_of_the_spec_has_an_id_of_its_own_and_names_its_test() {
     }
 }
 
+/// A rule that a defect was turned into is one of the specification's.
+#[test]
+fn every_rule_that_the_track_record_names_exists() {
+    let pages = files(&["md"]);
+    let mut known = BTreeMap::new();
+    for file in pages.iter().filter(|file| file.path.starts_with("spec/")) {
+        let rules = prose(&file.text).filter_map(|(_, line)| rule_id(line));
+        known.extend(rules.map(|id| (id.to_owned(), file.path.clone())));
+    }
+    let record = pages.iter().find(|file| file.path == "spec/track-record.md").expect("the page");
+    let rows = prose(&record.text).filter_map(|(number, line)| {
+        let mut columns = line.strip_prefix("| ")?.split(" | ");
+        columns.nth(1).map(|rules| (number, rules))
+    });
+    let mut named = 0;
+    for (number, rules) in rows.filter(|(_, rules)| *rules != "rule") {
+        for id in rules.split(", ") {
+            assert!(known.contains_key(id), "spec/track-record.md:{number}: there is no rule {id}");
+            named += 1;
+        }
+    }
+    assert!(named > 40, "rows have rules: {named}");
+}
+
 /// The numbered lines of a document that are not in a fenced example.
 fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut in_example = false;
