@@ -35,7 +35,7 @@ pub(crate) struct AuditArgs {
         long,
         value_name = "DIR",
         value_parser = super::utf8_path,
-        conflicts_with_all = ["verify", "follow", "since"],
+        conflicts_with_all = ["verify", "follow", "since", "all", "html"],
     )]
     pub(crate) tla: Option<PathBuf>,
 }
