@@ -414,7 +414,7 @@ const REWRITINGS: &[Rewriting] = &[
     Rewriting {
         what: "an acquire that nobody announced",
         does: |s| s.without(EventKind::Acquire),
-        shows: "freeze",
+        shows: "renew",
     },
     Rewriting {
         what: "a publish that nobody announced",
