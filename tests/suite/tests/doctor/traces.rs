@@ -82,7 +82,7 @@ fn a_busy_day(roots: [&Path; 2]) -> PathBuf {
         jvs(1, "bob", "worktree rename side other").ok();
         jvs(0, "ann", "worktree remove other").ok();
         jvs(0, "ann", "worktree create other").ok();
-        jvs(1, "bob", "worktree remove other").ok();
+        jvs(0, "ann", "worktree remove other").ok();
     }
     let to = roots[0].with_file_name("trace");
     written(&homes[0], roots[0], &to);
