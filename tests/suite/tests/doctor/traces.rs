@@ -64,26 +64,25 @@ fn a_busy_day(roots: [&Path; 2]) -> PathBuf {
             jvs(host, session, "snapshot work").ok();
             jvs(host, session, "lock release").ok();
         }
-        // Left by its holder, and stolen on the other host.
-        jvs(0, "ann", "lock acquire --no-keeper --lease 1ms").ok();
-        jvs(1, "bob", "lock steal --observe --no-keeper --lease 10m --reason gone").ok();
-        jvs(1, "bob", "config set reclaim.same_user true").ok();
-        jvs(1, "eve", "lock reclaim --no-keeper --lease 10m --reason mine").ok();
-        jvs(1, "eve", "lock release").ok();
-        jvs(0, "op", "lock freeze --for 10m --reason backup").ok();
-        jvs(1, "ann", "lock acquire --no-keeper").exits(2);
-        jvs(1, "op", "lock unfreeze --reason done").ok();
-        handed_over(&homes[0], roots[0]);
-        jvs(0, "ann", "run -- true").ok();
-        jvs(1, "bob", "run --snapshot -- sh -c 'date > file'");
-        jvs(0, "ann", "worktree create side").ok();
-        jvs(1, "bob", "lock acquire --no-keeper --lease 10m -w side").ok();
-        jvs(1, "bob", "lock release -w side").ok();
-        jvs(1, "bob", "worktree rename side other").ok();
-        jvs(0, "ann", "worktree remove other").ok();
-        jvs(0, "ann", "worktree create other").ok();
-        jvs(0, "ann", "worktree remove other").ok();
     }
+    // Left by its holder, and stolen on the other host.
+    jvs(0, "ann", "lock acquire --no-keeper --lease 1ms").ok();
+    jvs(1, "bob", "lock steal --observe --no-keeper --lease 10m --reason gone").ok();
+    jvs(1, "bob", "config set reclaim.same_user true").ok();
+    jvs(1, "eve", "lock reclaim --no-keeper --lease 10m --reason mine").ok();
+    jvs(1, "eve", "lock release").ok();
+    jvs(0, "op", "lock freeze --for 10m --reason backup").ok();
+    jvs(1, "ann", "lock acquire --no-keeper").exits(2);
+    jvs(1, "op", "lock unfreeze --reason done").ok();
+    handed_over(&homes[0], roots[0]);
+    jvs(0, "ann", "run -- true").ok();
+    jvs(1, "bob", "run --snapshot -- sh -c 'date > file'");
+    jvs(0, "ann", "worktree create side").ok();
+    jvs(1, "bob", "lock acquire --no-keeper --lease 10m -w side").ok();
+    jvs(1, "bob", "lock release -w side").ok();
+    jvs(1, "bob", "worktree rename side other").ok();
+    jvs(0, "ann", "worktree remove other").ok();
+    jvs(0, "ann", "worktree create other").ok();
     let to = roots[0].with_file_name("trace");
     written(&homes[0], roots[0], &to);
     to
