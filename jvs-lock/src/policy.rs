@@ -318,12 +318,14 @@ fn is_called(record: &Record, name: &str) -> bool {
     !name.is_empty() && record.metadata.user_identity == name
 }
 
-/// Is the holder this very session id, on another host or another boot?
+/// Is the holder this very session of this very user, on another host or another boot? An
+/// id alone makes nobody the holder: everybody may read it, and two may choose the same.
 fn is_same_session_elsewhere(record: &Record, who: Claimant<'_>) -> bool {
     let me = who.identity;
     record.session_id == who.session
         && !record.frozen
         && (record.boot_id != me.boot_id || record.metadata.hostname != me.host)
+        && is_same_user(record, me) == Some(true)
 }
 
 /// Smaller has more privilege; a container has none to compare.

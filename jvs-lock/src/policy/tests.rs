@@ -229,6 +229,32 @@ fn the_same_session_is_elsewhere_only_on_another_host_or_boot() {
     assert_eq!(ask(&record, "t"), Ruling::Held);
 }
 
+#[test]
+fn a_session_s_id_alone_makes_nobody_its_user() {
+    let (_, record) = granted();
+    let rules = all_rules();
+    let taken = |act, who: Identity| {
+        let who = Claimant { session: "s", identity: &who, emergency: false };
+        may(act, Stands::Live, LockHolder { record: Some(&record), keeper: None }, who, &rules)
+    };
+    let same = Ruling::Overrules(ReclaimReason::SameSession);
+    let moved = |who: Identity| Identity { host: "elsewhere".into(), ..who };
+    let rebooted = |who: Identity| Identity { boot_id: BootId("boot-b".into()), ..who };
+    for act in [Act::Acquire, Act::Steal] {
+        assert_eq!(taken(act, moved(ann())), same, "a container of hers on this host");
+        assert_eq!(taken(act, rebooted(ann())), same, "her other host");
+        for who in [
+            eve(),
+            Identity { user: "ann".into(), ..eve() },
+            Identity { account: None, ..ann() },
+            Identity { account: None, ..eve() },
+        ] {
+            assert_eq!(taken(act, moved(who.clone())), Ruling::Held, "{who:?}");
+            assert_eq!(taken(act, rebooted(who.clone())), Ruling::Held, "{who:?}");
+        }
+    }
+}
+
 /// What needs no policy is decided by the protocol: there the table says what it does.
 #[test]
 fn the_table_says_what_the_protocol_decides() {

@@ -3,10 +3,11 @@
 
 use jvs_kit::sim::Solo;
 use jvs_lock::mutation::{Rule, without};
-use jvs_lock::{FreezeError, Identity, Locks, Want};
+use jvs_lock::session::Secret;
+use jvs_lock::{FreezeError, Identity, Locks, Session, Want};
 use jvs_protocol_tests::actor::LEASE_MS;
 use jvs_repo::account::{self, Account};
-use jvs_repo::clock::Clock as _;
+use jvs_repo::clock::{BootId, Clock as _};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::ReclaimRules;
 use jvs_repo::record::worktree::Isolation;
@@ -35,6 +36,15 @@ impl World {
         let here = identity(self.solo.clock().boot_id());
         let me = Identity { user: name.into(), account, ..here };
         locks(seams_of(&self.solo), session(id, me))
+    }
+
+    /// Ann's session id, said on another host: its secret is another.
+    fn holder_s_id_elsewhere(&self, name: &str, uid: u32) -> Locks<'_> {
+        let account = Some(Account { uid, gids: vec![uid] });
+        let there = Identity { host: "elsewhere".into(), ..identity(BootId("boot-b".into())) };
+        let me = Identity { user: name.into(), account, ..there };
+        let session = Session::new("ann".parse().expect("an id"), &Secret([9; 32]), me);
+        locks(seams_of(&self.solo), session)
     }
 }
 
@@ -66,6 +76,20 @@ fn who_calls_itself_ann_is_not_ann() {
     taken("somebody", 1000).expect("it is Ann");
     let robbed = without(Rule::UsersAreTheirIds, || taken("ann", 1001));
     assert!(robbed.is_ok(), "a name is all that it takes");
+}
+
+#[test]
+fn who_says_another_s_session_id_on_another_host_is_not_that_session() {
+    let taken = |name: &str, uid: u32| {
+        let world = World::new();
+        let there = world.holder_s_id_elsewhere(name, uid);
+        there.acquire(&main(), Want::lease(LEASE_MS)).map(drop)
+    };
+    assert!(is_conflict(&taken("ann", 1001)));
+    assert!(is_conflict(&taken("eve", 1000)), "a number that another host gave out");
+    taken("ann", 1000).expect("Ann's own, on another host of hers");
+    let robbed = without(Rule::UsersAreTheirIds, || taken("ann", 1001));
+    assert!(robbed.is_ok(), "a name and an id that everybody reads are all that it takes");
 }
 
 #[test]

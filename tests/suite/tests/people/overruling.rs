@@ -165,6 +165,29 @@ fn who_is_root_only_in_its_own_namespace_is_not_root() {
     ann.ok(&main, "doctor --strict");
 }
 
+/// A session's id is in the record for everybody to read, and a host's name is what its
+/// namespace says.
+#[test]
+fn my_session_s_id_on_another_host_does_not_get_others_my_lock() {
+    let Some((_dir, team, [ann, bob])) = two_of_a_team() else { return };
+    if !granted(&[Capability::Program("unshare")]) {
+        return;
+    }
+    let main = held_by(&ann, &team);
+    let shown = ann.jvs(&main, "--json lock status").run().ok().json();
+    let id = shown["data"]["record"]["session_id"].as_str().expect("a session").to_owned();
+    let elsewhere = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-c"];
+    let elsewhere = elsewhere.into_iter().chain(["hostname elsewhere && exec \"$@\"", "sh"]);
+    for verb in ["acquire", "steal --reason mine"] {
+        let take = format!("--json lock {verb} --no-keeper");
+        let told = bob.jvs(&main, &take).session(&id).under(elsewhere.clone()).run().exits(2);
+        let told = told.json();
+        assert_eq!(told["error"]["code"], "E_LOCK_CONFLICT", "{told}");
+        assert_eq!(told["error"]["details"]["uid"], ann.uid, "{told}");
+    }
+    ann.ok(&main, "lock renew");
+}
+
 #[test]
 fn root_is_warned_before_it_writes_what_i_could_not_change() {
     let Some((_dir, team, [ann, _])) = two_of_a_team() else { return };
