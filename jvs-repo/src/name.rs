@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::code::{Code, Coded};
 use crate::id::text_serde;
 use crate::inert::acts;
+use crate::layout;
 use crate::next::Next;
 
 /// Longest name, in bytes.
@@ -26,6 +27,7 @@ enum Problem {
     Escapes,
     Character(char),
     LikeAnOption,
+    LikeAControlDirectory,
 }
 
 impl NameError {
@@ -42,6 +44,9 @@ impl NameError {
             }
             Problem::LikeAnOption => {
                 format!("the name \"{shown}\" begins with '-', as options do")
+            }
+            Problem::LikeAControlDirectory => {
+                format!("a directory \"{shown}\" would be taken for a repository's own")
             }
         }
     }
@@ -134,6 +139,17 @@ impl WorktreeName {
     /// Is this the worktree at `<repo>/main`?
     pub fn is_main(&self) -> bool {
         self.0 == "main"
+    }
+
+    /// Refuses what no new worktree may be called: whoever looks for the repository from
+    /// the directory of another worktree would take that one for its control directory.
+    pub fn check_for_new(&self) -> Result<(), NameError> {
+        match self.0 == layout::CONTROL_DIR {
+            true => {
+                Err(NameError { name: self.0.clone(), problem: Problem::LikeAControlDirectory })
+            }
+            false => Ok(()),
+        }
     }
 }
 
@@ -246,6 +262,17 @@ mod tests {
             let error = name.parse::<WorktreeName>().expect_err(name);
             assert_eq!(error.code(), code, "{name:?}");
             assert!(error.next().is_some());
+        }
+    }
+
+    #[test]
+    fn no_new_worktree_is_called_as_a_control_directory_is() {
+        let check = |name: &str| name.parse::<WorktreeName>().expect(name).check_for_new();
+        let error = check(layout::CONTROL_DIR).expect_err("it hides the repository");
+        assert_eq!(error.code(), Code::NameInvalid);
+        let alike = [format!(".{}", layout::CONTROL_DIR), format!("{}2", layout::CONTROL_DIR)];
+        for name in alike.iter().map(String::as_str).chain(["main", ".git"]) {
+            assert_eq!(check(name), Ok(()), "{name}");
         }
     }
 

@@ -31,7 +31,7 @@ pub fn create(
     name: &WorktreeName,
     isolation: Isolation,
 ) -> Result<WorktreeRecord, WorktreeError> {
-    refuse_recorded(locks, name)?;
+    refuse_name(locks, name)?;
     let payload = layout::payload(name);
     refuse_files(locks, name, &payload)?;
     let wanted = WorktreeRecord::new(isolation, locks.seams.clock.now().wall);
@@ -76,7 +76,7 @@ pub fn begin_from<'l, 'r>(
     isolation: Isolation,
     base: Base,
 ) -> Result<Begun<'l, 'r>, WorktreeError> {
-    refuse_recorded(locks, name)?;
+    refuse_name(locks, name)?;
     refuse_directory(locks, name)?;
     let mut wanted = WorktreeRecord::new(isolation, locks.seams.clock.now().wall);
     wanted.base = Some(base.head);
@@ -196,7 +196,8 @@ impl<'l, 'r> Making<'l, 'r> {
     }
 }
 
-fn refuse_recorded(locks: &Locks<'_>, name: &WorktreeName) -> Result<(), WorktreeError> {
+fn refuse_name(locks: &Locks<'_>, name: &WorktreeName) -> Result<(), WorktreeError> {
+    name.check_for_new()?;
     match record::read(locks.seams.store, name)? {
         Some(_) => Err(exists(name, "there is one of that name")),
         None => Ok(()),

@@ -4,7 +4,7 @@ use std::io;
 
 use jvs_repo::code::{Code, Coded, Layer, Layered, code_of_io};
 use jvs_repo::json::RecordError;
-use jvs_repo::name::WorktreeName;
+use jvs_repo::name::{NameError, WorktreeName};
 use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
@@ -16,6 +16,9 @@ use crate::register::ReadError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorktreeError {
+    /// No new worktree may be called so.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// Its lock stands in the way.
     #[error(transparent)]
     Lock(#[from] TakeOverError),
@@ -104,6 +107,7 @@ fn files_in(files: Option<&RepoPath>) -> String {
 impl Layered for WorktreeError {
     fn layer(&self) -> Layer<'_> {
         Layer::Own(match self {
+            WorktreeError::Name(error) => return Layer::Below(error),
             WorktreeError::Lock(error) => return Layer::Below(error),
             WorktreeError::Birth(error) => return Layer::Below(error),
             WorktreeError::Record(error) => return Layer::Below(error),
@@ -121,9 +125,10 @@ impl Layered for WorktreeError {
 
     fn own_next(&self) -> Option<Next> {
         Some(match self {
-            WorktreeError::Lock(_) | WorktreeError::Birth(_) | WorktreeError::Record(_) => {
-                return None;
-            }
+            WorktreeError::Name(_)
+            | WorktreeError::Lock(_)
+            | WorktreeError::Birth(_)
+            | WorktreeError::Record(_) => return None,
             WorktreeError::Exists { .. } => Next::ChooseUnusedName,
             WorktreeError::NotFound { name } => Next::FindWorktree(name.clone()),
             WorktreeError::BroughtBack { .. } => Next::SeeWhetherToRemove,

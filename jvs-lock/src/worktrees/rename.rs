@@ -46,6 +46,7 @@ pub fn rename(
         }
         Some(doing) => return Err(WorktreeError::Underway { name: old.clone(), doing }),
     }
+    new.check_for_new()?;
     if record::read(store, new)?.is_some() {
         return Err(exists(new, "there is one of that name"));
     }

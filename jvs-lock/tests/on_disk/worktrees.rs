@@ -175,6 +175,27 @@ fn files_are_removed_only_by_force_and_held_worktrees_not_at_all() {
 }
 
 #[test]
+fn no_worktree_hides_the_repository_from_those_beside_it() {
+    let world = World::new();
+    let ann = world.session("ann");
+    worktrees::create(&ann, &name("side"), Isolation::Exclusive).expect("made");
+    let hiding = name(layout::CONTROL_DIR);
+    let base = worktrees::Base {
+        head: SnapshotId { created_ms: 7, random: 7 },
+        generation: Generation(1),
+    };
+    for error in [
+        worktrees::create(&ann, &hiding, Isolation::Exclusive).err(),
+        worktrees::begin_from(&ann, &hiding, Isolation::Shared, base).err(),
+        worktrees::rename(&ann, &name("side"), &hiding).err(),
+    ] {
+        assert_eq!(error.expect("refused").code(), Code::NameInvalid);
+    }
+    assert_eq!(world.names(&layout::locks()), ["main.fence", "side.fence"]);
+    assert_eq!(world.names(&layout::worktree_records()), ["main.json", "side.json"]);
+}
+
+#[test]
 fn main_stays_where_it_is() {
     let world = World::new();
     let ann = world.session("ann");
