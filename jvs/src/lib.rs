@@ -97,7 +97,7 @@ pub fn kept_sighting(watch: &Watch, clock: &BootClock) -> String {
 
 /// Does the user's own list name that repository?
 pub fn trusts(text: &str, root: &Path) -> bool {
-    trust::lists(text, root)
+    trust::listed(text).is_some_and(|listed| listed.names(root))
 }
 
 /// A text from elsewhere, on one line.

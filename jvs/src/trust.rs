@@ -7,14 +7,19 @@ use std::path::{Path, PathBuf};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::discover::Located;
 use jvs_repo::next::Next;
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::process::geteuid;
-use toml_edit::{Document, Item};
+use toml_edit::Document;
 
 use crate::context::Env;
 use crate::fail::Failure;
 use crate::render::shown;
 
-const OTHERS_WRITE: u32 = 0o002;
+/// The place is open to everybody.
+const EVERYBODY_WRITES: u32 = 0o002;
+/// Somebody else may write, if only a group.
+const OTHERS_WRITE: u32 = 0o022;
 const ROOT: u32 = 0;
 /// Largest list that is read.
 const SIZE_MAX: u64 = 64 * 1024;
@@ -27,29 +32,46 @@ pub(crate) fn check(located: &Located, env: Env<'_>) -> Result<(), Failure> {
         return Ok(());
     }
     let Ok(place) = rustix::fs::stat(&located.reach) else { return Ok(()) };
-    if place.st_mode & OTHERS_WRITE == 0 || is_listed(&located.root, env) {
+    if place.st_mode & EVERYBODY_WRITES == 0 {
         return Ok(());
     }
-    Err(NotTrusted { root: located.root.clone(), owner, me }.into())
+    let list = list_file(env);
+    let unread = match list.as_deref().map_or(Ok(None), read_mine) {
+        Ok(Some(text)) => match listed(&text) {
+            Some(listed) if listed.names(&located.root) => return Ok(()),
+            Some(_) => None,
+            None => Some("it does not have a list of paths in quotes under safe.repository"),
+        },
+        Ok(None) => None,
+        Err(why) => Some(why),
+    };
+    let unread = list.zip(unread).map(|(list, why)| (shown(&list).to_string(), why));
+    Err(NotTrusted { root: located.root.clone(), owner, me, unread }.into())
 }
 
-/// Is the repository in the user's own list: `safe.repository` in
-/// `$XDG_CONFIG_HOME/jvs/config.toml`, else in `~/.config/jvs/config.toml`?
-fn is_listed(root: &Path, env: Env<'_>) -> bool {
-    own_configuration(env).is_some_and(|text| lists(&text, root))
+/// The user's own list: `safe.repository` in `$XDG_CONFIG_HOME/jvs/config.toml`, else in
+/// `~/.config/jvs/config.toml`.
+pub(crate) struct Listed(Vec<String>);
+
+impl Listed {
+    pub(crate) fn names(&self, root: &Path) -> bool {
+        self.0.iter().any(|path| path == "*" || Path::new(path) == root)
+    }
 }
 
-/// Does the user's own list name that repository? A list that cannot be read names none.
-pub(crate) fn lists(text: &str, root: &Path) -> bool {
-    let Ok(document) = Document::parse(text) else { return false };
-    let listed = document.get("safe").and_then(|safe| safe.get("repository"));
-    let listed = listed.and_then(Item::as_array).into_iter().flatten();
-    listed.filter_map(|path| path.as_str()).any(|path| path == "*" || Path::new(path) == root)
+/// What the text lists; `None` if it is no TOML, or what it has there is no list of text.
+pub(crate) fn listed(text: &str) -> Option<Listed> {
+    let document = Document::parse(text).ok()?;
+    let Some(listed) = document.get("safe").and_then(|safe| safe.get("repository")) else {
+        return Some(Listed(Vec::new()));
+    };
+    let paths = listed.as_array()?.iter().map(|path| path.as_str().map(str::to_owned));
+    paths.collect::<Option<Vec<String>>>().map(Listed)
 }
 
 /// The user's own configuration, if there is one that nobody else wrote.
 pub(crate) fn own_configuration(env: Env<'_>) -> Option<String> {
-    list_file(env).and_then(|path| read_mine(&path))
+    list_file(env).and_then(|path| read_mine(&path).ok().flatten())
 }
 
 fn list_file(env: Env<'_>) -> Option<PathBuf> {
@@ -57,32 +79,51 @@ fn list_file(env: Env<'_>) -> Option<PathBuf> {
     Some(config?.join("jvs/config.toml"))
 }
 
-/// A file that nobody else wrote. It may be a symlink: many keep such files elsewhere.
-#[expect(clippy::disallowed_methods, reason = "the user's own file, in no repository")]
-fn read_mine(path: &Path) -> Option<String> {
+/// A file that nobody else wrote, or nothing if there is none. It may be a symlink: many
+/// keep such files elsewhere. A FIFO that somebody put there must not hang us, which is why
+/// it is opened without waiting.
+fn read_mine(path: &Path) -> Result<Option<String>, &'static str> {
     use std::io::Read as _;
-    use std::os::unix::fs::MetadataExt as _;
-    let file = std::fs::File::open(path).ok()?;
-    let meta = file.metadata().ok()?;
-    if !meta.is_file() || meta.uid() != geteuid().as_raw() || meta.mode() & OTHERS_WRITE != 0 {
-        return None;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(None),
+        Err(_) => return Err("it cannot be opened"),
+    };
+    let stat = rustix::fs::fstat(&file).map_err(|_| "it cannot be read")?;
+    if !FileType::from_raw_mode(stat.st_mode).is_file() {
+        return Err("it is not a regular file");
+    }
+    if stat.st_uid != geteuid().as_raw() {
+        return Err("it belongs to another user");
+    }
+    if stat.st_mode & OTHERS_WRITE != 0 {
+        return Err("others may write it: chmod go-w");
     }
     let mut text = String::new();
-    file.take(SIZE_MAX).read_to_string(&mut text).ok()?;
-    Some(text)
+    let read = std::fs::File::from(file).take(SIZE_MAX).read_to_string(&mut text);
+    read.map_err(|_| "it is not text")?;
+    Ok(Some(text))
 }
 
 /// A repository that somebody else may have put where it was found.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the repository in {} belongs to user {owner}, you are user {me}, and anybody can put one \
-     there: it is not used unless you name it",
-    shown(root)
+     there: it is not used unless you name it{}",
+    shown(root),
+    in_vain(unread.as_ref())
 )]
 struct NotTrusted {
     root: PathBuf,
     owner: u32,
     me: u32,
+    /// The user's own list, if it is there and says nothing, and why.
+    unread: Option<(String, &'static str)>,
+}
+
+fn in_vain(unread: Option<&(String, &'static str)>) -> String {
+    unread.map(|(list, why)| format!(" ({list} says nothing: {why})")).unwrap_or_default()
 }
 
 impl Coded for NotTrusted {

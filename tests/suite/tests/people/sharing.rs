@@ -240,9 +240,29 @@ fn a_repository_that_a_stranger_put_above_me_is_not_used_unless_i_name_it() {
     fs_err::write(&list, text).expect("written");
     chown(&list, Some(me.uid), None).expect("given");
     me.ok(&work, "status");
-    // A list that somebody else wrote says nothing.
+    // A list that somebody else wrote, or may write, or that is none, says nothing, and
+    // that is told.
+    let is_refused = |because: &str| {
+        let told = me.jvs(&work, "--json status").run().exits(1).json();
+        let message = told["error"]["message"].as_str().expect("text");
+        assert!(message.contains(because), "{because}: {message}");
+    };
     chown(&list, Some(stranger.uid), None).expect("given");
-    me.jvs(&work, "status").run().exits(1);
+    is_refused("it belongs to another user");
+    chown(&list, Some(me.uid), None).expect("given");
+    for mode in [0o664, 0o646] {
+        fs_err::set_permissions(&list, Permissions::from_mode(mode)).expect("opened");
+        is_refused("others may write it");
+    }
+    fs_err::set_permissions(&list, Permissions::from_mode(0o644)).expect("closed");
+    me.ok(&work, "status");
+    fs_err::write(&list, "[safe]\nrepository = \"/\"\n").expect("written");
+    is_refused("a list of paths");
+    // Whoever's home it is may have put anything there.
+    fs_err::remove_file(&list).expect("removed");
+    let made = std::process::Command::new("mkfifo").arg(&list).status();
+    assert!(made.expect("mkfifo runs").success());
+    is_refused("it is not a regular file");
 }
 
 #[test]
