@@ -15,6 +15,7 @@ use crate::code::{Code, Coded};
 use crate::layout;
 use crate::name::{ShownName, WorktreeName};
 use crate::next::Next;
+use crate::store::explain_outside;
 
 /// A place in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,6 +75,11 @@ impl Coded for DiscoverError {
             DiscoverError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Code::NotARepository
             }
+            DiscoverError::Io { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Code::Permission
+            }
             DiscoverError::Io { .. } => Code::Io,
         }
     }
@@ -94,9 +100,7 @@ impl Coded for DiscoverError {
 /// The repository that `from` is in. Symlinks on the way to `from` are the
 /// user's own word and are resolved first.
 pub fn discover(from: &Path) -> Result<Located, DiscoverError> {
-    let physical = from
-        .canonicalize()
-        .map_err(|source| DiscoverError::Io { path: from.to_owned(), source })?;
+    let physical = from.canonicalize().map_err(|source| unseen(from.to_owned(), source))?;
     walk_up(&physical, Way::FromRoot)
 }
 
@@ -105,7 +109,7 @@ pub fn discover(from: &Path) -> Result<Located, DiscoverError> {
 pub fn discover_here() -> Result<Located, DiscoverError> {
     let here = std::env::current_dir().map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => DiscoverError::Gone,
-        _ => DiscoverError::Io { path: PathBuf::from("."), source },
+        _ => unseen(PathBuf::from("."), source),
     })?;
     // One that is not below this process's root is no absolute path.
     walk_up(&here, if here.is_absolute() { Way::FromHere } else { Way::FromRoot })
@@ -152,8 +156,17 @@ fn control_dir_in(dir: &Path, reach: &Path) -> Result<Option<ControlDir>, Discov
             _ => Ok(None),
         },
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(None),
-        Err(error) => Err(DiscoverError::Io { path: control_dir, source: error.into() }),
+        Err(error) => Err(unseen(control_dir, error.into())),
     }
+}
+
+/// What could not be looked at; who may is told if it is a matter of permissions.
+fn unseen(path: PathBuf, source: io::Error) -> DiscoverError {
+    let source = match std::path::absolute(&path) {
+        Ok(absolute) => explain_outside(&absolute, source),
+        Err(_) => source,
+    };
+    DiscoverError::Io { path, source }
 }
 
 /// The worktree whose payload holds this path, relative to the root.

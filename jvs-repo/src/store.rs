@@ -15,8 +15,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 pub use own::Removal;
-pub(crate) use posix::NoFlaggedRename;
 pub use posix::{Denied, PosixStore, Space, TreeListing};
+pub(crate) use posix::{NoFlaggedRename, explain_outside};
 pub use remove_tree::remove_tree;
 
 use crate::name::ShownName;

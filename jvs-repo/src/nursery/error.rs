@@ -131,7 +131,7 @@ impl Layered for InitError {
             | InitError::IsTheWholeSystem => Code::Exists,
             // Nothing to be found above is no error for init; not being able
             // to look is.
-            InitError::Surroundings(DiscoverError::Io { .. }) => Code::Io,
+            InitError::Surroundings(DiscoverError::Io { source, .. }) => code_of_io(source),
             InitError::Surroundings(error) => return Layer::Below(error),
             InitError::Unsafe(error) => return Layer::Below(error),
             InitError::Probe(error) => return Layer::Below(error),

@@ -27,6 +27,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 pub use self::denied::Denied;
+pub(crate) use self::denied::explain_outside;
 use self::denied::{Asked, explain, explain_published};
 pub use self::listed::TreeListing;
 use super::{DirEntry, DirEntryKind, EntryStat, RepoPath, Store, StoredFile};

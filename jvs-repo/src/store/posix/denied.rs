@@ -1,11 +1,11 @@
 //! What stands behind a bare EACCES: which file or directory on the way, whose it
 //! is, what its mode is, who asked, and what would let them in.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, Access, AtFlags};
+use rustix::fs::{self, Access, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process;
 use serde::Serialize;
@@ -133,7 +133,20 @@ pub(super) fn explain(
     if errno != Errno::ACCESS && errno != Errno::PERM {
         return errno.into();
     }
-    io::Error::new(io::ErrorKind::PermissionDenied, denied(root, root_path, path, asked))
+    io::Error::new(ErrorKind::PermissionDenied, denied(root, root_path, path, asked))
+}
+
+/// The same of an absolute `path` that may be in no repository, which was looked at by name.
+pub(crate) fn explain_outside(path: &Path, error: io::Error) -> io::Error {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let (ErrorKind::PermissionDenied, Ok(below), Ok(top)) =
+        (error.kind(), path.strip_prefix("/"), fs::open("/", flags, Mode::empty()))
+    else {
+        return error;
+    };
+    let denied = denied(&top, Path::new("/"), below, Asked::Read);
+    // Of no repository whose files its group could be let in to.
+    io::Error::new(ErrorKind::PermissionDenied, Denied { your_groups: Vec::new(), ..denied })
 }
 
 /// The same of `path` in the tree of a snapshot, which could not be read.
@@ -147,7 +160,7 @@ pub(super) fn explain_published(
     let whole = if path.as_os_str().is_empty() { tree.to_owned() } else { tree.join(path) };
     let denied = denied(root, root_path, &whole, Asked::Read);
     let published = denied.path.starts_with(denied.root.join(tree));
-    io::Error::new(io::ErrorKind::PermissionDenied, Denied { published, ..denied })
+    io::Error::new(ErrorKind::PermissionDenied, Denied { published, ..denied })
 }
 
 fn denied(root: &OwnedFd, root_path: &Path, path: &Path, asked: Asked) -> Denied {

@@ -84,6 +84,18 @@ fn what_a_user_may_not_do_is_told_with_whose_it_is_and_what_helps() {
     as_stranger(&world, "lock acquire --no-keeper").run().ok();
 }
 
+/// Whether there is a repository cannot be told from where nobody else may look.
+#[test]
+fn a_place_that_i_may_not_look_at_is_told_with_whose_it_is() {
+    let Some(world) = world_of_root() else { return };
+    fs_err::set_permissions(world.root(), Permissions::from_mode(0o700)).expect("closed");
+    let named = format!("--repo {}/main status", world.root().display());
+    for words in ["status", "lock acquire --no-keeper", &named] {
+        let error = is_denied(&world, words);
+        assert!(error["hint"].as_str().expect("text").contains("setfacl"), "{words}: {error}");
+    }
+}
+
 #[test]
 fn what_a_user_may_not_read_is_not_damaged() {
     let Some(world) = world_of_root() else { return };
