@@ -145,4 +145,23 @@ mod tests {
         assert_eq!(changed("a b c d", "a x c d"), 2);
         assert_eq!(changed("a", "b c d"), 4);
     }
+
+    /// Every second line differs: each is two edits, and those between them are the same.
+    #[test]
+    fn what_takes_up_to_1000_edits_is_compared_and_what_takes_more_is_replaced() {
+        let same = |different: usize| {
+            let text = |own: &'static [u8]| {
+                let pair = move |n: usize| [own, if n.is_multiple_of(2) { b"x" } else { b"y" }];
+                (0..different).flat_map(pair).chain([own]).collect::<Vec<&[u8]>>()
+            };
+            let (a, b) = (text(b"a"), text(b"b"));
+            let lines = compare(&a, &b);
+            assert_eq!(lines.iter().filter(|it| matches!(it, DiffLine::Removed(_))).count(), {
+                a.len() - lines.iter().filter(|it| matches!(it, DiffLine::Same(_))).count()
+            });
+            lines.iter().filter(|line| matches!(line, DiffLine::Same(_))).count()
+        };
+        assert_eq!(same(499), 499, "1000 edits");
+        assert_eq!(same(500), 0, "1002 edits");
+    }
 }

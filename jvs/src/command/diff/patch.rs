@@ -156,11 +156,50 @@ fn hunk(paint: Paint, before: &[DiffLine<'_>], lines: &[DiffLine<'_>]) -> String
 fn shown(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let mut out = String::new();
-    for c in String::from_utf8_lossy(line).chars() {
-        match c {
-            '\t' => out += &" ".repeat(8 - out.chars().count() % 8),
-            c => out.push(c),
+    for chunk in line.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\t' => out += &" ".repeat(8 - out.chars().count() % 8),
+                c => out.push(c),
+            }
         }
+        // As in a path, or lines that differ in nothing else would look the same.
+        out.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
     }
     on_one_line(&out)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the tests make the files that are compared")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn binary_files_and_large_ones_are_told_by_their_bytes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = TreePath::new(b"file".to_vec()).expect("a path");
+        let side_of = |bytes: &[u8]| {
+            std::fs::write(dir.path().join("file"), bytes).expect("written");
+            side(dir.path(), &path).expect("read")
+        };
+        let with_nul_at = |at: usize| {
+            let mut bytes = vec![b'a'; 10_000];
+            bytes[at] = 0;
+            bytes
+        };
+        assert!(matches!(side_of(&with_nul_at(7999)), Side::Binary));
+        assert!(matches!(side_of(&with_nul_at(8000)), Side::Text(_)));
+        let mut most = vec![b'a'; 8 << 20];
+        assert!(matches!(side_of(&most), Side::Text(_)));
+        most.push(b'a');
+        assert!(matches!(side_of(&most), Side::Large));
+    }
+
+    #[test]
+    fn a_line_of_another_encoding_differs_where_its_bytes_do() {
+        assert_eq!(shown(b"caf\xe9\n"), "caf\\xe9");
+        assert_eq!(shown(b"caf\xe8\n"), "caf\\xe8");
+        assert_eq!(shown("caf\u{e9}\tx\n".as_bytes()), "caf\u{e9}    x");
+        assert_eq!(shown(b"\x1b[31m"), "\\u{1b}[31m");
+    }
 }
