@@ -26,10 +26,7 @@ pub enum LeaseError {
         view: Box<View>,
     },
     /// This session's hold was taken over.
-    #[error(
-        "the lock of worktree '{worktree}' was taken over: this session held token {token}, the \
-         token is now {current}"
-    )]
+    #[error("{}", taken_over(worktree, *token, *current))]
     Fenced {
         /// The worktree.
         worktree: WorktreeName,
@@ -51,6 +48,21 @@ pub enum LeaseError {
     /// The worktree, which many wrote to and nobody held, was removed.
     #[error(transparent)]
     Retired(#[from] WasRemoved),
+}
+
+/// How a hold was lost. The token is still the same where nobody has taken the lock, and
+/// what said that this session has it is gone.
+fn taken_over(worktree: &WorktreeName, token: FencingToken, current: FencingToken) -> String {
+    if token == current {
+        return format!(
+            "it is no longer known that this session holds the lock of worktree '{worktree}' with \
+             token {token}: nothing in its private directory says so"
+        );
+    }
+    format!(
+        "the lock of worktree '{worktree}' was taken over: this session held token {token}, the \
+         token is now {current}"
+    )
 }
 
 /// Who has what this session does not.

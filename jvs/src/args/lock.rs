@@ -211,7 +211,7 @@ pub(crate) struct FreezeArgs {
     pub(crate) force: bool,
 }
 
-/// Lift a freeze, no matter who made it
+/// Lift a freeze, where the repository's policy allows it
 #[derive(Debug, clap::Args)]
 pub(crate) struct UnfreezeArgs {
     /// The reason, for the audit log

@@ -296,7 +296,8 @@ pub(crate) fn follow(context: &Context<'_>, named: Option<u32>) -> Result<Option
         None if named.is_none() && context.keep_while()?.is_none() => Ok(None),
         None => {
             let gone = io::Error::new(io::ErrorKind::NotFound, format!("no process {pid}"));
-            Err(Stuck::new("keep the lock for as long as that process runs", gone).into())
+            let stuck = Stuck::new("keep the lock for as long as that process runs", gone);
+            Err(stuck.hinting("name one that runs, such as this shell: --while $$").into())
         }
     }
 }
