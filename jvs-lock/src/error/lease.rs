@@ -150,3 +150,16 @@ impl Layered for CommitError {
         Some("take the snapshot again on top of the new head".into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_nobody_else_took_is_not_said_to_be_taken_over() {
+        let lost =
+            |current| taken_over(&WorktreeName::main(), FencingToken(1), FencingToken(current));
+        assert!(lost(2).contains("was taken over: this session held token 1, the token is now 2"));
+        assert!(!lost(1).contains("taken over"), "{}", lost(1));
+    }
+}
