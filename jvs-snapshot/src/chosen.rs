@@ -1,7 +1,8 @@
 //! Some paths of a tree, where not all of it is meant.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, btree_set};
 use std::io;
+use std::iter::Peekable;
 use std::ops::Bound;
 use std::os::fd::AsFd;
 
@@ -45,6 +46,11 @@ impl ChosenPaths {
     /// The paths, sorted.
     pub fn paths(&self) -> impl Iterator<Item = &TreePath> {
         self.paths.iter()
+    }
+
+    /// Where paths lie that will be asked about in their order.
+    pub(crate) fn from_the_start(&self) -> ChosenCursor<'_> {
+        ChosenCursor { chosen: self, next: self.paths.iter().peekable(), passed: Vec::new() }
     }
 
     pub(crate) fn lies(&self, path: &TreePath) -> Lies {
@@ -92,6 +98,37 @@ impl ChosenPaths {
     }
 }
 
+/// Tells where paths lie that come in their order: a comparison each, however many are
+/// chosen.
+pub(crate) struct ChosenCursor<'c> {
+    chosen: &'c ChosenPaths,
+    next: Peekable<btree_set::Iter<'c, TreePath>>,
+    /// Those that the last path began with, byte by byte, each longer than the one before.
+    passed: Vec<&'c TreePath>,
+}
+
+impl ChosenCursor<'_> {
+    /// As [`ChosenPaths::lies`], for a path not before the last one.
+    pub(crate) fn lies(&mut self, path: &TreePath) -> Lies {
+        let bytes = path.as_bytes();
+        while let Some(next) = self.next.next_if(|next| *next <= path) {
+            self.passed.push(next);
+        }
+        self.passed.retain(|chosen| bytes.starts_with(chosen.as_bytes()));
+        let is_whole = |chosen: &&TreePath| {
+            bytes.get(chosen.as_bytes().len()).is_none_or(|&next| next == b'/')
+        };
+        if self.passed.iter().any(is_whole) {
+            return Lies::Inside;
+        }
+        // Between a path and what is below it is nothing that does not begin with it.
+        match self.next.peek().is_some_and(|next| next.as_bytes().starts_with(bytes)) {
+            true => self.chosen.lies(path),
+            false => Lies::Outside,
+        }
+    }
+}
+
 /// The paths above one, the root excluded.
 fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..path.len()).filter(|&at| path[at] == b'/').map(|at| &path[..at])
@@ -133,6 +170,29 @@ mod tests {
             ("z", Lies::Outside),
         ] {
             assert_eq!(some.lies(&path(text)), lies, "{text}");
+        }
+    }
+
+    #[test]
+    fn in_their_order_paths_lie_where_they_lie_one_by_one() {
+        let names = ["a", "a-", "a-b", "a/b", "b", "ab"];
+        let mut all = vec![TreePath::root()];
+        for first in names {
+            all.push(path(first));
+            all.extend(names.map(|second| path(&format!("{first}/{second}"))));
+        }
+        all.sort();
+        all.dedup();
+        // Every choice of up to three of them.
+        for (one, two, three) in (0..all.len()).flat_map(|one| {
+            (one..all.len()).flat_map(move |two| [(one, two, one), (one, two, (one + two) / 2)])
+        }) {
+            let some = [one, two, three].map(|at| all[at].clone());
+            let Some(some) = ChosenPaths::new(some) else { continue };
+            let mut cursor = some.from_the_start();
+            for path in &all {
+                assert_eq!(cursor.lies(path), some.lies(path), "{path} of {some:?}");
+            }
         }
     }
 }

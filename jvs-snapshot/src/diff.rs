@@ -10,6 +10,7 @@ use crate::chosen::ChosenPaths;
 use crate::compare::{self, Difference, Trust};
 use crate::error::SnapshotError;
 use crate::ground::Ground;
+use crate::manifest::Entry;
 use crate::nobody_else::Ours;
 use crate::progress::Progress;
 use crate::ready::Ready;
@@ -32,7 +33,7 @@ pub fn between(
     let mut differences = Vec::new();
     let (a, b) = (proven_manifest(store, before)?, proven_manifest(store, after)?);
     compare::with_manifest(a, b, |difference| differences.push(difference))
-        .map_err(|error| compared(before)(compare::CompareError::Manifest(error)))?;
+        .map_err(|error| compared(store, before)(compare::CompareError::Manifest(error)))?;
     let (one, other) = (&before.descriptor().content, &after.descriptor().content);
     Ok(compare::comparable(differences, &one.id_map, &other.id_map))
 }
@@ -47,10 +48,23 @@ pub fn since(
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
+    since_telling(store, before, worktree, trust, progress, &mut |_| {})
+}
+
+/// As [`since`]; tells `each` every entry of the manifest, in order. None of them may be
+/// acted on if this fails.
+pub(crate) fn since_telling(
+    store: &dyn Store,
+    before: &Ready,
+    worktree: &Path,
+    trust: Trust,
+    progress: &dyn Progress,
+    each: &mut dyn FnMut(&Entry),
+) -> Result<Vec<Difference>, SnapshotError> {
     bring_to_light(worktree, None, trust, progress);
     let manifest = proven_manifest(store, before)?;
-    let found =
-        compare::with_files(manifest, worktree, trust, progress).map_err(compared(before))?;
+    let found = compare::with_files(manifest, worktree, trust, progress, each)
+        .map_err(compared(store, before))?;
     Ok(compare::comparable(found, &before.descriptor().content.id_map, &proc::id_map()))
 }
 
@@ -66,7 +80,7 @@ pub fn since_of(
     bring_to_light(worktree, Some(chosen), trust, progress);
     let manifest = proven_manifest(store, before)?;
     let found = compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
-        .map_err(compared(before))?;
+        .map_err(compared(store, before))?;
     Ok(compare::comparable(found, &before.descriptor().content.id_map, &proc::id_map()))
 }
 

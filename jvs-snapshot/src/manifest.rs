@@ -28,8 +28,7 @@
 //!
 //! # Limitations
 //! The reader checks the shape of the whole file, but knows whether the file is
-//! *the* manifest only at its end: who acts on entries before that relies on
-//! having compared the manifest hash before.
+//! *the* manifest only at its end: nobody may act on entries before that.
 
 mod entry;
 mod path;
@@ -38,6 +37,7 @@ mod write;
 
 pub use entry::{Device, Entry, EntryKind, Hints, Timestamp, Xattr};
 pub use path::{MAX_DEPTH, MAX_PATH_BYTES, PathError, TreePath};
+pub(crate) use read::Expected;
 pub use read::{ManifestError, ManifestReader};
 pub use write::{ManifestWriter, WriteError};
 

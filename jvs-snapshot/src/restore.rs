@@ -10,6 +10,7 @@ mod error;
 mod in_parts;
 mod journal;
 pub mod leftover;
+mod log;
 mod movable;
 mod patch;
 mod plan;

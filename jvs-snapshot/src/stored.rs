@@ -8,7 +8,7 @@ use jvs_repo::store::{PosixStore, RepoPath, Store, StoredFile};
 
 use crate::compare::CompareError;
 use crate::error::SnapshotError;
-use crate::manifest::{ManifestError, ManifestReader, Summary, TreePath};
+use crate::manifest::{Expected, ManifestError, ManifestReader, TreePath};
 use crate::mutation::Rule;
 use crate::ready::Ready;
 
@@ -33,8 +33,8 @@ impl Read for StoredReader {
     }
 }
 
-/// The manifest of a visible snapshot, from its start. Nothing of it is believed
-/// yet: see [`proven_manifest`].
+/// The manifest of a visible snapshot, from its start. Nothing of it is believed:
+/// see [`proven_manifest`].
 pub(crate) fn manifest(
     store: &dyn Store,
     snapshot: &Ready,
@@ -43,18 +43,25 @@ pub(crate) fn manifest(
     ManifestReader::open(file.map_err(ManifestError::Io)?)
 }
 
-/// The manifest of a visible snapshot, read once to its end and found to be the
-/// one that the descriptor names; then from its start again.
+/// The manifest of a visible snapshot, from its start. Its end is reached only if it is
+/// the one that the descriptor names: until then nothing that it says may be acted on.
 pub fn proven_manifest(
     store: &dyn Store,
     snapshot: &Ready,
 ) -> Result<ManifestReader<StoredReader>, SnapshotError> {
-    let path = layout::manifest(&snapshot.dir());
-    let open = || manifest(store, snapshot).map_err(|error| not_believed(path.clone(), error));
-    let summary = open()?.finish().map_err(|error| not_believed(path.clone(), error))?;
-    match disagreements(&summary, snapshot).first() {
-        None => open(),
-        Some(problem) => Err(SnapshotError::Corrupt { path, reason: (*problem).to_owned() }),
+    manifest(store, snapshot)
+        .map(|reader| reader.expecting(named_by(snapshot)))
+        .map_err(|error| not_believed(layout::manifest(&snapshot.dir()), error))
+}
+
+/// The manifest that a descriptor names.
+pub(crate) fn named_by(snapshot: &Ready) -> Expected {
+    let content = &snapshot.descriptor().content;
+    Expected {
+        manifest_hash: content.manifest_hash,
+        payload_root_hash: content.payload_root_hash,
+        files: content.files,
+        bytes: content.bytes,
     }
 }
 
@@ -75,24 +82,6 @@ pub(crate) fn is_refusal(error: &io::Error) -> bool {
     !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData)
 }
 
-/// In what a manifest is not the one that the descriptor names.
-pub(crate) fn disagreements(summary: &Summary, snapshot: &Ready) -> Vec<&'static str> {
-    let descriptor = snapshot.descriptor();
-    let mut problems = Vec::new();
-    if summary.manifest_hash != descriptor.content.manifest_hash {
-        problems.push("its hash is not the descriptor's manifest_hash");
-    }
-    if summary.payload_root_hash != descriptor.content.payload_root_hash {
-        problems.push("its tree is not the descriptor's payload_root_hash");
-    }
-    if (summary.totals.files, summary.totals.bytes)
-        != (descriptor.content.files, descriptor.content.bytes)
-    {
-        problems.push("it has other numbers of files and bytes than the descriptor");
-    }
-    problems
-}
-
 /// A file in the `tree` of a snapshot could not be read: who may not, or how the disk
 /// failed.
 pub(crate) fn unread(
@@ -106,13 +95,25 @@ pub(crate) fn unread(
     SnapshotError::Io { doing: format!("read {tree}{below}"), source }
 }
 
-/// What a failed comparison with `snapshot` means to its user.
-pub(crate) fn compared(snapshot: &Ready) -> impl Fn(CompareError) -> SnapshotError + '_ {
+/// What a failed comparison with `snapshot` means to its user. A manifest that is not the
+/// snapshot's may have made it fail before its end was reached.
+pub(crate) fn compared<'s>(
+    store: &'s dyn Store,
+    snapshot: &'s Ready,
+) -> impl Fn(CompareError) -> SnapshotError + 's {
     move |error| match error.of_one() {
         CompareError::Manifest(error) => not_believed(layout::manifest(&snapshot.dir()), error),
-        CompareError::Io { path, source } => {
-            SnapshotError::Io { doing: format!("read {path}"), source }
-        }
-        error => SnapshotError::Unreadable(error),
+        error => match (prove(store, snapshot), error) {
+            (Err(wrong @ SnapshotError::Corrupt { .. }), _) => wrong,
+            (_, CompareError::Io { path, source }) => {
+                SnapshotError::Io { doing: format!("read {path}"), source }
+            }
+            (_, error) => SnapshotError::Unreadable(error),
+        },
     }
+}
+
+fn prove(store: &dyn Store, snapshot: &Ready) -> Result<(), SnapshotError> {
+    let read = proven_manifest(store, snapshot)?.finish();
+    read.map(drop).map_err(|error| not_believed(layout::manifest(&snapshot.dir()), error))
 }

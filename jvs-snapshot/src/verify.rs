@@ -17,7 +17,7 @@ use crate::compare::{self, CompareError, Trust};
 use crate::error::SnapshotError;
 use crate::progress::Progress;
 use crate::ready::{self, Ready};
-use crate::stored::{disagreements, is_refusal, manifest, not_believed, unread};
+use crate::stored::{is_refusal, manifest, named_by, not_believed, unread};
 use crate::tags;
 
 /// Largest READY that is looked at.
@@ -146,7 +146,9 @@ fn check_manifest(
     let path = layout::manifest(&snapshot.dir());
     let summary = manifest(store, snapshot).and_then(|reader| reader.finish());
     let problems = match summary {
-        Ok(summary) => disagreements(&summary, snapshot).into_iter().map(str::to_owned).collect(),
+        Ok(summary) => {
+            named_by(snapshot).disagreements(&summary).into_iter().map(str::to_owned).collect()
+        }
         Err(error) => match not_believed(path.clone(), error) {
             SnapshotError::Corrupt { reason, .. } => vec![reason],
             refused => return Err(refused),
@@ -182,8 +184,8 @@ fn check_payload(
     let at = |path: &crate::manifest::TreePath| -> String {
         if path.is_root() { payload.to_string() } else { format!("{payload}/{path}") }
     };
-    match compare::with_files(reader, &root, Trust::Nothing, progress).map_err(CompareError::of_one)
-    {
+    let compared = compare::with_files(reader, &root, Trust::Nothing, progress, &mut |_| {});
+    match compared.map_err(CompareError::of_one) {
         Ok(differences) => {
             let taken = &snapshot.descriptor().content.id_map;
             for difference in compare::comparable(differences, taken, &proc::id_map()) {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::error::CompareError;
 use super::manifests::GroupStarts;
 use super::{Aspect, Difference, size_of};
-use crate::chosen::{ChosenPaths, Lies};
+use crate::chosen::{ChosenCursor, ChosenPaths, Lies};
 use crate::hash;
 use crate::manifest::{Device, Entry, EntryKind, Hints, ManifestReader, TreePath};
 use crate::progress::Progress;
@@ -41,14 +41,16 @@ struct Pair {
 }
 
 /// Tells what differs between a manifest and the files below `root`, in the
-/// order of paths: what is *added* is in the files and not in the manifest.
+/// order of paths: what is *added* is in the files and not in the manifest. `each` is
+/// told every entry of the manifest on the way.
 pub fn with_files<R: Read>(
     manifest: ManifestReader<R>,
     root: &Path,
     trust: Trust,
     progress: &dyn Progress,
+    each: &mut dyn FnMut(&Entry),
 ) -> Result<Vec<Difference>, CompareError> {
-    compare(manifest, root, None, trust, progress)
+    compare(Entries { manifest, each }, root, None, trust, progress)
 }
 
 /// As [`with_files`], but only of what is chosen: no other file is looked at.
@@ -60,7 +62,8 @@ pub fn with_chosen_files<R: Read>(
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, CompareError> {
-    let mut differences = compare(manifest, root, Some(chosen), trust, progress)?;
+    let entries = Entries { manifest, each: &mut |_| {} };
+    let mut differences = compare(entries, root, Some(chosen), trust, progress)?;
     differences.retain_mut(|difference| {
         difference.aspects.retain(|aspect| *aspect != Aspect::Links);
         !difference.aspects.is_empty()
@@ -68,8 +71,24 @@ pub fn with_chosen_files<R: Read>(
     Ok(differences)
 }
 
+/// A manifest that is read, and who is told what it says.
+struct Entries<'e, R: Read> {
+    manifest: ManifestReader<R>,
+    each: &'e mut dyn FnMut(&Entry),
+}
+
+impl<R: Read> Entries<'_, R> {
+    fn read(&mut self) -> Result<Option<(Entry, Option<Hints>)>, CompareError> {
+        let next = self.manifest.read().map_err(CompareError::Manifest)?;
+        if let Some((entry, _)) = &next {
+            (self.each)(entry);
+        }
+        Ok(next)
+    }
+}
+
 fn compare<R: Read>(
-    mut manifest: ManifestReader<R>,
+    mut entries: Entries<'_, R>,
     root: &Path,
     chosen: Option<&ChosenPaths>,
     trust: Trust,
@@ -82,7 +101,7 @@ fn compare<R: Read>(
     let timeless_xattrs = tree::has_timeless_xattrs(&root).map_err(at_root)?;
     let mut pass = Pass {
         root,
-        chosen,
+        chosen: chosen.map(ChosenPaths::from_the_start),
         threads,
         trust,
         timeless_xattrs,
@@ -94,22 +113,22 @@ fn compare<R: Read>(
     };
     progress.total(files.nodes as u64, 0);
 
-    let mut next = manifest.read().map_err(CompareError::Manifest)?;
+    let mut next = entries.read()?;
     if let Some((entry, hints)) = next.take() {
         pass.both(entry, hints, files.root);
-        next = manifest.read().map_err(CompareError::Manifest)?;
+        next = entries.read()?;
     }
     for item in files.in_order() {
         let (path, stat) = (item.path(), item.stat());
         while let Some((entry, _)) = next.take_if(|(entry, _)| entry.path < path) {
             pass.expected_groups.of(&entry);
             pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
-            next = manifest.read().map_err(CompareError::Manifest)?;
+            next = entries.read()?;
         }
         match next.take_if(|(entry, _)| entry.path == path) {
             Some((entry, hints)) => {
                 pass.both(entry, hints, *stat);
-                next = manifest.read().map_err(CompareError::Manifest)?;
+                next = entries.read()?;
             }
             None => {
                 pass.found_groups.of(&path, stat);
@@ -123,7 +142,7 @@ fn compare<R: Read>(
     }
     while let Some((entry, _)) = next.take() {
         pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
-        next = manifest.read().map_err(CompareError::Manifest)?;
+        next = entries.read()?;
     }
     pass.look_closely()?;
     let mut differences = pass.differences;
@@ -133,7 +152,7 @@ fn compare<R: Read>(
 
 struct Pass<'p> {
     root: OwnedFd,
-    chosen: Option<&'p ChosenPaths>,
+    chosen: Option<ChosenCursor<'p>>,
     threads: usize,
     trust: Trust,
     timeless_xattrs: bool,
@@ -145,8 +164,9 @@ struct Pass<'p> {
 }
 
 impl Pass<'_> {
-    fn is_meant(&self, path: &TreePath) -> bool {
-        self.chosen.is_none_or(|chosen| chosen.lies(path) == Lies::Inside)
+    /// Asked in the order of paths.
+    fn is_meant(&mut self, path: &TreePath) -> bool {
+        self.chosen.as_mut().is_none_or(|chosen| chosen.lies(path) == Lies::Inside)
     }
 
     fn only(&mut self, path: &TreePath, aspect: Aspect, size: Option<u64>) {

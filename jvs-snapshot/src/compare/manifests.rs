@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::{Aspect, Difference, aspects, size_of};
-use crate::chosen::{ChosenPaths, Lies};
+use crate::chosen::{ChosenCursor, ChosenPaths, Lies};
 use crate::manifest::{Entry, ManifestError, ManifestReader, TreePath};
 
 /// The first path of each link group: two trees have the same groups if each
@@ -25,13 +25,13 @@ impl GroupStarts {
 
 struct Side<'c, R: Read> {
     reader: ManifestReader<R>,
-    only: Option<&'c Only<'c>>,
+    only: Option<Only<'c>>,
     groups: GroupStarts,
     next: Option<(Entry, Option<TreePath>)>,
 }
 
 impl<'c, R: Read> Side<'c, R> {
-    fn open(reader: ManifestReader<R>, only: Option<&'c Only<'c>>) -> Result<Self, ManifestError> {
+    fn open(reader: ManifestReader<R>, only: Option<Only<'c>>) -> Result<Self, ManifestError> {
         let mut side = Side { reader, only, groups: GroupStarts::default(), next: None };
         side.advance()?;
         Ok(side)
@@ -40,7 +40,7 @@ impl<'c, R: Read> Side<'c, R> {
     fn advance(&mut self) -> Result<Option<(Entry, Option<TreePath>)>, ManifestError> {
         let mut next = None;
         while let Some((mut entry, _)) = self.reader.read()? {
-            if self.only.is_none_or(|only| only.admits(&mut entry)) {
+            if self.only.as_mut().is_none_or(|only| only.admits(&mut entry)) {
                 let group = self.groups.of(&entry);
                 next = Some((entry, group));
                 break;
@@ -52,7 +52,7 @@ impl<'c, R: Read> Side<'c, R> {
 
 /// What a copy of some paths has of a manifest.
 struct Only<'c> {
-    chosen: &'c ChosenPaths,
+    chosen: ChosenCursor<'c>,
     /// Link groups with two chosen names or more: one name alone is no group.
     groups: HashSet<u64>,
 }
@@ -63,18 +63,19 @@ impl<'c> Only<'c> {
         chosen: &'c ChosenPaths,
     ) -> Result<Self, ManifestError> {
         let (mut seen, mut groups) = (HashSet::new(), HashSet::new());
+        let mut cursor = chosen.from_the_start();
         while let Some((entry, _)) = manifest.read()? {
             if let Some(group) = entry.link_group
-                && chosen.lies(&entry.path) == Lies::Inside
+                && cursor.lies(&entry.path) == Lies::Inside
                 && !seen.insert(group)
             {
                 groups.insert(group);
             }
         }
-        Ok(Only { chosen, groups })
+        Ok(Only { chosen: chosen.from_the_start(), groups })
     }
 
-    fn admits(&self, entry: &mut Entry) -> bool {
+    fn admits(&mut self, entry: &mut Entry) -> bool {
         entry.link_group = entry.link_group.filter(|group| self.groups.contains(group));
         self.chosen.lies(&entry.path) != Lies::Outside
     }
@@ -99,7 +100,7 @@ pub fn with_chosen_manifest<A: Read, B: Read>(
     each: impl FnMut(Difference),
 ) -> Result<(), ManifestError> {
     let only = Only::of(again, chosen)?;
-    side_by_side(Side::open(before, Some(&only))?, Side::open(after, None)?, each)
+    side_by_side(Side::open(before, Some(only))?, Side::open(after, None)?, each)
 }
 
 fn side_by_side<A: Read, B: Read>(

@@ -64,6 +64,9 @@ pub enum ManifestError {
     /// The counts or the hash at the end do not fit the entries.
     #[error("the manifest's entries do not add up to what its end says")]
     Sum,
+    /// A manifest, but not the one that was to be read.
+    #[error("{0}")]
+    Another(&'static str),
 }
 
 /// Reads entries in order. As an iterator it drops the hints; after an error or
@@ -72,6 +75,33 @@ pub struct ManifestReader<R: Read> {
     source: Source<R>,
     sequence: Sequence,
     state: State,
+    expected: Option<Expected>,
+}
+
+/// What tells a manifest from every other one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Expected {
+    pub(crate) manifest_hash: Digest,
+    pub(crate) payload_root_hash: Digest,
+    pub(crate) files: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Expected {
+    /// In what a manifest is not that one.
+    pub(crate) fn disagreements(&self, summary: &Summary) -> Vec<&'static str> {
+        let mut problems = Vec::new();
+        if summary.manifest_hash != self.manifest_hash {
+            problems.push("its hash is not the descriptor's manifest_hash");
+        }
+        if summary.payload_root_hash != self.payload_root_hash {
+            problems.push("its tree is not the descriptor's payload_root_hash");
+        }
+        if (summary.totals.files, summary.totals.bytes) != (self.files, self.bytes) {
+            problems.push("it has other numbers of files and bytes than the descriptor");
+        }
+        problems
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -93,7 +123,13 @@ impl<R: Read> ManifestReader<R> {
             Err(error) => return Err(error),
         }
         source.end_canonical();
-        Ok(Self { source, sequence: Sequence::new(), state: State::Entries })
+        Ok(Self { source, sequence: Sequence::new(), state: State::Entries, expected: None })
+    }
+
+    /// Reading it to its end fails if it is another one than expected. Nothing that was
+    /// read may be acted on before that.
+    pub(crate) fn expecting(self, expected: Expected) -> Self {
+        Self { expected: Some(expected), ..self }
     }
 
     /// The next entry with its hints, or nothing at the proven end.
@@ -106,7 +142,12 @@ impl<R: Read> ManifestReader<R> {
         self.state = State::Failed;
         let tag = self.source.byte()?;
         if tag == END {
-            self.state = State::Ended(self.end()?);
+            let summary = self.end()?;
+            let wrong = self.expected.and_then(|it| it.disagreements(&summary).first().copied());
+            if let Some(problem) = wrong {
+                return Err(ManifestError::Another(problem));
+            }
+            self.state = State::Ended(summary);
             return Ok(None);
         }
         let entry = self.entry(tag)?;

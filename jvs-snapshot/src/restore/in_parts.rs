@@ -3,7 +3,7 @@
 
 use jvs_lock::register::Register;
 use jvs_lock::{Lease, LeaseError, Locks};
-use jvs_repo::audit::{EventKind, EventPhase};
+use jvs_repo::audit::EventPhase;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
@@ -14,6 +14,7 @@ use jvs_repo::term::Term;
 
 use super::journal::RestoreJournal;
 use super::leftover::discard;
+use super::log::RestoreLog;
 use super::patch::{AppliedPatch, Grip, PatchRun, trees_in};
 use super::plan::{RestorePlan, steps};
 use super::replace::{judged, some};
@@ -46,6 +47,7 @@ pub struct FinishedRestore {
 }
 
 /// What its name in `staging/` says of a committed restore.
+#[derive(Clone)]
 struct Committed {
     worktree: WorktreeName,
     term: Term,
@@ -61,15 +63,13 @@ impl Committed {
     }
 
     fn dir(&self) -> RepoPath {
-        let Committed { worktree, term, source, kept, op } = self;
-        let (worktree, term, source, kept, op) = (worktree.clone(), *term, *source, *kept, *op);
+        let Committed { worktree, term, source, kept, op } = self.clone();
         StagingName::Patch { worktree, term, source, kept, op }.path()
     }
 
     /// Where it is once everything is in its place: what is left are the old files.
     fn over(&self) -> RepoPath {
-        let Committed { worktree, term, source, kept, op } = self;
-        let (worktree, term, source, kept, op) = (worktree.clone(), *term, *source, *kept, *op);
+        let Committed { worktree, term, source, kept, op } = self.clone();
         StagingName::Swap { worktree, term, source, kept, op }.path()
     }
 
@@ -102,17 +102,8 @@ pub fn put(
         kept: wish.kept.map(Ready::id),
         op: copied.op,
     };
-    let note = |phase, told: Restored| {
-        let details = Some(Box::new(told).into());
-        locks.note(
-            EventKind::Restore,
-            phase,
-            this.op,
-            Some(&this.worktree),
-            Some(wish.reason),
-            details,
-        )
-    };
+    let log = RestoreLog { locks, op: this.op, worktree: &this.worktree, reason: wish.reason };
+    let note = |phase, told| log.note(phase, told);
     let prepared = prepare(at, spots, &copied, plan).and_then(|journal| {
         let told = note(EventPhase::Intent, this.told(wish.chosen, None));
         told.map_err(SnapshotError::io("write the audit log"))?;
@@ -366,10 +357,9 @@ fn finish(
         Err(error) => return Err(error),
     };
     let left = end(at, &this, &journal);
-    let told = Some(Box::new(this.told(None, left.as_ref())).into());
-    let why = Some("it was interrupted, and is finished");
-    let _ =
-        locks.note(EventKind::Restore, EventPhase::Done, this.op, Some(&this.worktree), why, told);
+    let reason = "it was interrupted, and is finished";
+    let log = RestoreLog { locks, op: this.op, worktree: &this.worktree, reason };
+    let _ = log.note(EventPhase::Done, this.told(None, left.as_ref()));
     Ok(Some(FinishedRestore { restored: this.source, left, unplaced: applied.unplaced }))
 }
 

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use jvs_repo::layout;
 use jvs_repo::store::Store;
 
 use super::journal::JournalStep;
@@ -14,7 +13,6 @@ use crate::error::SnapshotError;
 use crate::manifest::{Entry, EntryKind, TreePath};
 use crate::progress::Progress;
 use crate::ready::Ready;
-use crate::stored::{not_believed, proven_manifest};
 
 /// What becomes of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,11 +84,10 @@ pub fn plan(
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<RestorePlan, SnapshotError> {
-    let differences = diff::since(store, source, worktree, trust, progress)?;
-    if differences.is_empty() {
-        return Ok(RestorePlan::default());
-    }
-    Ok(made_of(&differences, &ManifestFacts::read(store, source)?))
+    let mut facts = ManifestFacts::default();
+    let mut note = |entry: &Entry| facts.note(entry);
+    let differences = diff::since_telling(store, source, worktree, trust, progress, &mut note)?;
+    Ok(made_of(&differences, &facts))
 }
 
 /// What a snapshot's manifest says of its directories and of links.
@@ -102,20 +99,13 @@ struct ManifestFacts {
 }
 
 impl ManifestFacts {
-    fn read(store: &dyn Store, source: &Ready) -> Result<Self, SnapshotError> {
-        let mut facts = ManifestFacts::default();
-        let mut manifest = proven_manifest(store, source)?;
-        let path = layout::manifest(&source.dir());
-        let unreadable = |error| not_believed(path.clone(), error);
-        while let Some((entry, _)) = manifest.read().map_err(unreadable)? {
-            if let Some(group) = entry.link_group {
-                facts.groups.entry(group).or_default().push(entry.path.clone());
-            }
-            if entry.kind == EntryKind::Directory {
-                facts.directories.insert(entry.path.clone(), entry);
-            }
+    fn note(&mut self, entry: &Entry) {
+        if let Some(group) = entry.link_group {
+            self.groups.entry(group).or_default().push(entry.path.clone());
         }
-        Ok(facts)
+        if entry.kind == EntryKind::Directory {
+            self.directories.insert(entry.path.clone(), entry.clone());
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! says what may be in it.
 
 use jvs_lock::{Lease, Locks};
-use jvs_repo::audit::{EventKind, EventPhase};
+use jvs_repo::audit::EventPhase;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::quarantine;
@@ -11,6 +11,7 @@ use jvs_repo::record::audit::Restored;
 use jvs_repo::store::RepoPath;
 
 use super::leftover::{Worth, discard};
+use super::log::RestoreLog;
 use super::swap::{Stopped, Swap, Swapped};
 use super::{Copied, Half, InPlace, Left, RestoreError, RestoreRequest};
 use crate::aside::{delete_dir, move_dir};
@@ -44,10 +45,8 @@ pub fn replace(
         half: None,
         left: None,
     };
-    let note = |phase, told: Restored| {
-        let details = Some(Box::new(told).into());
-        locks.note(EventKind::Restore, phase, op, Some(&worktree), Some(reason), details)
-    };
+    let log = RestoreLog { locks, op, worktree: &worktree, reason };
+    let note = |phase, told| log.note(phase, told);
     let offered = note(EventPhase::Intent, told.clone())
         .map_err(SnapshotError::io("write the audit log"))
         .and_then(|()| offer(at, &copied, kept));

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
+use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::juicefs::Engine;
 use jvs_kit::live::loopfs::{Kind, SmallFs};
 use jvs_repo::layout;
@@ -130,4 +131,30 @@ impl Drop for Bound {
         let detach = rustix::mount::UnmountFlags::DETACH;
         let _ = rustix::mount::unmount(&self.0, detach);
     }
+}
+
+/// What is known of a snapshot is read as often as it is asked for, and not twice.
+#[test]
+fn a_restore_in_place_reads_each_manifest_once_for_each_comparison() {
+    if !granted(&[Capability::Program("strace")]) {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let user = User::with_new_repository(&dir.path().join("r"));
+    user.write("a", "one");
+    user.write("b", "same");
+    let old = user.snapshot();
+    user.write("a", "two");
+    let new = user.snapshot();
+    let log = dir.path().join("calls");
+    let log = log.to_str().expect("plain");
+    let under = ["strace", "-f", "-o", log, "-e", "trace=openat2"];
+    let restore = format!("restore {old} --in-place --reason test");
+    user.command(&restore).under(under).run().ok();
+    assert_eq!(user.read("a"), "one");
+    let text = fs_err::read_to_string(log).expect("a record");
+    let reads = |id: &str| text.matches(&format!("snapshots/{id}/manifest\"")).count();
+    // What differs; the copy beside it, by names and by links. Whether the files have been
+    // captured, before they are replaced and again before they are removed.
+    assert_eq!((reads(&old), reads(&new)), (3, 2));
 }

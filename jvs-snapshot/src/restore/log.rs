@@ -1,0 +1,25 @@
+//! What the audit log is told of a restore in place.
+
+use std::io;
+
+use jvs_lock::Locks;
+use jvs_repo::audit::{EventKind, EventPhase};
+use jvs_repo::id::OpNonce;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::record::audit::Restored;
+
+/// The events of one restore.
+pub(super) struct RestoreLog<'l, 'r> {
+    pub(super) locks: &'l Locks<'r>,
+    pub(super) op: OpNonce,
+    pub(super) worktree: &'l WorktreeName,
+    pub(super) reason: &'l str,
+}
+
+impl RestoreLog<'_, '_> {
+    pub(super) fn note(&self, phase: EventPhase, told: Restored) -> io::Result<()> {
+        let (worktree, reason) = (Some(self.worktree), Some(self.reason));
+        let details = Some(Box::new(told).into());
+        self.locks.note(EventKind::Restore, phase, self.op, worktree, reason, details)
+    }
+}
