@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use jvs_repo::config::Engine as Policy;
 
 pub use juicefs::Mount as JuiceFsMount;
-pub(crate) use juicefs::mount_of as juicefs_mount;
+pub(crate) use juicefs::{mount_of as juicefs_mount, was_removed_by_the_mount};
 
 use crate::capture_error::CaptureError;
 use crate::descriptor::Loss;

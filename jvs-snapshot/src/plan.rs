@@ -77,12 +77,12 @@ impl ReusePlan {
 
     /// Goes through tree and manifest side by side, both being sorted. Answers
     /// also with what the manifest turned out to be: a plan made from another
-    /// one than expected is worth nothing. What looks as it was is so only if looks
-    /// are `believed`.
+    /// one than expected is worth nothing. What looks as it was is so only as far as
+    /// looks count.
     pub(crate) fn make(
         tree: &Tree,
         manifest: impl Read,
-        believed: bool,
+        looks: Looks,
     ) -> Result<(Self, Summary), ManifestError> {
         let mut plan = Self::everything(tree);
         plan.unchanged = vec![false; tree.nodes];
@@ -90,9 +90,9 @@ impl ReusePlan {
         let mut next = reader.read()?;
         if let Some((entry, Some(hints))) = &next
             && entry.path.is_root()
-            && is_as_it_was(&tree.root, entry, *hints)
+            && is_as_it_was(&tree.root, entry, *hints, looks)
         {
-            plan.keep(0, entry, believed);
+            plan.keep(0, entry, looks);
         }
         let mut path = Vec::new();
         for item in tree.in_order() {
@@ -109,16 +109,16 @@ impl ReusePlan {
             }
             if let Some((entry, Some(hints))) = &next
                 && entry.path.as_bytes() == path
-                && is_as_it_was(item.stat(), entry, *hints)
+                && is_as_it_was(item.stat(), entry, *hints, looks)
             {
-                plan.keep(item.number, entry, believed);
+                plan.keep(item.number, entry, looks);
             }
         }
         Ok((plan, reader.finish()?))
     }
 
-    fn keep(&mut self, number: usize, entry: &Entry, believed: bool) {
-        if !believed {
+    fn keep(&mut self, number: usize, entry: &Entry, looks: Looks) {
+        if looks == Looks::Doubted {
             if let EntryKind::File { hash, .. } = &entry.kind {
                 let doubted = Doubted { hash: *hash, xattrs: entry.xattrs.clone() };
                 self.doubted.insert(number, doubted);
@@ -139,8 +139,20 @@ impl ReusePlan {
     }
 }
 
+/// What it means that a file looks as a manifest says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looks {
+    /// It is as it was.
+    Believed,
+    /// Its content says whether it is.
+    Doubted,
+    /// As [`Looks::Believed`], of clones of the files that the manifest remembers, which
+    /// have their change times and other inodes.
+    OfClones,
+}
+
 /// Hints are only there if every later change would have changed them.
-fn is_as_it_was(stat: &NodeStat, entry: &Entry, hints: Hints) -> bool {
+fn is_as_it_was(stat: &NodeStat, entry: &Entry, hints: Hints, looks: Looks) -> bool {
     let same_kind = match (&entry.kind, stat.kind) {
         (EntryKind::File { size, .. }, NodeKind::File) => *size == stat.size,
         (EntryKind::Directory, NodeKind::Directory)
@@ -152,7 +164,8 @@ fn is_as_it_was(stat: &NodeStat, entry: &Entry, hints: Hints) -> bool {
         _ => false,
     };
     same_kind
-        && hints == (Hints { inode: stat.inode, ctime: stat.ctime })
+        && hints.ctime == stat.ctime
+        && (looks == Looks::OfClones || hints.inode == stat.inode)
         && entry.mtime == stat.mtime
         && entry.mode == stat.mode
         && (entry.uid, entry.gid) == (stat.uid, stat.gid)

@@ -38,7 +38,7 @@ use crate::manifest::TreePath;
 use crate::progress::Progress;
 use crate::publish::Snapshots;
 use crate::ready::Ready;
-use crate::stage::{CaptureError, Captured, Options, Source, capture};
+use crate::stage::{CaptureError, Captured, Options, Parent, Source, capture};
 use crate::staging_name::StagingName;
 use crate::stored::unread;
 use crate::under_lease::while_renewing;
@@ -200,6 +200,11 @@ impl<'r> Restore<'r> {
             full: true,
             only: chosen.cloned(),
             published: true,
+            of: Some(Parent {
+                directory: self.store.absolute(&source.dir()),
+                manifest_hash: source.descriptor().content.manifest_hash,
+                boot_id: None,
+            }),
             ..Options::default()
         };
         let tree = layout::snapshot_payload(&source.dir());

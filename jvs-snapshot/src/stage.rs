@@ -33,7 +33,7 @@ use crate::hash::Digest;
 use crate::manifest::{Summary, Timestamp};
 use crate::nobody_else::Ours;
 use crate::observe::{observe, reread};
-use crate::plan::{LinkGroups, Moment, ReusePlan};
+use crate::plan::{LinkGroups, Looks, Moment, ReusePlan};
 use crate::progress::{CapturePhase, Phases, Progress};
 use crate::quiesce::{self, ChangeKind, Changes, settled};
 use crate::tree::{self, FileStream, NodeKind, NodeStat};
@@ -70,6 +70,9 @@ pub struct Options {
     /// The source is a snapshot's own tree: nobody writes there, so nothing that was
     /// written has to be brought to light.
     pub published: bool,
+    /// The source is the tree of this snapshot: what its manifest says need not be found
+    /// out again of what has not changed since it was cloned there.
+    pub of: Option<Parent>,
     /// Directories of files that are in no tree and that keepers and other commands of
     /// ours may have open.
     pub bystanders: Vec<PathBuf>,
@@ -87,6 +90,7 @@ impl Default for Options {
             full: false,
             only: None,
             published: false,
+            of: None,
             bystanders: Vec::new(),
             threads: None,
             juicefs_program: None,
@@ -219,7 +223,7 @@ impl Capture<'_> {
         let mut doubt = self.allowed(write_out.force(&before)?)?;
 
         phases.begin(CapturePhase::Plan);
-        let planned = self.planned(&before);
+        let mut planned = self.planned(&before, engine.name());
 
         phases.begin(CapturePhase::Clone);
         self.progress.total(before.nodes as u64, planned.bytes);
@@ -227,6 +231,7 @@ impl Capture<'_> {
         let mut built = self.build(&*engine, &before, &planned, quiet, &phases);
         if self.is_for_another_engine(&built) {
             engine = engine::that_always_works();
+            planned = self.planned(&before, engine.name());
             built = self.build(&*engine, &before, &planned, quiet, &phases);
         }
         let built = built?;
@@ -397,8 +402,8 @@ impl Capture<'_> {
         Ok(Moment { now, margin_ns })
     }
 
-    fn planned(&self, before: &Tree) -> Planned {
-        let (plan, parent_ignored) = self.plan(before);
+    fn planned(&self, before: &Tree, engine: EngineName) -> Planned {
+        let (plan, parent_ignored) = self.plan(before, engine);
         let parent = self.parent_payload(&parent_ignored);
         let (bytes, reused) = amount(before, &plan);
         Planned { plan, groups: LinkGroups::find(before), parent, parent_ignored, bytes, reused }
@@ -406,11 +411,19 @@ impl Capture<'_> {
 
     /// What the parent's manifest saves, or why it saves nothing. A parent that
     /// cannot be used makes a capture slower, not impossible.
-    fn plan(&self, before: &Tree) -> (ReusePlan, Option<String>) {
-        let Some(parent) = self.parent.filter(|_| !self.options.full) else {
+    fn plan(&self, before: &Tree, engine: EngineName) -> (ReusePlan, Option<String>) {
+        let of = self.options.of.as_ref().filter(|_| engine == EngineName::JuiceFs);
+        let Some(parent) = of.or(self.parent.filter(|_| !self.options.full)) else {
             return (ReusePlan::everything(before), None);
         };
-        let believed = self.ground.believes(parent.boot_id.as_ref(), &self.boot_id);
+        let believed = match of {
+            // JuiceFS clones change times, and nothing else sets them to one that was.
+            Some(_) => Looks::OfClones,
+            None if self.ground.believes(parent.boot_id.as_ref(), &self.boot_id) => {
+                Looks::Believed
+            }
+            None => Looks::Doubted,
+        };
         let made = tree::open_root(&parent.directory)
             .and_then(|dir| tree::open_file(&dir, MANIFEST.as_bytes()))
             .map_err(|error| error.to_string())

@@ -30,7 +30,7 @@ use rustix::io::Errno;
 
 use crate::manifest::{Device, MAX_XATTR_VALUE_BYTES, Timestamp, Xattr};
 
-pub use descend::{find_below, open_below};
+pub use descend::{find_below, open_below, reach_below};
 pub use movable::{copy_is_movable, movable};
 pub use remove::remove;
 

@@ -12,6 +12,7 @@ use jvs_repo::store::{PosixStore, RepoPath, TreeListing};
 use crate::chosen::ChosenPaths;
 use crate::compare::{Difference, Trust};
 use crate::diff;
+use crate::engine::was_removed_by_the_mount;
 use crate::error::SnapshotError;
 use crate::fidelity::{self, LossKind};
 use crate::manifest::{Entry, TreePath};
@@ -47,7 +48,8 @@ pub trait Trees: Send + Sync {
     /// Where a tree is on this host, for those who read and write it file by file.
     fn absolute(&self, tree: &RepoPath) -> PathBuf;
 
-    /// Removes a tree and everything in it. May be interrupted and run again.
+    /// Removes a tree and everything in it, under a name that nobody else uses. May be
+    /// interrupted and run again.
     fn remove(&self, tree: &RepoPath) -> io::Result<()>;
 
     /// What is in a tree that others may still write into.
@@ -168,7 +170,12 @@ impl Trees for PosixStore {
     }
 
     fn remove(&self, tree: &RepoPath) -> io::Result<()> {
-        self.remove_payload_tree(tree)
+        let path = TreePath::root();
+        let (dir, name) = above(self, Spot { tree, path: &path })?;
+        match was_removed_by_the_mount(&dir, name) {
+            true => Ok(()),
+            false => self.remove_payload_tree(tree),
+        }
     }
 
     fn listing(&self, tree: &RepoPath) -> io::Result<TreeListing> {

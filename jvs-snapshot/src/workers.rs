@@ -5,7 +5,10 @@
 
 use std::num::NonZero;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::tree;
 
 struct Shared<T, E> {
     stack: Vec<T>,
@@ -62,6 +65,14 @@ impl<T, E> Drop for Taken<'_, T, E> {
 /// As many threads as there are processors.
 pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Threads where each call is a round trip to a server.
+const REMOTE_THREADS: usize = 16;
+
+/// As many as the files of this directory keep busy.
+pub(crate) fn for_files_on(dir: impl AsFd) -> usize {
+    processors().max(if tree::is_remote(dir) { REMOTE_THREADS } else { 1 })
 }
 
 /// `length` things in parts of at most `most`, one per task: a large directory keeps

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -19,6 +19,8 @@ use crate::workers;
 
 /// Entries whose content is looked at together: bounds the memory, not the work.
 const BATCH: usize = 8 * 1024;
+/// Files of one directory that are read by one thread, one after the other.
+const TOGETHER: usize = 16;
 
 /// When is a file believed to be unchanged without reading it?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,16 @@ struct Pair {
     /// The kernel has noted no change of it, so only what it does not note can
     /// differ.
     untouched: bool,
+}
+
+impl Pair {
+    fn into_difference(self) -> Difference {
+        let after = (self.stat.kind == NodeKind::File).then_some(self.stat.size);
+        let before = size_of(&self.entry.kind);
+        let Pair { entry: Entry { path, .. }, mut aspects, .. } = self;
+        aspects.sort_unstable();
+        Difference { path, aspects, before, after }
+    }
 }
 
 /// Tells what differs between a manifest and the files below `root`, in the
@@ -94,9 +106,9 @@ fn compare<R: Read>(
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, CompareError> {
-    let threads = workers::processors();
     let at_root = |source| CompareError::Io { path: TreePath::root(), source };
     let root = tree::open_root(root).map_err(at_root)?;
+    let threads = workers::for_files_on(&root);
     let files = Tree::read_some(threads, &root, chosen).map_err(CompareError::Walk)?;
     let timeless_xattrs = tree::has_timeless_xattrs(&root).map_err(at_root)?;
     let mut pass = Pass {
@@ -206,27 +218,26 @@ impl Pass<'_> {
         let pairs = std::mem::take(&mut self.pairs);
         let found: Mutex<Vec<Difference>> = Mutex::default();
         let (root, progress) = (&self.root, self.progress);
-        workers::try_each(self.threads, pairs, |mut pair, _| {
-            if !progress.keep_going() {
-                // What was not looked at is not known to be the same.
-                let source = io::ErrorKind::Interrupted.into();
-                return Err(CompareError::Io { path: pair.entry.path, source });
-            }
-            match read_pair(root, &mut pair) {
-                Ok(()) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    pair.aspects = vec![Aspect::Removed];
+        workers::try_each(self.threads, of_one_directory(pairs), |pairs, _| {
+            let dir = Parent::of(root, pairs.first());
+            for mut pair in pairs {
+                if !progress.keep_going() {
+                    // What was not looked at is not known to be the same.
+                    let source = io::ErrorKind::Interrupted.into();
+                    return Err(CompareError::Io { path: pair.entry.path, source });
                 }
-                Err(source) => return Err(CompareError::Io { path: pair.entry.path, source }),
-            }
-            progress.advance(1, pair.stat.size);
-            if !pair.aspects.is_empty() {
-                let after = (pair.stat.kind == NodeKind::File).then_some(pair.stat.size);
-                let before = size_of(&pair.entry.kind);
-                let Pair { entry: Entry { path, .. }, mut aspects, .. } = pair;
-                aspects.sort_unstable();
-                let difference = Difference { path, aspects, before, after };
-                found.lock().unwrap_or_else(PoisonError::into_inner).push(difference);
+                match dir.read(&mut pair) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                        pair.aspects = vec![Aspect::Removed];
+                    }
+                    Err(source) => return Err(CompareError::Io { path: pair.entry.path, source }),
+                }
+                progress.advance(1, pair.stat.size);
+                if !pair.aspects.is_empty() {
+                    let difference = pair.into_difference();
+                    found.lock().unwrap_or_else(PoisonError::into_inner).push(difference);
+                }
             }
             Ok(())
         })?;
@@ -275,36 +286,75 @@ fn look(entry: &Entry, stat: &NodeStat) -> Vec<Aspect> {
     aspects
 }
 
-/// What only reading tells: content, target, attributes.
-fn read_pair(root: impl AsFd, pair: &mut Pair) -> io::Result<()> {
-    let settled = pair.aspects.iter().any(|aspect| matches!(aspect, Aspect::Type));
-    if settled {
-        return Ok(());
-    }
-    let Some((parent, name)) = pair.entry.path.split() else {
-        if tree::xattrs_open(&root)? != pair.entry.xattrs {
-            pair.aspects.push(Aspect::Xattrs);
+/// Pairs that follow each other in one directory, a few at a time.
+fn of_one_directory(pairs: Vec<Pair>) -> Vec<Vec<Pair>> {
+    let mut parts: Vec<Vec<Pair>> = Vec::new();
+    for pair in pairs {
+        let fits = parts.last().filter(|part| part.len() < TOGETHER);
+        let before = fits.and_then(|part| part.last()?.entry.path.parent());
+        let same = before.is_some_and(|dir| Some(dir) == pair.entry.path.parent());
+        match parts.last_mut().filter(|_| same) {
+            Some(part) => part.push(pair),
+            None => parts.push(vec![pair]),
         }
-        return Ok(());
-    };
-    let dir = tree::open_below(&root, parent.components())?;
+    }
+    parts
+}
+
+/// The directory that some pairs are in.
+struct Parent<'r> {
+    root: &'r OwnedFd,
+    /// Nothing if they are the root.
+    dir: Option<io::Result<OwnedFd>>,
+}
+
+impl<'r> Parent<'r> {
+    fn of(root: &'r OwnedFd, pair: Option<&Pair>) -> Self {
+        let parent = pair.and_then(|pair| pair.entry.path.split()).map(|(parent, _)| parent);
+        Parent { root, dir: parent.map(|path| tree::reach_below(root, path.components())) }
+    }
+
+    fn read(&self, pair: &mut Pair) -> io::Result<()> {
+        let settled = pair.aspects.iter().any(|aspect| matches!(aspect, Aspect::Type));
+        if settled {
+            return Ok(());
+        }
+        match &self.dir {
+            None => {
+                if tree::xattrs_open(self.root)? != pair.entry.xattrs {
+                    pair.aspects.push(Aspect::Xattrs);
+                }
+                Ok(())
+            }
+            Some(Ok(dir)) => read_pair(dir, pair),
+            Some(Err(error)) => Err(match error.raw_os_error() {
+                Some(errno) => io::Error::from_raw_os_error(errno),
+                None => error.kind().into(),
+            }),
+        }
+    }
+}
+
+/// What only reading tells: content, target, attributes.
+fn read_pair(dir: &OwnedFd, pair: &mut Pair) -> io::Result<()> {
+    let Some((_, name)) = pair.entry.path.split() else { return Ok(()) };
     let differs = match &pair.entry.kind {
         _ if pair.untouched => false,
         EntryKind::File { size, hash } if !pair.aspects.contains(&Aspect::Content) => {
-            let file = tree::open_file(&dir, name)?;
+            let file = tree::open_file(dir, name)?;
             match hash::of_file(&file, *size, 1) {
                 Ok(found) => found != *hash,
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => true,
                 Err(error) => return Err(error),
             }
         }
-        EntryKind::Symlink { target } => tree::read_link(&dir, name)? != *target,
+        EntryKind::Symlink { target } => tree::read_link(dir, name)? != *target,
         _ => false,
     };
     if differs {
         pair.aspects.push(Aspect::Content);
     }
-    if tree::xattrs(&dir, name)? != pair.entry.xattrs {
+    if tree::xattrs(dir, name)? != pair.entry.xattrs {
         pair.aspects.push(Aspect::Xattrs);
     }
     Ok(())

@@ -16,14 +16,17 @@
 pub(crate) mod control;
 mod inspect;
 mod program;
+mod removal;
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jvs_repo::layout::PAYLOAD;
 use jvs_repo::proc;
 use rustix::io::Errno;
+
+pub(crate) use removal::was_removed_by_the_mount;
 
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
@@ -197,18 +200,18 @@ impl JuiceFsEngine {
             // Seen with SQLite under load: EINTR, although nobody interrupted. A
             // clone shows itself only when it is complete; should this one have,
             // it is in the way of the next.
-            let Err(control::CloneRefusal::Failed(Errno::INTR)) = answer else { break };
+            let Err(control::Refusal::Failed(Errno::INTR)) = answer else { break };
             tree::remove(job.target, job.name)
                 .map_err(CaptureError::whole("remove the interrupted clone of"))?;
             answer = self.by_control_file(work, job);
         }
         match answer {
             Ok(()) => Ok(()),
-            Err(control::CloneRefusal::Failed(error)) => {
+            Err(control::Refusal::Failed(error)) => {
                 Err(CaptureError::CloneFailed(error.into()))
             }
-            Err(control::CloneRefusal::Stopped) => Err(CaptureError::Stopped),
-            Err(control::CloneRefusal::NotSpoken(control)) => {
+            Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
+            Err(control::Refusal::NotSpoken(control)) => {
                 program::run(&self.program, job, work).map_err(|failure| match failure {
                     program::ProgramFailure::Stopped => CaptureError::Stopped,
                     program::ProgramFailure::Told(program) => {
@@ -219,20 +222,10 @@ impl JuiceFsEngine {
         }
     }
 
-    fn open_control(&self) -> io::Result<OwnedFd> {
-        let [usual, prefixed] = CONTROL_FILES;
-        match tree::open_control(&self.mount.point, usual) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                tree::open_control(&self.mount.point, prefixed)
-            }
-            answer => answer,
-        }
-    }
-
-    fn by_control_file(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::CloneRefusal> {
-        let not_spoken = |error: io::Error| control::CloneRefusal::NotSpoken(error.to_string());
+    fn by_control_file(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::Refusal> {
+        let not_spoken = |error: io::Error| control::Refusal::NotSpoken(error.to_string());
         if job.source_parent == 0 {
-            return Err(control::CloneRefusal::NotSpoken(
+            return Err(control::Refusal::NotSpoken(
                 "the worktree is the mount's root".to_owned(),
             ));
         }
@@ -243,8 +236,19 @@ impl JuiceFsEngine {
             name: job.name,
             threads: u8::try_from(work.threads).unwrap_or(u8::MAX),
         };
-        let file = self.open_control().map_err(not_spoken)?;
+        let file = open_control(&self.mount.point).map_err(not_spoken)?;
         control::ask(&file, &request, work.progress)
+    }
+}
+
+/// Opens the control file of the volume that is mounted there.
+fn open_control(point: &Path) -> io::Result<OwnedFd> {
+    let [usual, prefixed] = CONTROL_FILES;
+    match tree::open_control(point, usual) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            tree::open_control(point, prefixed)
+        }
+        answer => answer,
     }
 }
 

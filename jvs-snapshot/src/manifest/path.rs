@@ -99,6 +99,12 @@ impl TreePath {
         self.0.split(|&byte| byte == b'/').filter(|component| !component.is_empty())
     }
 
+    /// The bytes of the directory that holds this path; nothing for the root.
+    pub(crate) fn parent(&self) -> Option<&[u8]> {
+        let slash = self.0.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+        (!self.is_root()).then(|| &self.0[..slash])
+    }
+
     /// The directory that holds this path, and its name; nothing for the root.
     pub fn split(&self) -> Option<(TreePath, &[u8])> {
         if self.is_root() {

@@ -35,11 +35,19 @@ pub fn find_below<'c>(
 ) -> io::Result<OwnedFd> {
     // The path up to the root is its user's own word; nothing below it is.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut at = fs::open(root, flags, Mode::empty())?;
+    reach_below(&fs::open(root, flags, Mode::empty())?, components)
+}
+
+/// As [`find_below`], from a root that is open.
+pub fn reach_below<'c>(
+    root: &OwnedFd,
+    components: impl Iterator<Item = &'c [u8]>,
+) -> io::Result<OwnedFd> {
+    let mut at: Option<OwnedFd> = None;
     for piece in pieces(components) {
-        at = step(at, &piece, OFlags::PATH)?;
+        at = Some(step(at.as_ref().unwrap_or(root), &piece, OFlags::PATH)?);
     }
-    Ok(at)
+    at.map_or_else(|| root.try_clone(), Ok)
 }
 
 fn pieces<'c>(components: impl Iterator<Item = &'c [u8]>) -> Vec<Vec<u8>> {

@@ -1,11 +1,15 @@
-//! What is said through a JuiceFS mount's control file to clone a directory.
+//! What is said through a JuiceFS mount's control file to clone a directory, or to
+//! remove one.
 //!
-//! Request, big-endian: u32 1006, u32 length of the rest, u64 source inode, u64
-//! its parent's inode, u64 the target's parent's inode, u8 length of the target's
+//! Requests, big-endian. To clone: u32 1006, u32 length of the rest, u64 source inode,
+//! u64 its parent's inode, u64 the target's parent's inode, u8 length of the target's
 //! name, the name, u16 umask, u8 mode (2: keep owner, mode and times), u8 threads.
+//! To remove: u32 1002, u32 length of the rest, u64 inode of the directory that it is in,
+//! u8 length of its name, the name, u8 flags (0: to the trash, if there is one), u8
+//! threads.
 //! Answer: any number of frames of 17 bytes (0xFE, u64 done, u64 total), then one
 //! byte, the error number. An empty read means *not yet*. Closing the file cancels
-//! the clone.
+//! what was asked for.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -15,6 +19,7 @@ use rustix::io::Errno;
 use crate::progress::Progress;
 
 const CLONE: u32 = 1006;
+const REMOVE: u32 = 1002;
 const KEEP_ATTRIBUTES: u8 = 2;
 const FRAME: u8 = 0xfe;
 const FRAME_BYTES: usize = 17;
@@ -32,7 +37,35 @@ pub(super) struct Clone<'n> {
     pub(super) threads: u8,
 }
 
-impl Clone<'_> {
+/// What can be asked for.
+pub(super) trait Request {
+    /// As the mount reads it.
+    fn bytes(&self) -> Vec<u8>;
+}
+
+fn message(number: u32, body: &[u8]) -> Vec<u8> {
+    let length = body.len() as u32;
+    [&number.to_be_bytes(), &length.to_be_bytes(), body].concat()
+}
+
+/// A name and everything below it, none of it through a symlink.
+pub(super) struct Removal<'n> {
+    pub(super) parent: u64,
+    pub(super) name: &'n [u8],
+    pub(super) threads: u8,
+}
+
+impl Request for Removal<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let mut body = self.parent.to_be_bytes().to_vec();
+        body.push(self.name.len() as u8);
+        body.extend_from_slice(self.name);
+        body.extend_from_slice(&[0, self.threads]);
+        message(REMOVE, &body)
+    }
+}
+
+impl Request for Clone<'_> {
     fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
         for inode in [self.source, self.source_parent, self.target_parent] {
@@ -42,16 +75,13 @@ impl Clone<'_> {
         body.extend_from_slice(self.name);
         body.extend_from_slice(&0_u16.to_be_bytes());
         body.extend_from_slice(&[KEEP_ATTRIBUTES, self.threads]);
-        let mut bytes = CLONE.to_be_bytes().to_vec();
-        bytes.extend_from_slice(&(body.len() as u32).to_be_bytes());
-        bytes.extend_from_slice(&body);
-        bytes
+        message(CLONE, &body)
     }
 }
 
-/// Why there is no clone.
+/// Why it was not done.
 #[derive(Debug)]
-pub(super) enum CloneRefusal {
+pub(super) enum Refusal {
     /// The server does not understand: another way may work.
     NotSpoken(String),
     /// It tried and failed.
@@ -60,17 +90,17 @@ pub(super) enum CloneRefusal {
     Stopped,
 }
 
-/// Asks for a clone and waits for it. The caller closes the file.
+/// Asks and waits until it is done. The caller closes the file.
 pub(super) fn ask(
     file: impl AsFd,
-    request: &Clone<'_>,
+    request: &impl Request,
     progress: &dyn Progress,
-) -> Result<(), CloneRefusal> {
-    let not_spoken = |error: Errno| CloneRefusal::NotSpoken(error.to_string());
+) -> Result<(), Refusal> {
+    let not_spoken = |error: Errno| Refusal::NotSpoken(error.to_string());
     let bytes = request.bytes();
     let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, &bytes));
     if written.map_err(not_spoken)? != bytes.len() {
-        return Err(CloneRefusal::NotSpoken("the request was cut short".to_owned()));
+        return Err(Refusal::NotSpoken("the request was cut short".to_owned()));
     }
     let mut answer = Reply::default();
     let mut idle = Duration::ZERO;
@@ -87,7 +117,7 @@ pub(super) fn ask(
             }
         }
         if !progress.keep_going() {
-            return Err(CloneRefusal::Stopped);
+            return Err(Refusal::Stopped);
         }
         if got == 0 {
             std::thread::sleep(PAUSE);
@@ -96,16 +126,16 @@ pub(super) fn ask(
             idle = Duration::ZERO;
         }
     }
-    Err(CloneRefusal::Failed(Errno::TIMEDOUT))
+    Err(Refusal::Failed(Errno::TIMEDOUT))
 }
 
 /// A version that does not know the message says so with one of these.
-fn told(errno: u8) -> CloneRefusal {
+fn told(errno: u8) -> Refusal {
     match Errno::from_raw_os_error(i32::from(errno)) {
         errno @ (Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            CloneRefusal::NotSpoken(errno.to_string())
+            Refusal::NotSpoken(errno.to_string())
         }
-        errno => CloneRefusal::Failed(errno),
+        errno => Refusal::Failed(errno),
     }
 }
 
@@ -164,6 +194,15 @@ mod tests {
     }
 
     #[test]
+    fn so_is_the_request_to_remove() {
+        let request = Removal { parent: 0x0102, name: b"doomed", threads: 50 };
+        let mut expected = vec![0, 0, 3, 234, 0, 0, 0, 17];
+        expected.extend_from_slice(&[0, 0, 0, 0, 0, 0, 1, 2]);
+        expected.extend_from_slice(b"\x06doomed\x00\x32");
+        assert_eq!(request.bytes(), expected);
+    }
+
+    #[test]
     fn frames_are_progress_and_a_single_byte_is_the_end() {
         let mut answer = Reply::default();
         let mut heard = Vec::new();
@@ -177,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_mount_that_does_not_know_the_message_is_told_from_one_that_failed() {
-        assert!(matches!(told(22), CloneRefusal::NotSpoken(_)));
-        assert!(matches!(told(28), CloneRefusal::Failed(Errno::NOSPC)));
+        assert!(matches!(told(22), Refusal::NotSpoken(_)));
+        assert!(matches!(told(28), Refusal::Failed(Errno::NOSPC)));
     }
 }
