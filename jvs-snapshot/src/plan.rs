@@ -3,10 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Read;
 
+use jvs_repo::sabotage;
+
 use crate::hash::Digest;
 use crate::manifest::{
     Entry, EntryKind, Hints, ManifestError, ManifestReader, Summary, Timestamp, TreePath, Xattr,
 };
+use crate::mutation::capturing::CaptureRule;
 use crate::tree::{NodeKind, NodeStat};
 use crate::walk::Tree;
 
@@ -164,11 +167,21 @@ fn is_as_it_was(stat: &NodeStat, entry: &Entry, hints: Hints, looks: Looks) -> b
         _ => false,
     };
     same_kind
-        && hints.ctime == stat.ctime
-        && (looks == Looks::OfClones || hints.inode == stat.inode)
+        && match looks {
+            Looks::OfClones => is_its_clone(stat, hints),
+            Looks::Believed | Looks::Doubted => {
+                hints == (Hints { inode: stat.inode, ctime: stat.ctime })
+            }
+        }
         && entry.mtime == stat.mtime
         && entry.mode == stat.mode
         && (entry.uid, entry.gid) == (stat.uid, stat.gid)
+}
+
+/// Is this the clone of a file with these hints, and nobody has changed it since?
+fn is_its_clone(stat: &NodeStat, hints: Hints) -> bool {
+    sabotage!(CaptureRule::ClonesHaveTheirTimes => true);
+    hints.ctime == stat.ctime
 }
 
 /// The time-dependent half of a hint: see [`crate::quiesce::settled`].
@@ -189,25 +202,25 @@ pub(crate) struct LinkGroups {
 impl LinkGroups {
     /// By identity; names outside the tree do not count.
     pub(crate) fn find(tree: &Tree) -> Self {
-        let mut by_identity: HashMap<(u64, u64), usize> = HashMap::new();
-        let mut candidates: Vec<Vec<usize>> = Vec::new();
-        for item in tree.in_order() {
-            let stat = item.stat();
-            if stat.links > 1 && stat.kind != NodeKind::Directory {
-                let group = *by_identity.entry(stat.identity()).or_insert_with(|| {
-                    candidates.push(Vec::new());
-                    candidates.len() - 1
-                });
-                candidates[group].push(item.number);
-            }
+        let shared = tree.shared_identities();
+        if shared.is_empty() {
+            return LinkGroups::default();
         }
-        candidates.retain(|members| members.len() > 1);
-        let of = candidates
+        let mut by_identity: HashMap<(u64, u64), usize> = HashMap::new();
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for item in tree.in_order().filter(|item| shared.contains(&item.stat().identity())) {
+            let group = *by_identity.entry(item.stat().identity()).or_insert_with(|| {
+                groups.push(Vec::new());
+                groups.len() - 1
+            });
+            groups[group].push(item.number);
+        }
+        let of = groups
             .iter()
             .enumerate()
             .flat_map(|(group, members)| members.iter().map(move |&member| (member, group)))
             .collect();
-        LinkGroups { members: candidates, of }
+        LinkGroups { members: groups, of }
     }
 
     /// Which group a name belongs to.

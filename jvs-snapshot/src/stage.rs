@@ -419,9 +419,7 @@ impl Capture<'_> {
         let believed = match of {
             // JuiceFS clones change times, and nothing else sets them to one that was.
             Some(_) => Looks::OfClones,
-            None if self.ground.believes(parent.boot_id.as_ref(), &self.boot_id) => {
-                Looks::Believed
-            }
+            None if self.ground.believes(parent.boot_id.as_ref(), &self.boot_id) => Looks::Believed,
             None => Looks::Doubted,
         };
         let made = tree::open_root(&parent.directory)

@@ -119,7 +119,7 @@ fn compare<R: Read>(
         timeless_xattrs,
         progress,
         expected_groups: GroupStarts::default(),
-        found_groups: FoundGroups::count(&files),
+        found_groups: FoundGroups::of_all(&files),
         differences: Vec::new(),
         pairs: Vec::new(),
     };
@@ -360,32 +360,19 @@ fn read_pair(dir: &OwnedFd, pair: &mut Pair) -> io::Result<()> {
     Ok(())
 }
 
-/// Which files have several names *in this tree*: a snapshot's file may have
-/// more of them in other snapshots.
+/// Files that have several names in this tree, and the first of them that was seen.
 struct FoundGroups {
-    groups: HashMap<(u64, u64), Group>,
-}
-
-#[derive(Default)]
-struct Group {
-    names: u32,
-    first: Option<TreePath>,
+    firsts: HashMap<(u64, u64), Option<TreePath>>,
 }
 
 impl FoundGroups {
-    fn count(files: &Tree) -> Self {
-        let mut groups: HashMap<(u64, u64), Group> = HashMap::new();
-        for node in files.branches.iter().flat_map(|branch| &branch.nodes) {
-            if node.stat.links > 1 && node.stat.kind != NodeKind::Directory {
-                groups.entry(node.stat.identity()).or_default().names += 1;
-            }
-        }
-        groups.retain(|_, group| group.names > 1);
-        FoundGroups { groups }
+    fn of_all(files: &Tree) -> Self {
+        let shared = files.shared_identities();
+        FoundGroups { firsts: shared.into_iter().map(|identity| (identity, None)).collect() }
     }
 
     fn of(&mut self, path: &TreePath, stat: &NodeStat) -> Option<TreePath> {
-        let group = self.groups.get_mut(&stat.identity())?;
-        Some(group.first.get_or_insert_with(|| path.clone()).clone())
+        let first = self.firsts.get_mut(&stat.identity())?;
+        Some(first.get_or_insert_with(|| path.clone()).clone())
     }
 }

@@ -207,27 +207,22 @@ impl JuiceFsEngine {
         }
         match answer {
             Ok(()) => Ok(()),
-            Err(control::Refusal::Failed(error)) => {
-                Err(CaptureError::CloneFailed(error.into()))
-            }
+            Err(control::Refusal::Failed(error)) => Err(CaptureError::CloneFailed(error.into())),
             Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
-            Err(control::Refusal::NotSpoken(control)) => {
-                program::run(&self.program, job, work).map_err(|failure| match failure {
+            Err(control::Refusal::NotSpoken(control)) => program::run(&self.program, job, work)
+                .map_err(|failure| match failure {
                     program::ProgramFailure::Stopped => CaptureError::Stopped,
                     program::ProgramFailure::Told(program) => {
                         CaptureError::CloneRefused { control, program }
                     }
-                })
-            }
+                }),
         }
     }
 
     fn by_control_file(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::Refusal> {
         let not_spoken = |error: io::Error| control::Refusal::NotSpoken(error.to_string());
         if job.source_parent == 0 {
-            return Err(control::Refusal::NotSpoken(
-                "the worktree is the mount's root".to_owned(),
-            ));
+            return Err(control::Refusal::NotSpoken("the worktree is the mount's root".to_owned()));
         }
         let request = control::Clone {
             source: job.source,

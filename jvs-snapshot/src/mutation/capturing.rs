@@ -22,11 +22,13 @@ pub enum CaptureRule {
     NeverInMemory,
     /// What decides about removing files reads them.
     RemovedByContent,
+    /// A clone in a snapshot is believed only if it has the change time of its original.
+    ClonesHaveTheirTimes,
 }
 
 impl CaptureRule {
     /// All rules.
-    pub const ALL: [CaptureRule; 9] = [
+    pub const ALL: [CaptureRule; 10] = [
         CaptureRule::SetIdForItsOwner,
         CaptureRule::WrittenOutFirst,
         CaptureRule::HandedInFirst,
@@ -36,6 +38,7 @@ impl CaptureRule {
         CaptureRule::WithinTheBoot,
         CaptureRule::NeverInMemory,
         CaptureRule::RemovedByContent,
+        CaptureRule::ClonesHaveTheirTimes,
     ];
 }
 

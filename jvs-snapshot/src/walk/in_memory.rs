@@ -1,5 +1,6 @@
 //! A whole tree as a walk found it.
 
+use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -250,6 +251,17 @@ impl Tree {
     pub(crate) fn item(&self, number: usize) -> Item<'_> {
         let branch = &self.branches[self.branch_of(number) as usize];
         branch.item(number - branch.first)
+    }
+
+    /// Which files have several names *in this tree*: a snapshot's file may have more of
+    /// them in other snapshots. Few bytes a name, whatever all names of them are.
+    pub(crate) fn shared_identities(&self) -> HashSet<(u64, u64)> {
+        let nodes = || self.branches.iter().flat_map(|branch| &branch.nodes);
+        let may_share = |node: &&Node| node.stat.links > 1 && node.stat.kind != NodeKind::Directory;
+        let mut all = Vec::with_capacity(nodes().filter(may_share).count());
+        all.extend(nodes().filter(may_share).map(|node| node.stat.identity()));
+        all.sort_unstable();
+        all.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
     }
 
     /// Every node in the bytewise order of paths.

@@ -279,6 +279,36 @@ fn what_is_removed_is_compared_by_its_content() {
     assert_eq!(without(rule, lost), Some(Vec::new()), "{rule:?} is not needed");
 }
 
+/// Somebody has changed a file of a snapshot, and set its time back.
+#[test]
+fn a_clone_is_believed_only_if_it_has_the_change_time_of_its_original() {
+    let passes_for_the_same = || {
+        let volume = Volume::mounted(Metadata::Redis, 1)?;
+        let world = World::at(volume.host(0));
+        world.write(b'A');
+        let first = world.capture("1", None);
+        let path = world.root.join("1/payload").join(FILE);
+        let time = fs_err::metadata(&path).and_then(|it| it.modified()).expect("a time");
+        fs_err::write(&path, [b'B'; SIZE]).expect("as long as before");
+        let file = fs_err::File::options().write(true).open(&path).expect("open");
+        file.set_modified(time).expect("the time of before");
+        drop(file);
+        let manifest_hash = first.content.manifest_hash;
+        let of = Parent { directory: world.root.join("1"), manifest_hash, boot_id: None };
+        let options = Options { published: true, of: Some(of), ..World::options() };
+        let again = world.root.join("again");
+        fs_err::create_dir(&again).expect("a staging directory");
+        let source = Source::open(&world.root.join("1/payload")).expect("a source");
+        let again = capture(&source, &again, None, &options, &SystemClock, &Silent);
+        let again = again.expect("captured").content.payload_root_hash;
+        Some(again == first.content.payload_root_hash)
+    };
+    let Some(passes) = passes_for_the_same() else { return };
+    assert!(!passes, "a change that was not seen");
+    let rule = CaptureRule::ClonesHaveTheirTimes;
+    assert_eq!(without(rule, passes_for_the_same), Some(true), "{rule:?} is not needed");
+}
+
 fn open_to_all(path: &Path) {
     fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o777)).expect("a mode");
 }

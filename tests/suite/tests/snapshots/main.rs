@@ -9,6 +9,7 @@ mod full;
 mod garbage;
 mod hidden_options;
 mod immovable;
+mod in_bulk;
 mod paths;
 mod places;
 mod quotas;
