@@ -4,14 +4,14 @@ use std::path::Path;
 
 use jvs_repo::clock::BootId;
 use jvs_repo::proc;
-use jvs_repo::store::Store;
+use jvs_repo::store::{PosixStore, Store};
 
 use crate::chosen::ChosenPaths;
 use crate::compare::{self, Difference, Trust};
 use crate::error::SnapshotError;
 use crate::ground::Ground;
 use crate::manifest::Entry;
-use crate::nobody_else::Ours;
+use crate::nobody_else::{Ours, bystanders};
 use crate::progress::Progress;
 use crate::ready::Ready;
 use crate::stored::{compared, proven_manifest};
@@ -42,7 +42,7 @@ pub fn between(
 /// `trust` lets it be seen. A process that removes or overwrites files because of it trusts
 /// nothing.
 pub fn since(
-    store: &dyn Store,
+    store: &PosixStore,
     before: &Ready,
     worktree: &Path,
     trust: Trust,
@@ -54,14 +54,14 @@ pub fn since(
 /// As [`since`]; tells `each` every entry of the manifest, in order. None of them may be
 /// acted on if this fails.
 pub(crate) fn since_telling(
-    store: &dyn Store,
+    store: &PosixStore,
     before: &Ready,
     worktree: &Path,
     trust: Trust,
     progress: &dyn Progress,
     each: &mut dyn FnMut(&Entry),
 ) -> Result<Vec<Difference>, SnapshotError> {
-    bring_to_light(worktree, None, trust, progress);
+    bring_to_light(store, worktree, None, trust, progress);
     let manifest = proven_manifest(store, before)?;
     let found = compare::with_files(manifest, worktree, trust, progress, each)
         .map_err(compared(store, before))?;
@@ -70,14 +70,14 @@ pub(crate) fn since_telling(
 
 /// As [`since`], but only of what is chosen.
 pub fn since_of(
-    store: &dyn Store,
+    store: &PosixStore,
     before: &Ready,
     worktree: &Path,
     chosen: &ChosenPaths,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
-    bring_to_light(worktree, Some(chosen), trust, progress);
+    bring_to_light(store, worktree, Some(chosen), trust, progress);
     let manifest = proven_manifest(store, before)?;
     let found = compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
         .map_err(compared(store, before))?;
@@ -89,6 +89,7 @@ pub fn since_of(
 /// left: this is for those who only want to know. Done before the manifest is opened:
 /// whatever is open makes a mount be asked about each file.
 fn bring_to_light(
+    store: &PosixStore,
     worktree: &Path,
     chosen: Option<&ChosenPaths>,
     trust: Trust,
@@ -101,7 +102,9 @@ fn bring_to_light(
     }
     let threads = workers::processors();
     let files = || Tree::read_some(threads, &root, chosen);
-    let _ = written_out::bring_in(&root, &Ours::only(&root), &ground, files, threads, progress);
+    let bystanders = bystanders(store);
+    let ours = Ours::new(&root, &[], &bystanders);
+    let _ = written_out::bring_in(&root, &ours, &ground, files, threads, progress);
 }
 
 /// What may be trusted of the files below `worktree` in the boot `now`, for those

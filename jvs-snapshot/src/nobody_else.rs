@@ -13,13 +13,21 @@ use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use jvs_repo::layout;
+
 use crate::mount_counters::{Counters, OPEN_FILES};
 use crate::tree;
+use crate::trees::Trees;
 
 /// How often a mount is asked: what was closed a moment ago is still counted.
 const LOOKS: usize = 3;
 /// How many bystanders are opened. A process that has more than that asks each file.
 const BYSTANDERS_MAX: usize = 200;
+
+/// Where keepers and other commands of ours may have files open that are in no tree.
+pub(crate) fn bystanders(trees: &dyn Trees) -> Vec<PathBuf> {
+    [layout::locks(), layout::audit()].map(|dir| trees.absolute(&dir)).into()
+}
 
 /// What this process has open on a mount, none of it a file of the tree.
 pub(crate) struct Ours<'o> {
@@ -40,6 +48,7 @@ impl<'o> Ours<'o> {
     }
 
     /// Nothing but the root of the tree.
+    #[cfg(test)]
     pub(crate) fn only(source: &'o OwnedFd) -> Self {
         Ours { source, others: &[], bystanders: &[] }
     }

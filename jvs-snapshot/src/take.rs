@@ -6,12 +6,12 @@ use std::path::Path;
 use jvs_lock::{Fence, Lease, LeaseError, Shared};
 use jvs_repo::code::{Code, Layer, Layered};
 use jvs_repo::config::Consistency;
-use jvs_repo::layout;
 use jvs_repo::next::Next;
 use jvs_repo::store::RepoPath;
 
 use crate::descriptor::About;
 use crate::error::SnapshotError;
+use crate::nobody_else::bystanders;
 use crate::progress::{CapturePhase, Progress};
 use crate::publish::{Draft, PublishError, Snapshots, Staged};
 use crate::ready::Ready;
@@ -158,8 +158,7 @@ fn capture_under(
             manifest_hash: ready.descriptor().content.manifest_hash,
             boot_id: ready.descriptor().content.boot_id.clone(),
         });
-    let bystanders = [layout::locks(), layout::audit()].map(|dir| trees.absolute(&dir)).into();
-    let options = Options { bystanders, ..options };
+    let options = Options { bystanders: bystanders(trees), ..options };
     let source = Source::open(source).map_err(TakeError::Capture)?;
     let work = |progress: &dyn Progress| {
         capture(&source, &staging, parent.as_ref(), &options, clock, progress)

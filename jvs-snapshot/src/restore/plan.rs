@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use jvs_repo::store::Store;
+use jvs_repo::store::PosixStore;
 
 use super::journal::JournalStep;
 use crate::chosen::{ChosenPaths, Lies};
@@ -78,7 +78,7 @@ impl RestorePlan {
 /// What has to be done to the files below `worktree` so that they are those of `source`,
 /// as far as `trust` lets it be seen.
 pub fn plan(
-    store: &dyn Store,
+    store: &PosixStore,
     source: &Ready,
     worktree: &Path,
     trust: Trust,
