@@ -21,10 +21,13 @@ pub(crate) const ALL: &[(&str, fn())] = &[
     ("btrfs", || reflink(Kind::Btrfs)),
     ("juicefs", juicefs_volume),
     ("restore", restore),
+    ("bulk", juicefs_in_bulk),
     ("large", large),
     ("many", many),
     ("history", history),
     ("memory", memory),
+    ("million", || of_many(1_000_000)),
+    ("crowded", crowded),
     ("before", before_on_disks),
     ("before-juicefs", before_on_juicefs),
 ];
@@ -169,16 +172,126 @@ fn history() {
     }
 }
 
-/// How much a snapshot of many files keeps in memory.
+/// How much memory each command takes at its peak, by the file, and how long it takes.
 fn memory() {
+    of_many(200_000);
+}
+
+fn of_many(files: usize) {
     let dir = tempfile::tempdir().expect("a directory");
     let repository = Repository::new(dir.path(), "copy");
-    make_tree(&repository.files(), 100_000, 100);
-    println!();
-    for which in ["first", "second"] {
-        let kb = repository.peak_memory_kb(&["snapshot"]);
-        println!("100,000 files, {which} snapshot: {} MB at its peak", kb / 1000);
+    let tree = repository.files();
+    make_tree(&tree, files, 100);
+    println!("\n{files} files of 100 B: time, and memory at its peak");
+    let told = |what: &str, words: &[&str]| {
+        let begin = std::time::Instant::now();
+        let kb = repository.peak_memory_kb(words);
+        let (seconds, a_file) = (begin.elapsed().as_secs_f64(), kb as f64 * 1024.0 / files as f64);
+        println!("  {what:<24} {seconds:>8.2} s {:>7} MB {a_file:>6.0} B a file", kb / 1000);
+    };
+    told("first snapshot", &["snapshot"]);
+    drop(repository.jvs(&["tag", "@", "base"]));
+    told("status", &["status"]);
+    change_one_percent(&tree, files, 100, 1);
+    told("second snapshot", &["snapshot"]);
+    told("verify", &["verify"]);
+    told("restore --into", &["restore", "base", "--into", "copy"]);
+    told("restore --in-place", &["restore", "base", "--in-place", "--reason", "bench"]);
+    drop(repository.jvs(&["tag", "--delete", "base"]));
+    told("snapshot after it", &["snapshot"]);
+    told("gc", &["gc", "--keep-last", "1", "--keep-within", "0s"]);
+}
+
+/// All files in one directory, and four times as many: is it linear?
+fn crowded() {
+    for files in [50_000, 200_000] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let place = dir.path();
+        let repository = Repository::new(place, "copy");
+        let tree = repository.files();
+        for n in 0..files {
+            fs_err::write(tree.join(format!("{n:07}")), n.to_string()).expect("a file");
+        }
+        run("cp", &["-a", text(&tree), "git"], place);
+        let git = place.join("git");
+        settle(place);
+        let mut table = Table::new(format!("{files} files in one directory"));
+        table.row("git init, add and commit", |_| git_init(&git));
+        table.row("jvs snapshot, the first", |_| repository.snapshot());
+        table.row("git status", |_| run("git", &["status", "--short"], &git));
+        table.row("jvs status", |_| drop(repository.jvs(&["status"])));
+        table.run(1, |_| {}, || settle(place));
     }
+}
+
+/// What is done with whole trees on JuiceFS, beside the client's own commands.
+fn juicefs_in_bulk() {
+    let Some(volume) = Volume::mounted(Metadata::Redis, 1) else { return };
+    let (place, files, size) = (volume.host(0), 10_000, 4096);
+    let repository = Repository::new(place, "juicefs");
+    let tree = repository.files();
+    make_tree(&tree, files, size);
+    repository.snapshot();
+    let title = format!("JuiceFS on Redis, {files} x {size} B");
+    let program = juicefs();
+    let mut table = Table::new(format!("{title}: into a new tree"));
+    table.row("juicefs clone", |round| {
+        run(text(&program), &["clone", "-p", text(&tree), &format!("copy-{round}")], place);
+    });
+    table.row("jvs restore --into", |round| {
+        drop(repository.jvs(&["restore", "@", "--into", &format!("restored-{round}")]));
+    });
+    table.run(3, |_| {}, || {});
+
+    let mut table = Table::new(format!("{title}: every byte read"));
+    // Of a clone that nobody has read: no page of it is in memory.
+    table.row("16 x cat", |round| {
+        let read = "find copy-$0 -type f -print0 | xargs -0 -P 16 -n 64 cat > /dev/null";
+        run("sh", &["-c", read, &round.to_string()], place);
+    });
+    table.row("jvs verify", |_| drop(repository.jvs(&["verify"])));
+    let snapshot = |round| {
+        change_one_percent(&tree, files, size, round);
+        repository.snapshot();
+    };
+    table.run(3, snapshot, || {});
+
+    let mut table = Table::new(format!("{title}: the removal of one of them"));
+    table.row("juicefs rmr", |round| {
+        run(text(&program), &["rmr", &format!("copy-{round}")], place);
+    });
+    table.row("jvs gc of one snapshot", |_| {
+        drop(repository.jvs(&["gc", "--keep-last", "2", "--keep-within", "0s"]));
+    });
+    // What is there already goes first, so that each round has one snapshot to remove.
+    drop(repository.jvs(&["gc", "--keep-last", "2", "--keep-within", "0s"]));
+    table.run(3, snapshot, || {});
+
+    drop(repository.jvs(&["tag", "@", "base"]));
+    let mut table = Table::new(format!("{title}: back, 1 % changed"));
+    let before = Cell::new(0);
+    table.row("write of what differs", |round| {
+        before.set(requests(place));
+        change_one_percent(&tree, files, size, round + 50);
+        println!("  {} requests: 1 % written anew", requests(place) - before.get());
+        repository.snapshot();
+    });
+    table.row("jvs restore --in-place", |_| {
+        before.set(requests(place));
+        drop(repository.jvs(&["restore", "base", "--in-place", "--reason", "bench"]));
+        println!("  {} requests: jvs restore --in-place", requests(place) - before.get());
+    });
+    table.run(3, |_| {}, || {});
+}
+
+/// How many requests a mount has served.
+fn requests(mount: &Path) -> u64 {
+    let stats = fs_err::read_to_string(mount.join(".stats")).expect("counters");
+    let count = |line: &str| {
+        let rest = line.strip_prefix("juicefs_fuse_ops_durations_histogram_seconds_total ")?;
+        rest.trim().parse().ok()
+    };
+    stats.lines().find_map(count).unwrap_or(0)
 }
 
 fn reflink(kind: Kind) {
