@@ -49,7 +49,7 @@ impl ChosenPaths {
     }
 
     /// Where paths lie that will be asked about in their order.
-    pub(crate) fn from_the_start(&self) -> ChosenCursor<'_> {
+    pub(crate) fn cursor(&self) -> ChosenCursor<'_> {
         ChosenCursor { chosen: self, next: self.paths.iter().peekable(), passed: Vec::new() }
     }
 
@@ -189,7 +189,7 @@ mod tests {
         }) {
             let some = [one, two, three].map(|at| all[at].clone());
             let Some(some) = ChosenPaths::new(some) else { continue };
-            let mut cursor = some.from_the_start();
+            let mut cursor = some.cursor();
             for path in &all {
                 assert_eq!(cursor.lies(path), some.lies(path), "{path} of {some:?}");
             }

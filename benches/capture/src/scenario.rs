@@ -273,7 +273,7 @@ fn juicefs_in_bulk() {
     table.row("write of what differs", |round| {
         before.set(requests(place));
         change_one_percent(&tree, files, size, round + 50);
-        println!("  {} requests: 1 % written anew", requests(place) - before.get());
+        println!("  {} requests: 1 % written again", requests(place) - before.get());
         repository.snapshot();
     });
     table.row("jvs restore --in-place", |_| {

@@ -113,7 +113,7 @@ fn compare<R: Read>(
     let timeless_xattrs = tree::has_timeless_xattrs(&root).map_err(at_root)?;
     let mut pass = Pass {
         root,
-        chosen: chosen.map(ChosenPaths::from_the_start),
+        chosen: chosen.map(ChosenPaths::cursor),
         threads,
         trust,
         timeless_xattrs,

@@ -63,7 +63,7 @@ impl<'c> Only<'c> {
         chosen: &'c ChosenPaths,
     ) -> Result<Self, ManifestError> {
         let (mut seen, mut groups) = (HashSet::new(), HashSet::new());
-        let mut cursor = chosen.from_the_start();
+        let mut cursor = chosen.cursor();
         while let Some((entry, _)) = manifest.read()? {
             if let Some(group) = entry.link_group
                 && cursor.lies(&entry.path) == Lies::Inside
@@ -72,7 +72,7 @@ impl<'c> Only<'c> {
                 groups.insert(group);
             }
         }
-        Ok(Only { chosen: chosen.from_the_start(), groups })
+        Ok(Only { chosen: chosen.cursor(), groups })
     }
 
     fn admits(&mut self, entry: &mut Entry) -> bool {

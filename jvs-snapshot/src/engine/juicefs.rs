@@ -200,29 +200,38 @@ impl JuiceFsEngine {
             // Seen with SQLite under load: EINTR, although nobody interrupted. A
             // clone shows itself only when it is complete; should this one have,
             // it is in the way of the next.
-            let Err(control::Refusal::Failed(Errno::INTR)) = answer else { break };
+            let Err(control::ControlRefusal::Failed(Errno::INTR)) = answer else { break };
             tree::remove(job.target, job.name)
                 .map_err(CaptureError::whole("remove the interrupted clone of"))?;
             answer = self.by_control_file(work, job);
         }
         match answer {
             Ok(()) => Ok(()),
-            Err(control::Refusal::Failed(error)) => Err(CaptureError::CloneFailed(error.into())),
-            Err(control::Refusal::Stopped) => Err(CaptureError::Stopped),
-            Err(control::Refusal::NotSpoken(control)) => program::run(&self.program, job, work)
-                .map_err(|failure| match failure {
+            Err(control::ControlRefusal::Failed(error)) => {
+                Err(CaptureError::CloneFailed(error.into()))
+            }
+            Err(control::ControlRefusal::Stopped) => Err(CaptureError::Stopped),
+            Err(control::ControlRefusal::NotSpoken(control)) => {
+                program::run(&self.program, job, work).map_err(|failure| match failure {
                     program::ProgramFailure::Stopped => CaptureError::Stopped,
                     program::ProgramFailure::Told(program) => {
                         CaptureError::CloneRefused { control, program }
                     }
-                }),
+                })
+            }
         }
     }
 
-    fn by_control_file(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::Refusal> {
-        let not_spoken = |error: io::Error| control::Refusal::NotSpoken(error.to_string());
+    fn by_control_file(
+        &self,
+        work: &Work<'_>,
+        job: &Job<'_>,
+    ) -> Result<(), control::ControlRefusal> {
+        let not_spoken = |error: io::Error| control::ControlRefusal::NotSpoken(error.to_string());
         if job.source_parent == 0 {
-            return Err(control::Refusal::NotSpoken("the worktree is the mount's root".to_owned()));
+            return Err(control::ControlRefusal::NotSpoken(
+                "the worktree is the mount's root".to_owned(),
+            ));
         }
         let request = control::Clone {
             source: job.source,

@@ -38,7 +38,7 @@ pub(super) struct Clone<'n> {
 }
 
 /// What can be asked for.
-pub(super) trait Request {
+pub(super) trait ControlRequest {
     /// As the mount reads it.
     fn bytes(&self) -> Vec<u8>;
 }
@@ -49,13 +49,13 @@ fn message(number: u32, body: &[u8]) -> Vec<u8> {
 }
 
 /// A name and everything below it, none of it through a symlink.
-pub(super) struct Removal<'n> {
+pub(super) struct RemoveRequest<'n> {
     pub(super) parent: u64,
     pub(super) name: &'n [u8],
     pub(super) threads: u8,
 }
 
-impl Request for Removal<'_> {
+impl ControlRequest for RemoveRequest<'_> {
     fn bytes(&self) -> Vec<u8> {
         let mut body = self.parent.to_be_bytes().to_vec();
         body.push(self.name.len() as u8);
@@ -65,7 +65,7 @@ impl Request for Removal<'_> {
     }
 }
 
-impl Request for Clone<'_> {
+impl ControlRequest for Clone<'_> {
     fn bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
         for inode in [self.source, self.source_parent, self.target_parent] {
@@ -81,7 +81,7 @@ impl Request for Clone<'_> {
 
 /// Why it was not done.
 #[derive(Debug)]
-pub(super) enum Refusal {
+pub(super) enum ControlRefusal {
     /// The server does not understand: another way may work.
     NotSpoken(String),
     /// It tried and failed.
@@ -93,14 +93,14 @@ pub(super) enum Refusal {
 /// Asks and waits until it is done. The caller closes the file.
 pub(super) fn ask(
     file: impl AsFd,
-    request: &impl Request,
+    request: &impl ControlRequest,
     progress: &dyn Progress,
-) -> Result<(), Refusal> {
-    let not_spoken = |error: Errno| Refusal::NotSpoken(error.to_string());
+) -> Result<(), ControlRefusal> {
+    let not_spoken = |error: Errno| ControlRefusal::NotSpoken(error.to_string());
     let bytes = request.bytes();
     let written = rustix::io::retry_on_intr(|| rustix::io::write(&file, &bytes));
     if written.map_err(not_spoken)? != bytes.len() {
-        return Err(Refusal::NotSpoken("the request was cut short".to_owned()));
+        return Err(ControlRefusal::NotSpoken("the request was cut short".to_owned()));
     }
     let mut answer = Reply::default();
     let mut idle = Duration::ZERO;
@@ -117,7 +117,7 @@ pub(super) fn ask(
             }
         }
         if !progress.keep_going() {
-            return Err(Refusal::Stopped);
+            return Err(ControlRefusal::Stopped);
         }
         if got == 0 {
             std::thread::sleep(PAUSE);
@@ -126,16 +126,16 @@ pub(super) fn ask(
             idle = Duration::ZERO;
         }
     }
-    Err(Refusal::Failed(Errno::TIMEDOUT))
+    Err(ControlRefusal::Failed(Errno::TIMEDOUT))
 }
 
 /// A version that does not know the message says so with one of these.
-fn told(errno: u8) -> Refusal {
+fn told(errno: u8) -> ControlRefusal {
     match Errno::from_raw_os_error(i32::from(errno)) {
         errno @ (Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-            Refusal::NotSpoken(errno.to_string())
+            ControlRefusal::NotSpoken(errno.to_string())
         }
-        errno => Refusal::Failed(errno),
+        errno => ControlRefusal::Failed(errno),
     }
 }
 
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn so_is_the_request_to_remove() {
-        let request = Removal { parent: 0x0102, name: b"doomed", threads: 50 };
+        let request = RemoveRequest { parent: 0x0102, name: b"doomed", threads: 50 };
         let mut expected = vec![0, 0, 3, 234, 0, 0, 0, 17];
         expected.extend_from_slice(&[0, 0, 0, 0, 0, 0, 1, 2]);
         expected.extend_from_slice(b"\x06doomed\x00\x32");
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_mount_that_does_not_know_the_message_is_told_from_one_that_failed() {
-        assert!(matches!(told(22), Refusal::NotSpoken(_)));
-        assert!(matches!(told(28), Refusal::Failed(Errno::NOSPC)));
+        assert!(matches!(told(22), ControlRefusal::NotSpoken(_)));
+        assert!(matches!(told(28), ControlRefusal::Failed(Errno::NOSPC)));
     }
 }

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use jvs_repo::proc;
 
-use super::control::{Removal, ask};
+use super::control::{RemoveRequest, ask};
 use super::{find, open_control};
 use crate::progress::Silent;
 use crate::tree::{self, NodeKind};
@@ -41,7 +41,7 @@ pub(crate) fn was_removed_by_the_mount(dir: &OwnedFd, name: &[u8]) -> bool {
         return false;
     }
     let Ok(control) = open_control(&point) else { return false };
-    let request = Removal { parent: parent.inode, name, threads: THREADS };
+    let request = RemoveRequest { parent: parent.inode, name, threads: THREADS };
     ask(&control, &request, &Silent).is_ok()
 }
 

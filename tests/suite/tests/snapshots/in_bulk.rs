@@ -55,7 +55,8 @@ fn restored_by_a_clone(engine: Engine) {
         fs_err::metadata(payload_of(&user, &id).join("0/2")).expect("a file").ino()
     );
     user.jvs("verify").ok();
-    assert_eq!(user.data("-C ../worktrees/copy status")["clean"], true);
+    let status = user.command("status --json").cwd(&copy).run().ok().json();
+    assert_eq!(status["data"]["clean"], true);
 }
 
 #[test]
@@ -66,6 +67,20 @@ fn a_restored_tree_is_cloned_and_not_read_with_sqlite() {
 #[test]
 fn a_restored_tree_is_cloned_and_not_read_with_redis() {
     restored_by_a_clone(Engine::Redis);
+}
+
+/// Commands of ours have files open while they hold the lock.
+#[test]
+fn whoever_compares_under_a_lock_does_not_ask_about_each_file() {
+    let Some(volume) = Volume::mounted(Engine::Redis, 1) else { return };
+    let (user, old) = many_files(&volume);
+    user.write("0/7", "changed");
+    user.snapshot();
+    let before = asked(&volume, "open");
+    user.jvs(&format!("restore {old} --in-place --reason test")).ok();
+    let opened = asked(&volume, "open") - before;
+    assert!(opened < FILES / 2, "{opened} opens for one file that differs");
+    assert_eq!(user.read("0/7"), "content of 7");
 }
 
 #[test]
