@@ -29,6 +29,7 @@ mod render;
 mod session;
 mod sink;
 mod sleeper;
+mod taste;
 mod tree;
 mod trust;
 mod umask;
