@@ -60,7 +60,7 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
     Some(match (command, arg) {
         ("create", "name") => Wanted::Anything,
         (_, "worktree" | "old") | ("path" | "remove", "name") => Wanted::Worktrees,
-        (_, "repo" | "second_mount" | "dir") | ("init", "path") => Wanted::Directories,
+        (_, "repo" | "second_mount" | "dir" | "tla") | ("init", "path") => Wanted::Directories,
         (_, "session" | "to" | "id") => Wanted::Sessions,
         (_, "snapshots" | "before" | "after" | "from" | "head") => Wanted::Snapshots,
         ("snapshot" | "tag", "note" | "message" | "tags" | "name") => Wanted::Anything,
