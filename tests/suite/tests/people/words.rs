@@ -195,11 +195,13 @@ fn a_time_is_told_in_my_time_zone_and_what_only_looks_like_one_as_it_is() {
     jvs("ann", &format!("snapshot {LOOKS}")).run().ok();
 
     let refused = jvs("bob", "lock acquire").run().exits(2);
-    let (why, history) = (jvs("bob", "lock why").run().ok(), jvs("bob", "history").run().ok());
-    for told in [refused.stderr(), why.stdout(), history.stdout()] {
+    let (why, info) = (jvs("bob", "lock why").run().ok(), jvs("bob", "info @").run().ok());
+    for told in [refused.stderr(), why.stdout(), info.stdout()] {
         assert!(told.contains(LOOKS) && told.contains("+05:30"), "{told}");
     }
-    let audit = jvs("bob", "audit").run().ok();
+    let history = jvs("bob", "history").run().ok();
+    assert!(history.stdout().contains(LOOKS), "what only looks like a time: {history}");
+    let audit = jvs("bob", "audit --all").run().ok();
     assert!(audit.stdout().contains("+05:30"), "{}", audit.stdout());
     let told = jvs("bob", "lock acquire --json").run().exits(2).json()["error"].clone();
     let message = told["message"].as_str().expect("text");
