@@ -17,7 +17,8 @@ pub enum Rule {
     /// What a former worktree of a name had published is left, whatever its next one
     /// begins with.
     FormerWorktreesAreLeft,
-    /// A lineage is called broken only if it is when looked at again.
+    /// A lineage is called broken only if it is when looked at again: tombstones are listed
+    /// after the snapshots, and asked for once more.
     BrokenIsLookedAtAgain,
     /// READY is written anew only where its draft is not there to become it.
     DraftOfReadyIsUsed,

@@ -150,8 +150,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             let staging = survey.names(&layout::staging(), report);
             survey.staging = staging.into_iter().map(StagedEntry::new).collect();
             survey.snapshot_names = survey.names(&layout::snapshots(), report);
-            survey.read_snapshots();
-            survey.read_tombstones(report);
+            survey.read_snapshots_before_tombstones(report);
             match history::read_logs(store) {
                 Ok(logs) => {
                     for (writer, error) in &logs.unread {

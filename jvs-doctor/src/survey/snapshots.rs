@@ -5,12 +5,14 @@ use std::io;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::json::{RecordError, UnusableReason};
 use jvs_repo::layout;
+use jvs_repo::sabotage;
 use jvs_repo::store::{RepoPath, Store};
 use jvs_snapshot::descriptor::{self, Descriptor};
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::tombstones::Tombstones;
 
 use crate::finding::FindingCollector;
+use crate::mutation::Rule;
 
 use super::{Survey, Unseen, is_absent, is_symlink};
 
@@ -95,8 +97,17 @@ impl Survey<'_, '_> {
         self.unseen.extend(unseen.into_inner());
     }
 
-    /// After the snapshots: what was collected meanwhile left its tombstone before.
-    pub(super) fn read_tombstones(&mut self, report: &mut FindingCollector) {
+    /// What is collected meanwhile left its tombstone before it went.
+    pub(super) fn read_snapshots_before_tombstones(&mut self, report: &mut FindingCollector) {
+        sabotage!(Rule::BrokenIsLookedAtAgain => {
+            self.read_tombstones(report);
+            self.read_snapshots();
+        });
+        self.read_snapshots();
+        self.read_tombstones(report);
+    }
+
+    fn read_tombstones(&mut self, report: &mut FindingCollector) {
         match Tombstones::read(self.store()) {
             Ok(tombstones) => self.tombstones = tombstones,
             Err(error) if is_absent(&error) || is_symlink(&error) => {}
