@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use jvs_kit::live::home::Home;
 
 use crate::crowd::{Measured, exponent, measure, run};
+use crate::durable;
 use crate::etcd::Etcd;
 use crate::say;
 
@@ -61,14 +62,13 @@ impl Arena {
 /// The table of one directory.
 pub(crate) fn on(dir: &Path) {
     let arena = Arena::new(dir);
-    let file = dir.join("flock");
+    let (file, written) = (dir.join("flock"), dir.join("durable"));
     let flock = |_| {
-        let start = Instant::now();
         let mut command = Command::new("flock");
         command.arg(&file).arg("true");
-        run(command);
-        start.elapsed()
+        timed(command)
     };
+    let durable = |_| timed(durable::under_flock(&file, &written));
     let etcd = Etcd::start(dir);
     say("| waiters × turns | | turns/s | longest wait / mean | CPU ms a turn |");
     say("|---|---|---|---|---|");
@@ -83,6 +83,10 @@ pub(crate) fn on(dir: &Path) {
         row(&crowd, "`flock FILE true`", &by_flock);
         let to_flock = jvs.per_second() / by_flock.per_second();
         say(&format!("| | of flock's turns/s | {to_flock:.2} | | |"));
+        let as_durable = measure(workers, turns, &durable);
+        row(&crowd, "`flock`, and our fsyncs under it", &as_durable);
+        let to_durable = jvs.per_second() / as_durable.per_second();
+        say(&format!("| | of its turns/s | {to_durable:.2} | | |"));
         if let Some(etcd) = etcd.as_ref().filter(|_| workers == 32) {
             let by_etcd = measure(workers, turns / 4, &|_| etcd.turn());
             row(&format!("{workers} × {}", turns / 4), "`etcdctl lock x true`", &by_etcd);
@@ -93,6 +97,12 @@ pub(crate) fn on(dir: &Path) {
     let grows = exponent(costs[0], costs[costs.len() - 1]);
     say(&format!("CPU a turn grows with the power {grows:.2} of the waiters, from 4 to 100"));
     arena.verify();
+}
+
+fn timed(command: Command) -> Duration {
+    let start = Instant::now();
+    run(command);
+    start.elapsed()
 }
 
 /// One row of a table.
