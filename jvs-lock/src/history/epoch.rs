@@ -104,6 +104,21 @@ impl KnownStates {
         (path, walk.found)
     }
 
+    /// The last state up to `seq` that was reached, if it `fits`. One that was only
+    /// announced was reached if it fits: nobody but who announced it can have gone on from
+    /// it. Of what came of it nothing is told where a full volume had no room for that.
+    fn last_reached(&self, seq: Seq, fits: impl Fn(&State) -> bool) -> Option<State> {
+        for state in self.by_seq.range(..=seq).rev().flat_map(|(_, states)| states) {
+            if fits(state) {
+                return Some(*state);
+            }
+            if self.witnessed.contains_key(state) {
+                return None;
+            }
+        }
+        None
+    }
+
     fn is_done(&self, state: &State) -> bool {
         let told = self.told.get(state);
         told.is_some_and(|told| told.iter().any(|told| told.phase == EventPhase::Done))
@@ -137,14 +152,13 @@ impl Walk<'_> {
             self.unlawful(previous, current, broken_by(previous, current));
             return Some(**previous);
         }
-        let earlier = self.known.witnesses().rfind(|(state, _)| state.seq <= before);
-        let lost = earlier.map(|(state, _)| *state).filter(|state| {
+        let lost = self.known.last_reached(before, |state| {
             is_renewal(state, current)
                 && took_time(state, current)
                 && !is_right_before(state, current)
         });
         let (worktree, to) = (self.worktree.clone(), current.to_string());
-        if let Some(held) = self.held_before(current, earlier.map(|(state, _)| *state)) {
+        if let Some(held) = self.held_before(current) {
             return Some(held);
         }
         let Some(earlier) = lost else {
@@ -160,12 +174,14 @@ impl Walk<'_> {
         Some(earlier)
     }
 
-    /// What was held until a release that nobody told of, and that says so: `earlier`,
-    /// and renewals that nobody told of either.
-    fn held_before(&mut self, released: &State, earlier: Option<State>) -> Option<State> {
-        let earlier = earlier.filter(|earlier| {
-            released.is_untold_release()
-                && earlier.holder().is_some()
+    /// What was held until a release that nobody told of, and that says so, after
+    /// renewals that nobody told of either.
+    fn held_before(&mut self, released: &State) -> Option<State> {
+        if !released.is_untold_release() {
+            return None;
+        }
+        let earlier = self.known.last_reached(Seq(released.seq.0 - 1), |earlier| {
+            earlier.holder().is_some()
                 && broken_by(earlier, released).is_none()
                 && earlier.token == released.token
                 && earlier.head == released.head

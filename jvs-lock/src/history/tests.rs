@@ -102,6 +102,44 @@ fn lost_renewals_are_told_and_explained_by_a_crash() {
 }
 
 #[test]
+fn renewals_that_were_lost_after_a_grant_of_which_only_the_intent_is_left_are_told() {
+    let full = |e: &Event| e.kind == EventKind::Acquire && e.phase == EventPhase::Done;
+    let report = without_events_of(&life(), |e| e.kind == EventKind::Renew || full(e));
+    assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
+    let [Problem::UnloggedRenewals { count: 2, .. }] = report.problems[..] else {
+        panic!("{:?}", report.problems)
+    };
+    let full = |e: &Event| e.kind == EventKind::Steal && e.phase == EventPhase::Done;
+    let report = released_untold(|e| e.kind == EventKind::Renew || full(e));
+    assert!(report.first_bad_link().is_none(), "{:?}", report.problems);
+    let [.., Problem::UnloggedRenewals { count: 1, .. }, Problem::UntoldRelease { .. }] =
+        &report.problems[..]
+    else {
+        panic!("{:?}", report.problems)
+    };
+}
+
+#[test]
+fn what_was_announced_before_what_others_were_seen_to_do_explains_no_gap() {
+    // Announced under the token of the steal, and then somebody was seen to do otherwise.
+    let mut life = life();
+    let stolen = life[5].1;
+    let other = stolen.extended(30_000, WallMs(99_400), OpNonce([8; 8])).granted(
+        ME,
+        30_000,
+        WallMs(99_500),
+        OpNonce([9; 8]),
+    );
+    life.truncate(6);
+    life.push((EventKind::Acquire, other));
+    life.push((EventKind::Renew, stolen.extended(30_000, WallMs(199_000), OpNonce([7; 8]))));
+    let mut forged = *life.last().map(|(_, state)| state).expect("not empty");
+    forged.seq = other.seq.next();
+    let report = check(&[still(forged)], &written(&life));
+    assert!(report.first_bad_link().is_some(), "{:?}", report.problems);
+}
+
+#[test]
 fn a_steal_without_its_event_is_a_bad_link() {
     let report = without_events_of(&life(), |e| e.kind == EventKind::Steal);
     assert!(
