@@ -230,14 +230,20 @@ impl Under<'_, '_> {
             _ => None,
         };
         let cannot_end = (!all_ended).then(|| listed(&left));
+        // What was published was published under the lock. Nothing that comes after it,
+        // a loss of the lock included, may hide it.
+        let published = matches!(snapshot, Some(Ok(_)));
         let mut outcomes = Vec::new();
         for (one, lease) in held.iter().zip(watch.leases) {
-            outcomes.push(one.end(lease, cannot_end.as_deref())?);
+            outcomes.push(match one.end(lease, cannot_end.as_deref()) {
+                Err(failure) if published => held::HoldOutcome::not_released(failure.message()),
+                outcome => outcome?,
+            });
         }
         let exit = ended.exit();
         let mut each = held.iter().zip(&outcomes);
-        if let (Some((one, outcome)), OnLoss::Stop) =
-            (each.find(|(_, outcome)| outcome.lost.is_some()), guard.on_loss)
+        if let (Some((one, outcome)), OnLoss::Stop, false) =
+            (each.find(|(_, outcome)| outcome.lost.is_some()), guard.on_loss, published)
         {
             let (worktree, why) = (one.turn.here.worktree.clone(), outcome.lost.clone());
             let why = why.unwrap_or_default();

@@ -41,6 +41,13 @@ pub(super) struct HoldOutcome {
     pub(super) released: Option<Option<String>>,
 }
 
+impl HoldOutcome {
+    /// It may still be held: `problem` came in between.
+    pub(super) fn not_released(problem: String) -> Self {
+        Self { kept: false, lost: None, overruled: false, released: Some(Some(problem)) }
+    }
+}
+
 impl<'h, 'r> RunLock<'h, 'r> {
     pub(super) fn all(turns: &'h [LockTurn<'h, 'r>], entered: Vec<Entered<'r>>) -> Vec<Self> {
         let each = turns.iter().zip(entered);

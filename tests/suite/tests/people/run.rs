@@ -1,5 +1,6 @@
 //! `jvs run`: what reaches the child, what ends it, and what is left behind.
 
+use jvs_kit::live::calls;
 use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::process::{Running, eventually};
 use rustix::process::{Pid, Signal};
@@ -73,6 +74,29 @@ fn a_command_that_was_overruled_and_ended_before_that_was_noticed_exits_5() {
         "{}",
         outcome.stderr()
     );
+}
+
+#[test]
+fn a_run_whose_snapshot_was_published_tells_of_it_although_the_lock_was_lost_then() {
+    if !calls::can_be_aimed_at() {
+        return;
+    }
+    let world = World::new();
+    world.ok("admin", "config set reclaim.emergency_override true");
+    let command = world.run("ci", "--json run --snapshot made", "echo made >file");
+    let recorded = calls::record(&command);
+    recorded.outcome.ok();
+    // Only what is committed is shown.
+    let shown = recorded.calls.iter().find(|c| c.renames() && c.arguments.contains("\"READY\""));
+    let shown = shown.unwrap_or_else(|| panic!("it is shown: {:#?}", recorded.calls));
+    let paused = calls::stop(&command, shown).expect("it stops where it stopped before");
+    world.ok("admin", "lock freeze --force --for 1h --reason overruled");
+    let outcome = paused.go_on().ok();
+    let told = &outcome.json()["data"];
+    let why = told["lost"].as_str().expect("the loss is told");
+    assert!(why.contains("taken over"), "{outcome}");
+    let head = &world.status()["head"];
+    assert_eq!(&told["snapshot"]["snapshot_id"], head, "{outcome}");
 }
 
 #[test]
