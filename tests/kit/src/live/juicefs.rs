@@ -4,6 +4,7 @@
 //! its own machine: what one mount writes, another learns from the metadata
 //! engine only.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -85,27 +86,41 @@ impl Volume {
     /// returns where.
     #[track_caller]
     pub fn mount(&mut self, options: &[&str]) -> PathBuf {
+        let metadata = self.metadata.clone();
+        self.mount_through(&metadata, options)
+    }
+
+    /// As [`Volume::mount`], by a client that reaches the metadata engine at another
+    /// address: through a proxy, say.
+    #[track_caller]
+    pub fn mount_through(&mut self, metadata: &str, options: &[&str]) -> PathBuf {
         let host = self.mounts.len();
         let point = MountPoint::create(self.dir.path().join(format!("host-{host}")));
-        let mut command = Command::new(juicefs_program());
-        command
-            .args(["mount", "--no-usage-report", "--no-syslog", "--backup-meta", "0"])
-            // However full the disk is: a cache without room uploads at once, whatever else
-            // the options say.
-            .args(["--free-space-ratio", "0.001"])
-            .args(["--metrics", "127.0.0.1:0", "--cache-dir"])
-            .arg(self.dir.path().join(format!("cache-{host}")))
-            .args(options)
-            .arg(&self.metadata)
-            .arg(point.path());
-        let mut client = Client { process: Running::start(command), point };
-        eventually("the volume is mounted", DEADLINE, || {
-            assert!(!client.process.ended(), "juicefs ended: {}", client.process.said());
-            client.point.is_mounted()
-        });
-        let path = client.point.path().to_owned();
-        self.mounts.push(client);
+        let path = point.path().to_owned();
+        let mut words = vec!["mount", "--no-usage-report", "--no-syslog", "--backup-meta", "0"];
+        // However full the disk is: a cache without room uploads at once, whatever else
+        // the options say.
+        words.extend(["--free-space-ratio", "0.001", "--metrics", "127.0.0.1:0"]);
+        words.extend(options);
+        let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        words.extend(["--cache-dir".into(), self.dir.path().join(format!("cache-{host}")).into()]);
+        words.extend([metadata.into(), path.clone().into()]);
+        self.mounts.push(Client::start(words, point));
         path
+    }
+
+    /// Mounts the volume again where the `host`-th mount was, with the same options. The
+    /// client that was there is killed; what it had not handed in is lost, as with its
+    /// host.
+    #[track_caller]
+    pub fn remount(&mut self, host: usize) {
+        let client = &mut self.mounts[host];
+        client.process.signal(Signal::KILL);
+        assert!(client.process.ends_within(DEADLINE), "a killed client ends");
+        client.forget_socket();
+        client.point.detach();
+        client.process = Client::process(&client.words);
+        client.wait_until_mounted();
     }
 
     /// Lets a directory below the volume's root, which is made if it is not
@@ -166,6 +181,37 @@ impl Volume {
 struct Client {
     process: Running,
     point: MountPoint,
+    words: Vec<OsString>,
+}
+
+impl Client {
+    #[track_caller]
+    fn start(words: Vec<OsString>, point: MountPoint) -> Self {
+        let mut client = Self { process: Self::process(&words), point, words };
+        client.wait_until_mounted();
+        client
+    }
+
+    #[track_caller]
+    fn process(words: &[OsString]) -> Running {
+        let mut command = Command::new(juicefs_program());
+        command.args(words);
+        Running::start(command)
+    }
+
+    #[track_caller]
+    fn wait_until_mounted(&mut self) {
+        eventually("the volume is mounted", DEADLINE, || {
+            assert!(!self.process.ended(), "juicefs ended: {}", self.process.said());
+            self.point.is_mounted()
+        });
+    }
+
+    /// What a client that was killed leaves.
+    fn forget_socket(&self) {
+        let pid = self.process.pid().as_raw_nonzero();
+        let _ = fs_err::remove_file(format!("/tmp/fuse_fd_comm.{pid}"));
+    }
 }
 
 impl Drop for Client {
@@ -179,8 +225,7 @@ impl Drop for Client {
             self.process.signal(Signal::KILL);
             self.process.ends_within(DEADLINE);
         }
-        let pid = self.process.pid().as_raw_nonzero();
-        let _ = fs_err::remove_file(format!("/tmp/fuse_fd_comm.{pid}"));
+        self.forget_socket();
     }
 }
 
@@ -250,6 +295,19 @@ mod tests {
         let dir = volume.dir.path().to_owned();
         volume.signal_host(0, Signal::KILL);
         volume.signal_host(1, Signal::STOP);
+        drop(volume);
+        nothing_is_left_of(&dir);
+    }
+
+    #[test]
+    fn a_client_that_was_killed_is_mounted_again_in_its_place() {
+        let Some(mut volume) = Volume::mounted(Engine::Sqlite, 2) else { return };
+        let dir = volume.dir.path().to_owned();
+        fs_err::write(volume.host(1).join("note"), "kept").expect("a file");
+        volume.signal_host(0, Signal::KILL);
+        volume.remount(0);
+        let read = fs_err::read_to_string(volume.host(0).join("note")).expect("mounted");
+        assert_eq!(read, "kept");
         drop(volume);
         nothing_is_left_of(&dir);
     }

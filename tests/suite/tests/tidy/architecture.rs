@@ -265,6 +265,11 @@ fn the_kit_knows_the_repository_and_nothing_above_it() {
 }
 
 #[test]
+fn the_torture_judges_with_none_of_the_code_that_it_judges() {
+    assert_eq!(own_dependencies("tests/torture"), ["jvs-kit", "jvs-repo"]);
+}
+
+#[test]
 fn the_worlds_are_for_tests_in_directories_of_their_own() {
     let known = own_dependencies("tests/world");
     for source in sources() {
