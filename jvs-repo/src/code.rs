@@ -39,6 +39,7 @@ codes! {
     Internal "E_INTERNAL" 1 "A fact that JVS relies on was false; please report it.";
     OutcomeUnknown "E_OUTCOME_UNKNOWN" 1 "A change was neither confirmed nor refused, or may not survive a power cut; everything was left in place.";
     Exists "E_EXISTS" 1 "Something is already there and was not touched.";
+    SnapshotNeeded "E_SNAPSHOT_NEEDED" 1 "Something needs the snapshot, so it was not forgotten.";
     ConfigInvalid "E_CONFIG_INVALID" 1 "The configuration has an unknown key or a bad value; the line is named.";
     RecordInvalid "E_RECORD_INVALID" 1 "A control file is torn, oversized or not what it should be.";
     SessionInvalid "E_SESSION_INVALID" 1 "The session id or its local secret cannot be used.";

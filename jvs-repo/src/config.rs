@@ -24,7 +24,7 @@ pub use error::ConfigError;
 pub use key::{Allowed, KEYS, Key, Value};
 pub use lock_policy::LockPolicy;
 pub use reclaim::ReclaimRules;
-pub use retention::Retention;
+pub use retention::{RequiredTags, Retention};
 pub use snapshot::{Consistency, Engine, SnapshotPolicy};
 pub use ttl::TtlTable;
 

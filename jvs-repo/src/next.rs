@@ -202,6 +202,10 @@ pub enum Next {
     DeleteTag(TagName),
     /// Give this snapshot its tag again.
     TagAgain(SnapshotId, TagName),
+    /// Take a newer snapshot, so that this one is not the head any more.
+    TakeNewerSnapshot,
+    /// Forget this snapshot with its tags.
+    ForgetTagged(SnapshotId),
     /// Collect although the clock is doubted, if it is right.
     TrustClock,
     /// Take what is there, quiet or not.

@@ -12,7 +12,7 @@ use jvs_repo::store::RepoPath;
 use serde_json::json;
 
 use crate::compare::CompareError;
-use crate::gc::ClockDoubt;
+use crate::gc::{ClockDoubt, Keep};
 
 /// Why a snapshot could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,14 @@ pub enum SnapshotError {
     Collected {
         /// The snapshot's id.
         id: SnapshotId,
+    },
+    /// Something else needs it.
+    #[error("snapshot {id} is needed: {}", reasons(why))]
+    Needed {
+        /// The snapshot's id.
+        id: SnapshotId,
+        /// For what.
+        why: Vec<Keep>,
     },
     /// What describes it is not what was written.
     #[error("{path} is not what was written: {reason}")]
@@ -159,6 +167,22 @@ fn listed(ids: &[SnapshotId]) -> String {
     ids.iter().map(SnapshotId::to_string).collect::<Vec<_>>().join(" ")
 }
 
+fn reasons(why: &[Keep]) -> String {
+    let each: Vec<String> = why.iter().map(Keep::to_string).collect();
+    if each.is_empty() { "in use".to_owned() } else { each.join(", ") }
+}
+
+/// What would let it be forgotten: taking away the reason that holds it most.
+fn once_unneeded(id: SnapshotId, why: &[Keep]) -> Next {
+    if why.iter().any(|why| matches!(why, Keep::Head(_))) {
+        return Next::TakeNewerSnapshot;
+    }
+    match why.iter().all(|why| matches!(why, Keep::Tagged(_))) {
+        true => Next::ForgetTagged(id),
+        false => "once what uses it is over, run the same command again".into(),
+    }
+}
+
 fn below(child: Option<SnapshotId>) -> String {
     child.map(|child| format!(" below {child}")).unwrap_or_default()
 }
@@ -198,6 +222,7 @@ impl Layered for SnapshotError {
             SnapshotError::Mismatch { .. } => Code::PayloadHashMismatch,
             SnapshotError::TagExists { .. } => Code::Exists,
             SnapshotError::Unreadable(_) => Code::Io,
+            SnapshotError::Needed { .. } => Code::SnapshotNeeded,
             SnapshotError::Writeback { .. } => Code::UnsafeFilesystem,
             SnapshotError::ClockDoubted { .. } => Code::ClockSkewExceeded,
             SnapshotError::Io { source, .. } => code_of_io(source),
@@ -210,6 +235,7 @@ impl Layered for SnapshotError {
             | SnapshotError::Hidden { .. }
             | SnapshotError::Collected { .. } => Next::ListSnapshots,
             SnapshotError::NoSuchPath { id, .. } => Next::ListFilesOf(*id),
+            SnapshotError::Needed { id, why } => once_unneeded(*id, why),
             SnapshotError::InTheWay { path, .. } => {
                 format!("nothing was changed; move {path} away, or restore all of it").into()
             }
@@ -252,6 +278,9 @@ impl Layered for SnapshotError {
             SnapshotError::Hidden { id } | SnapshotError::Collected { id } => {
                 Some(json!({"snapshot_id": id}))
             }
+            SnapshotError::Needed { id, why } => {
+                Some(json!({"snapshot_id": id, "needed_for": why}))
+            }
             _ => None,
         }
     }
@@ -273,6 +302,7 @@ mod tests {
             (SnapshotError::Mismatch { id, problem: problem.clone() }, Code::PayloadHashMismatch),
             (SnapshotError::Broken { child: Some(id), problem }, Code::LineageBroken),
             (SnapshotError::Writeback { blocks: Some(3), certain: true }, Code::UnsafeFilesystem),
+            (SnapshotError::Needed { id, why: vec![Keep::InUse] }, Code::SnapshotNeeded),
         ] {
             assert_eq!(error.code(), code, "{error}");
             assert!(error.next().is_some(), "{error}");

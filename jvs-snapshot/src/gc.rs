@@ -11,15 +11,20 @@
 
 mod age;
 mod compact;
+mod forget;
+mod measure;
 mod needs;
 mod plan;
 mod registers;
+mod retention;
 mod run;
 #[cfg(feature = "mutations")]
 mod sabotage;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
+use jvs_repo::duration::Period;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::{TagName, WorktreeName};
 use jvs_repo::store::RepoPath;
@@ -30,9 +35,12 @@ use crate::staging_name::StagingName;
 
 pub use age::ClockDoubt;
 pub use compact::compact;
+pub use forget::{Forgotten, forget};
+pub use measure::{Measured, measure};
 pub(crate) use needs::StagingContents;
 pub use plan::{Terms, plan};
 pub use registers::Registers;
+use retention::Span;
 pub use run::{Freed, run};
 
 /// Why a visible snapshot is kept.
@@ -43,6 +51,19 @@ pub enum Keep {
     Head(WorktreeName),
     /// It is one of the newest of a worktree.
     Recent(WorktreeName),
+    /// It is the newest of its hour in the history of a worktree.
+    Hourly(WorktreeName),
+    /// The same of its day.
+    Daily(WorktreeName),
+    /// The same of its week.
+    Weekly(WorktreeName),
+    /// The same of its month.
+    Monthly(WorktreeName),
+    /// The same of its year.
+    Yearly(WorktreeName),
+    /// It is the oldest of a worktree, and fewer hours, days, and so on have a snapshot than
+    /// the policy keeps.
+    Oldest(WorktreeName),
     /// It is younger than the policy lets go.
     Young,
     /// It has a name.
@@ -58,10 +79,44 @@ impl fmt::Display for Keep {
         match self {
             Keep::Head(worktree) => write!(f, "head of worktree '{worktree}'"),
             Keep::Recent(worktree) => write!(f, "one of the newest of worktree '{worktree}'"),
+            Keep::Hourly(worktree) => newest_of(f, Span::Hour, worktree),
+            Keep::Daily(worktree) => newest_of(f, Span::Day, worktree),
+            Keep::Weekly(worktree) => newest_of(f, Span::Week, worktree),
+            Keep::Monthly(worktree) => newest_of(f, Span::Month, worktree),
+            Keep::Yearly(worktree) => newest_of(f, Span::Year, worktree),
+            Keep::Oldest(worktree) => write!(f, "oldest of worktree '{worktree}'"),
             Keep::Young => f.write_str("young"),
             Keep::Tagged(tag) => write!(f, "tagged '{tag}'"),
             Keep::InUse => f.write_str("in use"),
             Keep::Corrupt => f.write_str("its descriptor is corrupt"),
+        }
+    }
+}
+
+fn newest_of(f: &mut fmt::Formatter<'_>, span: Span, worktree: &WorktreeName) -> fmt::Result {
+    write!(f, "newest of its {} in worktree '{worktree}'", span.as_str())
+}
+
+/// Why nobody needs a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Uncalled {
+    /// Its worktree has newer ones in all the places that the policy keeps.
+    Outnumbered,
+    /// The worktree that it was taken of is gone, and nothing descends from it that counts.
+    WorktreeGone,
+}
+
+impl Uncalled {
+    /// In words; the policy keeps what is younger than `within`.
+    pub fn because(self, within: Period) -> String {
+        let newer = match self {
+            Uncalled::Outnumbered => "newer ones are kept instead",
+            Uncalled::WorktreeGone => "its worktree is gone",
+        };
+        match within.as_ms() {
+            0 => newer.to_owned(),
+            _ => format!("{newer}, and it is older than {within}"),
         }
     }
 }
@@ -73,6 +128,10 @@ pub struct Unneeded {
     pub snapshot_id: SnapshotId,
     /// The worktree that it was taken of.
     pub worktree_id: WorktreeName,
+    /// Why it goes.
+    pub why: Uncalled,
+    /// What its maker said of it.
+    pub note: Option<String>,
     /// Bytes of its files. What deleting it frees may be less: files that did
     /// not change are shared with other snapshots.
     pub bytes: u64,
@@ -98,6 +157,8 @@ pub enum Dead {
 pub struct GcPlan {
     /// Visible snapshots that are kept, and why.
     pub keep: Vec<(SnapshotId, Keep)>,
+    /// What their makers said of those that are kept, as far as they said something.
+    pub notes: BTreeMap<SnapshotId, String>,
     /// Visible snapshots that go, oldest first.
     pub collect: Vec<Unneeded>,
     /// What was never committed, and why it never will be.

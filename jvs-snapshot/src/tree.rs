@@ -97,6 +97,8 @@ pub struct NodeStat {
     pub device: Device,
     /// Which mount, where the kernel says so; else the filesystem.
     pub mount: u64,
+    /// Blocks of 512 bytes that it takes up.
+    pub blocks: u64,
 }
 
 impl NodeStat {
@@ -123,6 +125,7 @@ fn stat_from(raw: fs::Statx) -> io::Result<NodeStat> {
         ctime: time(raw.stx_ctime),
         device: Device { major: raw.stx_rdev_major, minor: raw.stx_rdev_minor },
         mount: if names_mount { raw.stx_mnt_id } else { filesystem },
+        blocks: raw.stx_blocks,
     })
 }
 
@@ -628,6 +631,14 @@ pub fn is_in_memory(at: impl AsFd) -> bool {
     const RAMFS: u32 = 0x8584_58f6;
     const HUGETLBFS: u32 = 0x9584_58f6;
     fs::fstatfs(at).is_ok_and(|answer| [TMPFS, RAMFS, HUGETLBFS].contains(&(answer.f_type as u32)))
+}
+
+/// Is it certain that no two files share content here, so that what a file takes up is its
+/// own? Others may clone what is copied.
+pub fn shares_no_content(at: impl AsFd) -> bool {
+    const EXT: u32 = 0xef53;
+    const TMPFS: u32 = 0x0102_1994;
+    fs::fstatfs(at).is_ok_and(|answer| [EXT, TMPFS].contains(&(answer.f_type as u32)))
 }
 
 /// Whether the files are somewhere else, so that waiting for answers costs more

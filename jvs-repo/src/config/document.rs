@@ -67,7 +67,7 @@ impl Reader<'_> {
                 item.as_str().and_then(|text| text.parse().ok()).map(Value::Period)
             }
             Allowed::Flag => item.as_bool().map(Value::Flag),
-            Allowed::Word(_) | Allowed::Admins => {
+            Allowed::Word(_) | Allowed::Admins | Allowed::Tags => {
                 item.as_str().map(|word| Value::Word(word.to_owned()))
             }
         };
@@ -137,7 +137,9 @@ mod tests {
             consistency = 'best_effort'
             [retention]
             keep_last = 3
+            keep_daily = 7
             keep_within = "1d12h"
+            keep_tag = "v1, v2"
         "#;
         let config = Config::parse(text).expect("valid");
         assert_eq!(config.lock.lease_duration_ms, 60_000);
@@ -147,7 +149,9 @@ mod tests {
         assert!(config.reclaim.same_user && !config.reclaim.holder_dead);
         assert_eq!(config.snapshot.engine, Engine::Copy);
         assert_eq!(config.snapshot.consistency, Consistency::BestEffort);
-        assert_eq!(config.retention.keep_last, 3);
+        assert_eq!((config.retention.keep_last, config.retention.keep_daily), (3, 7));
+        assert_eq!(config.retention.keep_yearly, 0, "left to the default");
+        assert_eq!(config.retention.keep_tag.to_string(), "v1,v2");
         assert_eq!(config.retention.keep_within.to_string(), "1d12h");
     }
 
@@ -171,7 +175,8 @@ mod tests {
             ("[ttl.ci]\nautomated = \"366d\"\n", 2, "365d"),
             ("[reclaim]\nsame_user = \"yes\"\n", 2, "true or false"),
             ("[snapshot]\nengine = \"zfs\"\n", 2, "one of \"auto\", \"juicefs\""),
-            ("[retention]\nkeep_last = 0\n", 2, "from 1"),
+            ("[retention]\nkeep_last = 1000001\n", 2, "from 0"),
+            ("[retention]\nkeep_tag = \"v1,\"\n", 2, "such as \"v1,v2\""),
             ("[policy]\nadmins = \"ann\"\n", 2, "such as \"uid:1000,gid:50\""),
             ("[policy]\nadmins = [1000]\n", 2, "cannot be [1000]"),
             ("[policy]\nadmin = \"uid:1\"\n", 2, "no key policy.admin"),

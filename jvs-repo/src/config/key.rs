@@ -6,7 +6,7 @@ use std::fmt;
 
 use strsim::levenshtein;
 
-use super::{Admins, Config, ConfigError, Consistency, Engine};
+use super::{Admins, Config, ConfigError, Consistency, Engine, RequiredTags};
 use crate::duration::Period;
 use crate::id::strict_decimal;
 use crate::metadata::{Environment, Purpose};
@@ -35,6 +35,7 @@ pub enum Allowed {
     Flag,
     Word(&'static [&'static str]),
     Admins,
+    Tags,
 }
 
 /// A value of any key.
@@ -58,6 +59,7 @@ enum Slot {
     Consistency,
     Sharing,
     Admins,
+    Tags,
 }
 
 const HOUR_MS: u64 = 3_600_000;
@@ -264,9 +266,44 @@ pub static KEYS: &[Key] = &[
     number(
         "retention.keep_last",
         "10",
-        (1, 1_000_000),
+        (0, 1_000_000),
         |c| &mut c.retention.keep_last,
         "Garbage collection keeps this many of the newest snapshots per worktree.",
+    ),
+    number(
+        "retention.keep_hourly",
+        "0",
+        (0, 1_000_000),
+        |c| &mut c.retention.keep_hourly,
+        "Garbage collection keeps the newest snapshot in each of this many UTC hours that have one, per worktree.",
+    ),
+    number(
+        "retention.keep_daily",
+        "0",
+        (0, 1_000_000),
+        |c| &mut c.retention.keep_daily,
+        "Garbage collection keeps the newest snapshot in each of this many UTC days that have one, per worktree.",
+    ),
+    number(
+        "retention.keep_weekly",
+        "0",
+        (0, 1_000_000),
+        |c| &mut c.retention.keep_weekly,
+        "Garbage collection keeps the newest snapshot in each of this many UTC weeks (from Monday) that have one, per worktree.",
+    ),
+    number(
+        "retention.keep_monthly",
+        "0",
+        (0, 1_000_000),
+        |c| &mut c.retention.keep_monthly,
+        "Garbage collection keeps the newest snapshot in each of this many UTC months that have one, per worktree.",
+    ),
+    number(
+        "retention.keep_yearly",
+        "0",
+        (0, 1_000_000),
+        |c| &mut c.retention.keep_yearly,
+        "Garbage collection keeps the newest snapshot in each of this many UTC years that have one, per worktree.",
     ),
     Key {
         name: "retention.keep_within",
@@ -274,6 +311,13 @@ pub static KEYS: &[Key] = &[
         doc: "Garbage collection keeps every snapshot younger than this.",
         allowed: Allowed::Period { min: Period::seconds(0), max: Period::MAX },
         slot: Slot::Period(|c| &mut c.retention.keep_within),
+    },
+    Key {
+        name: "retention.keep_tag",
+        default: "none",
+        doc: "Tags, such as v1,v2, without which nothing is collected; every tag keeps its snapshot.",
+        allowed: Allowed::Tags,
+        slot: Slot::Tags,
     },
     Key {
         name: "repo.shared",
@@ -321,6 +365,7 @@ impl Key {
             Slot::Consistency => Value::Word(config.snapshot.consistency.to_string()),
             Slot::Sharing => Value::Word(config.repo.shared.to_string()),
             Slot::Admins => Value::Word(config.reclaim.admins.to_string()),
+            Slot::Tags => Value::Word(config.retention.keep_tag.to_string()),
         }
     }
 
@@ -354,6 +399,10 @@ impl Key {
                 Ok(admins) => config.reclaim.admins = admins,
                 Err(()) => return false,
             },
+            (Slot::Tags, Value::Word(word)) => match word.parse::<RequiredTags>() {
+                Ok(tags) => config.retention.keep_tag = tags,
+                Err(()) => return false,
+            },
             _ => return false,
         }
         true
@@ -365,7 +414,7 @@ impl Key {
             Allowed::Number { .. } => Value::Number(strict_decimal(text)?),
             Allowed::Period { .. } => Value::Period(text.parse().ok()?),
             Allowed::Flag => Value::Flag(text.parse().ok()?),
-            Allowed::Word(_) | Allowed::Admins => Value::Word(text.to_owned()),
+            Allowed::Word(_) | Allowed::Admins | Allowed::Tags => Value::Word(text.to_owned()),
         };
         self.allowed.holds(&value).then_some(value)
     }
@@ -379,6 +428,7 @@ impl Allowed {
             (Allowed::Flag, Value::Flag(_)) => true,
             (Allowed::Word(words), Value::Word(word)) => words.contains(&word.as_str()),
             (Allowed::Admins, Value::Word(word)) => word.parse::<Admins>().is_ok(),
+            (Allowed::Tags, Value::Word(word)) => word.parse::<RequiredTags>().is_ok(),
             _ => false,
         }
     }
@@ -396,6 +446,7 @@ impl fmt::Display for Allowed {
             Allowed::Admins => {
                 f.write_str("a list of numbers such as \"uid:1000,gid:50\", or \"none\"")
             }
+            Allowed::Tags => f.write_str("a list of tags such as \"v1,v2\", or \"none\""),
         }
     }
 }
@@ -436,6 +487,7 @@ mod tests {
                 Value::Word(_) if key.name == "snapshot.engine" => Value::Word("copy".into()),
                 Value::Word(_) if key.name == "repo.shared" => Value::Word("group".into()),
                 Value::Word(_) if key.name == "policy.admins" => Value::Word("uid:7".into()),
+                Value::Word(_) if key.name == "retention.keep_tag" => Value::Word("v1".into()),
                 Value::Word(_) => Value::Word("best_effort".into()),
             };
             assert!(key.put(&mut config, &other), "{}", key.name);

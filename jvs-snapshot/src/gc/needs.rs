@@ -108,35 +108,47 @@ pub(crate) fn needs(
     staging: &StagingContents,
 ) -> Result<BTreeMap<SnapshotId, Keep>, SnapshotError> {
     let mut needed = BTreeMap::new();
+    each_need(at, registers, staging, &mut |id, why| drop(needed.insert(id, why)))?;
+    Ok(needed)
+}
+
+/// Tells `each` everything that somebody needs, once for each reason; the weightiest
+/// reasons come last.
+pub(super) fn each_need(
+    at: &Snapshots<'_>,
+    registers: &Registers,
+    staging: &StagingContents,
+    each: &mut dyn FnMut(SnapshotId, Keep),
+) -> Result<(), SnapshotError> {
     for name in &staging.names {
         match name {
             StagingName::Snapshot(bound) => {
                 let dead = matches!(verdict(at, registers, bound)?, Some(Disposal::Garbage(_)));
                 if let (Some(parent), false) = (bound.parent, dead) {
-                    needed.insert(parent, Keep::InUse);
+                    each(parent, Keep::InUse);
                 }
             }
             StagingName::Restore { source, .. } if !is_dead_restore(registers, name) => {
-                needed.insert(*source, Keep::InUse);
+                each(*source, Keep::InUse);
             }
             StagingName::Swap { source, kept, .. } if !is_dead_restore(registers, name) => {
-                needed.extend(kept.iter().chain([source]).map(|id| (*id, Keep::InUse)));
+                kept.iter().chain([source]).for_each(|id| each(*id, Keep::InUse));
             }
             // The next holder of the lock finishes it with them, however long that takes.
             StagingName::Patch { source, kept, .. } => {
-                needed.extend(kept.iter().chain([source]).map(|id| (*id, Keep::InUse)));
+                kept.iter().chain([source]).for_each(|id| each(*id, Keep::InUse));
             }
             _ => {}
         }
     }
     for (name, tag) in tags::list(at.seams.store)?.tags {
         // A tag that cannot be read may stand for anything: nothing is removed.
-        needed.insert(tag?.snapshot_id, Keep::Tagged(name));
+        each(tag?.snapshot_id, Keep::Tagged(name));
     }
     for (worktree, state) in registers.in_place() {
         if let Some(head) = state.head {
-            needed.insert(head, Keep::Head(worktree.clone()));
+            each(head, Keep::Head(worktree.clone()));
         }
     }
-    Ok(needed)
+    Ok(())
 }

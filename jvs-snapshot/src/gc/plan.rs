@@ -8,22 +8,25 @@ use jvs_repo::clock::WallMs;
 use jvs_repo::config::Retention;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
-use jvs_repo::name::ShownName;
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::sabotage;
 
 use crate::catalog::Presence;
 use crate::error::SnapshotError;
 use crate::garbage::{self, Disposal};
 use crate::gc::needs::{StagingContents, is_dead_restore, needs, verdict};
-use crate::gc::{ClockDoubt, Dead, GcPlan, Keep, Registers, Unneeded, age};
+use crate::gc::retention::{self, KeptBy, Span};
+use crate::gc::{ClockDoubt, Dead, GcPlan, Keep, Registers, Uncalled, Unneeded, age};
 use crate::lineage::Lineage;
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
+use crate::ready::Ready;
 use crate::restore::leftover::{self, Worth};
 use crate::staging_name::StagingName;
+use crate::tags;
 
 /// On what terms snapshots are kept.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Terms {
     /// The policy to apply.
     pub retention: Retention,
@@ -59,9 +62,10 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<GcPlan, Snaps
     let staging = StagingContents::list(at)?;
     let listing = at.catalog().list()?;
     let mut keep = needs(at, &registers, &staging)?;
+    require_tags(at, &retention)?;
     for (worktree, state) in registers.in_place() {
-        for id in newest(at, state, retention.keep_last)? {
-            keep.entry(id).or_insert_with(|| Keep::Recent(worktree.clone()));
+        for (id, by) in kept_of(at, state, &retention)? {
+            keep.entry(id).or_insert_with(|| by.of(worktree.clone()));
         }
     }
 
@@ -83,16 +87,12 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<GcPlan, Snaps
         let young = age < within;
         match at.catalog().look(id) {
             Ok(Presence::Ready(ready)) => match keep.remove(&id) {
-                Some(why) => plan.keep.push((id, why)),
+                Some(why) => plan.keeps(&ready, why),
                 None if young || !was_visible(id) => {
                     only_by_age += usize::from(shown_age >= within && was_visible(id));
-                    plan.keep.push((id, Keep::Young));
+                    plan.keeps(&ready, Keep::Young);
                 }
-                None => plan.collect.push(Unneeded {
-                    snapshot_id: id,
-                    worktree_id: ready.descriptor().worktree_id.clone(),
-                    bytes: ready.descriptor().content.bytes,
-                }),
+                None => plan.collect.push(unneeded(&registers, &ready)),
             },
             Ok(_) => plan_hidden(at, &registers, id, &mut plan)?,
             Err(SnapshotError::Corrupt { .. }) => plan.keep.push((id, Keep::Corrupt)),
@@ -102,7 +102,7 @@ pub fn plan(at: &Snapshots<'_>, terms: impl Into<Terms>) -> Result<GcPlan, Snaps
     let foreign = listing.foreign.iter().map(|name| ShownName::new(&name).to_string());
     plan.left_alone.extend(foreign);
     let by_age = only_by_age + plan.collect.len();
-    if within > 0 && by_age > 0 && !trust_clock {
+    if retention.reads_times() && by_age > 0 && !trust_clock {
         believe(at, &registers, now, newest_known)
             .map_err(|doubt| SnapshotError::ClockDoubted { doubt, count: by_age })?;
     }
@@ -143,22 +143,67 @@ fn believe(
     }
 }
 
-/// The newest visible snapshots of a worktree.
-fn newest(
-    at: &Snapshots<'_>,
-    state: &State,
-    keep_last: u64,
-) -> Result<Vec<SnapshotId>, SnapshotError> {
-    let keep_last = usize::try_from(keep_last).unwrap_or(usize::MAX);
-    let mut kept = Vec::new();
-    let mut lineage = Lineage::from_head(at.catalog(), state.head)?;
-    while kept.len() < keep_last {
-        let Some(step) = lineage.next() else { break };
-        if let Some(ready) = step?.ready() {
-            kept.push(ready.id());
+/// Without a tag that has to be there, something else may be missing.
+fn require_tags(at: &Snapshots<'_>, policy: &Retention) -> Result<(), SnapshotError> {
+    for tag in policy.keep_tag.iter() {
+        if tags::read(at.seams.store, tag)?.is_none() {
+            return Err(SnapshotError::NoSuchTag { tag: tag.clone() });
         }
     }
-    Ok(kept)
+    Ok(())
+}
+
+/// What the policy keeps of the history of a worktree.
+fn kept_of(
+    at: &Snapshots<'_>,
+    state: &State,
+    policy: &Retention,
+) -> Result<Vec<(SnapshotId, KeptBy)>, SnapshotError> {
+    let lineage = Lineage::from_head(at.catalog(), state.head)?;
+    let visible = lineage.filter_map(|step| match step {
+        Ok(step) => {
+            let id = step.ready()?.id();
+            Some(Ok((id, WallMs(id.created_ms))))
+        }
+        Err(error) => Some(Err(error)),
+    });
+    retention::kept(policy, visible)
+}
+
+impl KeptBy {
+    fn of(self, worktree: WorktreeName) -> Keep {
+        match self {
+            KeptBy::Last => Keep::Recent(worktree),
+            KeptBy::Newest(Span::Hour) => Keep::Hourly(worktree),
+            KeptBy::Newest(Span::Day) => Keep::Daily(worktree),
+            KeptBy::Newest(Span::Week) => Keep::Weekly(worktree),
+            KeptBy::Newest(Span::Month) => Keep::Monthly(worktree),
+            KeptBy::Newest(Span::Year) => Keep::Yearly(worktree),
+            KeptBy::Oldest(_) => Keep::Oldest(worktree),
+        }
+    }
+}
+
+impl GcPlan {
+    fn keeps(&mut self, ready: &Ready, why: Keep) {
+        self.keep.push((ready.id(), why));
+        if let Some(note) = &ready.descriptor().note {
+            self.notes.insert(ready.id(), note.clone());
+        }
+    }
+}
+
+fn unneeded(registers: &Registers, ready: &Ready) -> Unneeded {
+    let descriptor = ready.descriptor();
+    let worktree_id = descriptor.worktree_id.clone();
+    let is_there = registers.in_place().any(|(worktree, _)| *worktree == worktree_id);
+    Unneeded {
+        snapshot_id: ready.id(),
+        worktree_id,
+        why: if is_there { Uncalled::Outnumbered } else { Uncalled::WorktreeGone },
+        note: descriptor.note.clone(),
+        bytes: descriptor.content.bytes,
+    }
 }
 
 fn plan_staging(

@@ -140,7 +140,11 @@ fn needs_no_room(error: &io::Error) -> bool {
 
 /// Collects one visible snapshot. Its descendants must never find nothing: the tombstone
 /// is there first.
-fn collect(at: &Snapshots<'_>, id: SnapshotId, freed: &mut Freed) -> Result<(), SnapshotError> {
+pub(super) fn collect(
+    at: &Snapshots<'_>,
+    id: SnapshotId,
+    freed: &mut Freed,
+) -> Result<(), SnapshotError> {
     sabotage!(Rule::TombstoneFirst => super::sabotage::collect_then_tell(at, id, freed));
     let op = OpNonce::random(at.seams.entropy);
     match leave_tombstone(at, &layout::snapshot(id), id, op)? {

@@ -1,6 +1,7 @@
 //! Publishing and collecting in a world where every call can be the last.
 
 mod collecting;
+mod forgetting;
 mod interleaving;
 mod patching;
 mod publishing;

@@ -1,55 +1,44 @@
 //! `jvs gc`: plans, then removes, and says what it freed.
 
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 use jvs_repo::audit::room;
-use jvs_repo::config::Retention;
+use jvs_repo::clock::WallMs;
+use jvs_repo::config::{RequiredTags, Retention};
 use jvs_repo::entropy::SystemEntropy;
-use jvs_repo::id::OpNonce;
+use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_snapshot::Snapshots;
-use jvs_snapshot::gc::{self, GcPlan, Terms};
+use jvs_snapshot::gc::{self, GcPlan, Measured, Terms};
 use jvs_snapshot::progress::Progress as _;
+use jvs_snapshot::short::ShortIds;
 use serde_json::{Value, json};
 
-use super::snapshots::{counted, size};
+use super::audit::story::ago;
+use super::snapshots::{self, counted, room_text};
 use crate::args::GcArgs;
 use crate::bar::Bar;
 use crate::context::Context;
-use crate::fail::Failure;
-use crate::render::{Done, shown, tell_paths, tell_shown};
+use crate::fail::{Failure, WrongUsage};
+use crate::hint::OwnNext;
+use crate::render::{Done, shown, table, tell_paths, tell_shown};
 
 pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure> {
     let repo = context.repo()?;
     let config = repo.config()?;
-    let retention = Retention {
-        keep_last: args.keep_last.unwrap_or(config.retention.keep_last),
-        keep_within: args.keep_within.unwrap_or(config.retention.keep_within),
-    };
+    let retention = policy(args, &config.retention)?;
     let at = Snapshots::new(context.seams(repo.store()), repo.store());
-    let plan = gc::plan(&at, Terms { retention, trust_clock: args.trust_clock })?;
-    let mut data = planned(&plan);
+    let terms = Terms { retention: retention.clone(), trust_clock: args.trust_clock };
+    let plan = gc::plan(&at, terms)?;
+    let going = plan.collect.iter().map(|unneeded| (unneeded.snapshot_id, unneeded.bytes));
+    let measured = snapshots::room(repo.store(), going, &Bar::new(context, "measuring"))?;
+    let mut data = planned(&plan, &retention);
     data["dry_run"] = json!(args.dry_run);
     if args.dry_run {
-        let bytes = plan.collect.iter().map(|unneeded| unneeded.bytes).sum();
-        let mut text = format!(
-            "Would remove {} ({} of files), {}; would keep {}\n",
-            counted(plan.collect.len() as u64, "snapshot"),
-            size(bytes),
-            leftovers(plan.dead.len() + plan.unfinished.len()),
-            plan.keep.len()
-        );
-        for name in &plan.set_aside {
-            let _ = writeln!(
-                text,
-                "Would set aside {}, which an interrupted restore left: it has files that no \
-                 snapshot has",
-                name.path()
-            );
-        }
-        for unneeded in &plan.collect {
-            let _ = writeln!(text, "  {}  {}", unneeded.snapshot_id, unneeded.worktree_id);
-        }
-        return Ok(Done::new(data).with_text(text));
+        data["would_free_bytes"] = json!(measured.bytes);
+        data["would_free_exact"] = json!(measured.exact);
+        let text = would(context, &plan, &retention, measured)?;
+        return Ok(Done::new(data).with_text(text).paged());
     }
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
@@ -62,7 +51,11 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     // Best effort: what was given up on a full volume is kept again.
     let _ = room::keep(repo.store(), OpNonce::random(&SystemEntropy));
     data["removed"] = json!(freed.snapshots);
-    data["freed_bytes"] = json!(freed.bytes);
+    // Of what somebody came to need meanwhile nothing was freed.
+    let all_went = freed.snapshots.len() == plan.collect.len() && freed.left.is_empty();
+    let measured = Measured { exact: measured.exact && all_went, ..measured };
+    data["freed_bytes"] = json!(measured.bytes);
+    data["freed_exact"] = json!(measured.exact);
     data["leftovers_removed"] = json!(freed.dead + freed.unfinished);
     data["put_back"] = json!(freed.put_back);
     let aside: Vec<String> =
@@ -80,10 +73,10 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
         .collect();
     data["left"] = json!(left);
     let text = format!(
-        "Removed {} ({} of files), {}; kept {}\n",
+        "Removed {}, {}; freed {}; kept {}\n",
         counted(freed.snapshots.len() as u64, "snapshot"),
-        size(freed.bytes),
         counted(freed.dead + freed.unfinished, "leftover"),
+        room_text(measured),
         plan.keep.len() + freed.put_back.len()
     );
     let warning = |path: &String| {
@@ -102,17 +95,111 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     Ok(aside.iter().map(warning).fold(done, Done::with_warning))
 }
 
-fn leftovers(number: usize) -> String {
-    counted(number as u64, "leftover")
+/// The settings, but for those that an option replaces.
+fn policy(args: &GcArgs, set: &Retention) -> Result<Retention, Failure> {
+    let keep_tag = match args.keep_tag.as_slice() {
+        [] => set.keep_tag.clone(),
+        tags => RequiredTags::new(tags.to_vec())
+            .ok_or_else(|| WrongUsage::new("too many tags", OwnNext::Help("gc".into(), None)))?,
+    };
+    Ok(Retention {
+        keep_last: args.keep_last.unwrap_or(set.keep_last),
+        keep_hourly: args.keep_hourly.unwrap_or(set.keep_hourly),
+        keep_daily: args.keep_daily.unwrap_or(set.keep_daily),
+        keep_weekly: args.keep_weekly.unwrap_or(set.keep_weekly),
+        keep_monthly: args.keep_monthly.unwrap_or(set.keep_monthly),
+        keep_yearly: args.keep_yearly.unwrap_or(set.keep_yearly),
+        keep_within: args.keep_within.unwrap_or(set.keep_within),
+        keep_tag,
+    })
 }
 
-fn planned(plan: &GcPlan) -> Value {
-    let kept = plan
-        .keep
-        .iter()
-        .map(|(id, why)| json!({ "snapshot_id": id, "why": why, "because": why.to_string() }));
+/// The rules that keep something, by the names of their settings.
+fn rules(retention: &Retention) -> Vec<(&'static str, Value)> {
+    let numbers = [
+        ("keep_last", retention.keep_last),
+        ("keep_hourly", retention.keep_hourly),
+        ("keep_daily", retention.keep_daily),
+        ("keep_weekly", retention.keep_weekly),
+        ("keep_monthly", retention.keep_monthly),
+        ("keep_yearly", retention.keep_yearly),
+    ];
+    let mut rules: Vec<_> = numbers.map(|(name, number)| (name, json!(number))).into();
+    rules.push(("keep_within", json!(retention.keep_within.to_string())));
+    rules.push(("keep_tag", json!(retention.keep_tag.iter().collect::<Vec<_>>())));
+    rules
+}
+
+/// What a collection would do, snapshot by snapshot, the newest first.
+fn would(
+    context: &Context<'_>,
+    plan: &GcPlan,
+    retention: &Retention,
+    room: Measured,
+) -> Result<String, Failure> {
+    let repo = context.repo()?;
+    let mut text = format!(
+        "Would remove {}, {}; would free {}; would keep {}\n",
+        counted(plan.collect.len() as u64, "snapshot"),
+        counted((plan.dead.len() + plan.unfinished.len()) as u64, "leftover"),
+        room_text(room),
+        plan.keep.len()
+    );
+    for name in &plan.set_aside {
+        let _ = writeln!(
+            text,
+            "Would set aside {}, which an interrupted restore left: it has files that no \
+             snapshot has",
+            name.path()
+        );
+    }
+    let in_force = rules(retention).into_iter().filter_map(|(name, value)| match value {
+        Value::String(text) => Some(format!("{name} {text}")),
+        Value::Number(number) if number.as_u64() != Some(0) => Some(format!("{name} {number}")),
+        _ => None,
+    });
+    let _ = writeln!(text, "By the rules: {}", in_force.collect::<Vec<_>>().join(", "));
+    let mut told: Vec<(SnapshotId, &str, String, Option<&String>)> = Vec::new();
+    for unneeded in &plan.collect {
+        let because = unneeded.why.because(retention.keep_within);
+        told.push((unneeded.snapshot_id, "remove", because, unneeded.note.as_ref()));
+    }
+    for (id, why) in &plan.keep {
+        told.push((*id, "keep", why.to_string(), plan.notes.get(id)));
+    }
+    if told.is_empty() {
+        return Ok(text);
+    }
+    told.sort_unstable_by_key(|(id, ..)| Reverse(*id));
+    let (shorts, now) = (ShortIds::read(repo.store())?, context.clock().now().wall);
+    let rows: Vec<[String; 5]> = told
+        .into_iter()
+        .map(|(id, what, why, note)| {
+            let note = note.and_then(|note| note.lines().next()).unwrap_or_default();
+            [shorts.of(id), ago(WallMs(id.created_ms), now), what.to_owned(), why, note.to_owned()]
+        })
+        .collect();
+    let head = ["SNAPSHOT", "TIME", "WOULD", "BECAUSE", "NOTE"];
+    Ok(text + &table(context.paint(), head, &rows))
+}
+
+fn planned(plan: &GcPlan, retention: &Retention) -> Value {
+    let kept = plan.keep.iter().map(|(id, why)| {
+        json!({
+            "snapshot_id": id,
+            "why": why,
+            "because": why.to_string(),
+            "note": plan.notes.get(id),
+        })
+    });
+    let collected = plan.collect.iter().map(|unneeded| {
+        let mut told = json!(unneeded);
+        told["because"] = unneeded.why.because(retention.keep_within).into();
+        told
+    });
     json!({
-        "collect": plan.collect,
+        "rules": rules(retention).into_iter().collect::<Value>(),
+        "collect": collected.collect::<Vec<_>>(),
         "keep": kept.collect::<Vec<_>>(),
         "to_set_aside":
             plan.set_aside.iter().map(|name| name.path().to_string()).collect::<Vec<_>>(),

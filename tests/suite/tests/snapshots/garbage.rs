@@ -109,6 +109,9 @@ fn a_clock_that_was_set_wrong_makes_nothing_old_unless_somebody_insists() {
             refused(at(clock, "gc --json"), "E_CLOCK_SKEW_EXCEEDED", 7, "days ahead of the last");
         assert!(hint.contains("jvs gc --trust-clock"), "{hint}");
     }
+    // Nor is a calendar believed on it, where nothing is let go because of its age.
+    let by_day = "gc --keep-within 0s --keep-daily 1 --json";
+    refused(at("+400d", by_day), "E_CLOCK_SKEW_EXCEEDED", 7, "days ahead of the last");
     // Nothing is old at a time before all of it.
     at("-50y", "gc").ok();
     // What the wrong clock does to the repository itself does not speak for it.
@@ -119,6 +122,43 @@ fn a_clock_that_was_set_wrong_makes_nothing_old_unless_somebody_insists() {
     assert_eq!(user.history().len(), ids.len());
     at("+400d", "gc --trust-clock").ok();
     assert_eq!(user.history(), [ids[3].clone()]);
+}
+
+/// What is freed is what `df` says, however many snapshots share a file.
+#[test]
+fn as_much_is_freed_as_was_said() {
+    if !granted(&[Capability::Root]) {
+        return;
+    }
+    let Some(place) = Place::on(Kind::Ext4) else { return };
+    let user = User::with_new_repository(&place.dir.join("r"));
+    let free = || {
+        rustix::fs::sync();
+        let stat = rustix::fs::statvfs(&user.root).expect("a filesystem");
+        stat.f_bfree * stat.f_frsize
+    };
+    // In all of them, in one of them, and in the worktree alone.
+    user.write("shared", &"s".repeat(300_000));
+    user.snapshot();
+    user.write("once", &"o".repeat(200_000));
+    user.snapshot();
+    user.write("once", &"p".repeat(100_000));
+    user.snapshot();
+    let told = user.data("gc --keep-last 1 --keep-within 0s --dry-run");
+    assert_eq!(told["would_free_exact"], true, "{told}");
+    let before = free();
+    let done = user.data("gc --keep-last 1 --keep-within 0s");
+    assert_eq!(done["freed_bytes"], told["would_free_bytes"]);
+    let said = done["freed_bytes"].as_u64().expect("a number");
+    let freed = free().saturating_sub(before);
+    // What the collection itself wrote, tombstones and log lines, is a few blocks.
+    let written = 64 * 1024;
+    assert!(said > 200_000 && said < 300_000, "the shared file is not in it: {said}");
+    assert!(freed + written >= said && freed <= said + written, "said {said}, freed {freed}");
+    let id = user.snapshot();
+    user.snapshot();
+    let done = user.data(&format!("forget {id}"));
+    assert_eq!(done["freed_exact"], true, "{done}");
 }
 
 /// The worktree is gone, and what cannot be deleted is named and stops nothing else.

@@ -37,7 +37,7 @@ pub fn publish(ctx: &Ctx, id: &str) -> Option<()> {
 
 /// The policy that keeps so many snapshots of a lineage, and all that are so young.
 pub fn keep(last: u64, within_ms: u64) -> Retention {
-    Retention { keep_last: last, keep_within: Period::from_ms(within_ms) }
+    Retention { keep_last: last, keep_within: Period::from_ms(within_ms), ..Retention::default() }
 }
 
 /// Collects under this policy. What it may not do shows in the end.
