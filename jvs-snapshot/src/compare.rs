@@ -88,6 +88,11 @@ impl Difference {
         Difference { path: path.clone(), aspects: vec![aspect], before, after }
     }
 
+    /// A path that only the second has.
+    pub(crate) fn added(entry: &Entry) -> Self {
+        Self::only(&entry.path, Aspect::Added, size_of(&entry.kind))
+    }
+
     /// Does the second have something here that would be lost with it? When it
     /// was modified, or which other names it has, is not that.
     pub fn has_what_the_first_has_not(&self) -> bool {

@@ -38,6 +38,23 @@ pub fn between(
     Ok(compare::comparable(differences, &one.id_map, &other.id_map))
 }
 
+/// All that a snapshot has, as if there had been nothing before it.
+pub fn since_nothing(store: &dyn Store, after: &Ready) -> Result<Vec<Difference>, SnapshotError> {
+    let mut differences = Vec::new();
+    let mut manifest = proven_manifest(store, after)?;
+    let mut next = || {
+        manifest
+            .read()
+            .map_err(|error| compared(store, after)(compare::CompareError::Manifest(error)))
+    };
+    while let Some((entry, _)) = next()? {
+        if !entry.path.is_root() {
+            differences.push(Difference::added(&entry));
+        }
+    }
+    Ok(differences)
+}
+
 /// What changed in the files below `worktree` since `before` was taken, as far as
 /// `trust` lets it be seen. A process that removes or overwrites files because of it trusts
 /// nothing.

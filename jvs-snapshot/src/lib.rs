@@ -26,6 +26,7 @@ pub mod garbage;
 pub mod gc;
 mod ground;
 pub mod hash;
+pub mod imprint;
 pub mod lineage;
 pub mod look;
 pub mod manifest;
@@ -43,6 +44,7 @@ pub mod restore;
 #[cfg(feature = "mutations")]
 mod sabotage;
 pub mod select;
+pub mod short;
 mod shown;
 pub mod stage;
 pub mod stored;

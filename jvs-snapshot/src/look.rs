@@ -20,21 +20,37 @@ pub fn entries(
     path: &TreePath,
     deep: bool,
 ) -> Result<Vec<Entry>, SnapshotError> {
-    let manifest = jvs_repo::layout::manifest(&snapshot.dir());
     let mut found = Vec::new();
-    for entry in proven_manifest(store, snapshot)? {
-        let entry = entry.map_err(|error| not_believed(manifest.clone(), error))?;
+    each_at(store, snapshot, path, &mut |entry| {
         let inside = entry.path.as_path().strip_prefix(path.as_path());
         let depth = inside.map(|rest| rest.components().count());
         if depth.is_ok_and(|depth| deep || depth <= 1) {
-            found.push(entry);
+            found.push(entry.clone());
         }
-    }
+    })?;
     if found.is_empty() {
         let (id, path) = (snapshot.id(), path.to_string());
         return Err(SnapshotError::NoSuchPath { id, path });
     }
     Ok(found)
+}
+
+/// Tells `each` the entry at `path` and those below it, in the order of paths. Nothing of
+/// it may be believed if this fails.
+pub fn each_at(
+    store: &dyn Store,
+    snapshot: &Ready,
+    path: &TreePath,
+    each: &mut dyn FnMut(&Entry),
+) -> Result<(), SnapshotError> {
+    let manifest = jvs_repo::layout::manifest(&snapshot.dir());
+    for entry in proven_manifest(store, snapshot)? {
+        let entry = entry.map_err(|error| not_believed(manifest.clone(), error))?;
+        if entry.path.as_path().starts_with(path.as_path()) {
+            each(&entry);
+        }
+    }
+    Ok(())
 }
 
 /// The file at `path` below `root`, to be read.

@@ -38,11 +38,8 @@ pub fn select(
     }
     let mut matching = Vec::new();
     for id in catalog.list()?.snapshots {
-        let whole = id.to_string();
-        let random = whole.split_once('-').map_or("", |(_, random)| random);
-        let matches = whole.starts_with(name) || random.starts_with(name);
         let visible = || catalog.is_ready(id).map_err(SnapshotError::io("look at a snapshot"));
-        if matches && visible()? {
+        if goes_by(id, name) && visible()? {
             matching.push(id);
         }
     }
@@ -54,6 +51,13 @@ pub fn select(
             Err(SnapshotError::Ambiguous { wanted: name.to_owned(), candidates: matching })
         }
     }
+}
+
+/// Is `name` the beginning of this id, or of its random part?
+pub(crate) fn goes_by(id: SnapshotId, name: &str) -> bool {
+    let whole = id.to_string();
+    let random = whole.split_once('-').map_or("", |(_, random)| random);
+    whole.starts_with(name) || random.starts_with(name)
 }
 
 /// How many steps back `@`, `@-`, `@--` and so on mean.

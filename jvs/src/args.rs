@@ -43,8 +43,8 @@ pub(crate) use run::{Contain, GuardArgs, RunArgs, ShellArgs};
 pub(crate) use session::{SessionArgs, SessionCommand};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
-    CatArgs, DiffArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, RestoreArgs, SnapshotArgs,
-    StatusArgs, TagArgs, VerifyArgs,
+    CatArgs, DiffArgs, ForgetArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, RestoreArgs, ShowArgs,
+    SnapshotArgs, StatusArgs, TagArgs, VerifyArgs,
 };
 pub(crate) use topic::{TOPICS, Topic};
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
@@ -124,6 +124,7 @@ pub(crate) enum Command {
     #[command(visible_alias = "log")]
     History(HistoryArgs),
     Info(InfoArgs),
+    Show(ShowArgs),
     Ls(LsArgs),
     Cat(CatArgs),
     Tag(TagArgs),
@@ -131,6 +132,7 @@ pub(crate) enum Command {
     Restore(RestoreArgs),
     Verify(VerifyArgs),
     Gc(GcArgs),
+    Forget(ForgetArgs),
     Doctor(DoctorArgs),
     Audit(AuditArgs),
     /// Show and change the repository's policy
@@ -159,10 +161,12 @@ impl Command {
             Command::Verify(_) => "verify",
             Command::History(_) => "history",
             Command::Info(_) => "info",
+            Command::Show(_) => "show",
             Command::Ls(_) => "ls",
             Command::Cat(_) => "cat",
             Command::Tag(_) => "tag",
             Command::Gc(_) => "gc",
+            Command::Forget(_) => "forget",
             Command::Doctor(_) => "doctor",
             Command::Audit(_) => "audit",
             Command::Config(command) => command.name(),
@@ -254,7 +258,7 @@ pub(crate) fn parse(words: Vec<OsString>, columns: Option<&OsStr>) -> Words {
             Words::Help { name, done: done.with_text(text.to_string()) }
         }
         _ => {
-            let failure = wrong_usage(&error, &name);
+            let failure = wrong_usage(&error, &name, &words);
             Words::Wrong { name, failure }
         }
     }
@@ -308,7 +312,7 @@ fn named_command(words: &[OsString]) -> String {
     if name.is_empty() { "jvs".to_owned() } else { name.join(" ") }
 }
 
-fn wrong_usage(error: &clap::Error, name: &str) -> Failure {
+fn wrong_usage(error: &clap::Error, name: &str, typed: &[OsString]) -> Failure {
     let help = |similar| OwnNext::Help(name.to_owned(), similar);
     let command = if name == "jvs" { name.to_owned() } else { format!("jvs {name}") };
     let text = error.render().to_string();
@@ -326,6 +330,10 @@ fn wrong_usage(error: &clap::Error, name: &str) -> Failure {
     let words: Vec<&str> = sentence.split_whitespace().collect();
     let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let wrong = wrong.into_iter().find_map(|kind| error.get(kind)).map(ToString::to_string);
+    if let Some(word) = wrong.as_ref().filter(|word| typed::follows_wait(typed, word)) {
+        let message = format!("'{word}' after --wait is no duration, such as 30s, 10m or 1h30m");
+        return WrongUsage::new(message, OwnNext::WaitThisLong(name.to_owned())).into();
+    }
     let next = match wrong.as_ref().and_then(|word| foreign::answer(name, word)) {
         Some(answer) => OwnNext::InOwnWords(answer),
         None => help(similar(error, name)),

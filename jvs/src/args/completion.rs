@@ -66,7 +66,7 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
         ("snapshot" | "tag", "note" | "message" | "tags" | "name") => Wanted::Anything,
         ("run" | "shell", "snapshot") => Wanted::Anything,
         (_, "snapshot") => Wanted::Snapshots,
-        (_, "delete") => Wanted::Tags,
+        (_, "delete" | "keep_tag") => Wanted::Tags,
         (_, "key") => Wanted::Keys,
         (_, "path" | "paths" | "html") => Wanted::Files,
         ("run", "command") => Wanted::Programs,
@@ -77,7 +77,8 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
         (
             _,
             "lease" | "note" | "for_" | "while_" | "wait" | "reason" | "new" | "number" | "grep"
-            | "into" | "keep_last" | "keep_within" | "value" | "since",
+            | "into" | "keep_last" | "keep_hourly" | "keep_daily" | "keep_weekly" | "keep_monthly"
+            | "keep_yearly" | "keep_within" | "value" | "since",
         ) => Wanted::Anything,
         _ => return None,
     })
@@ -287,6 +288,10 @@ mod tests {
             ("jvs diff @ -- s", Wanted::Files),
             ("jvs verify a ", Wanted::Snapshots),
             ("jvs tag --delete ", Wanted::Tags),
+            ("jvs gc --keep-tag ", Wanted::Tags),
+            ("jvs forget ", Wanted::Snapshots),
+            ("jvs show -p ", Wanted::Snapshots),
+            ("jvs history ", Wanted::Files),
             ("jvs config get ", Wanted::Keys),
             ("jvs run --wait ", Wanted::Programs),
             ("jvs run --note x -- ", Wanted::Programs),

@@ -97,9 +97,13 @@ examples! {
         "What changed since the last snapshot, and who has the lock" => "jvs status";
     "history":
         "The ten newest" => "jvs history -n 10",
+        "Those in which one file changed" => "jvs history src/main.c",
         "How all worktrees descend from each other" => "jvs history --graph";
     "info":
         "All that is known of a tagged snapshot" => "jvs info v1";
+    "show":
+        "What changed in the last snapshot" => "jvs show",
+        "The same, line by line" => "jvs show v1 -p";
     "ls":
         "What the last snapshot has" => "jvs ls",
         "Sizes of what is below src" => "jvs ls v1 src --long --recursive";
@@ -111,6 +115,7 @@ examples! {
         "All tags" => "jvs tag --list";
     "diff":
         "What changed since the last snapshot, line by line" => "jvs diff -p",
+        "Which words of a text" => "jvs diff --word-diff -- notes.txt",
         "What changed between two, in one directory" => "jvs diff v1 @ -- src";
     "restore":
         "As a new worktree, beside this one" => "jvs restore v1 --into old",
@@ -120,7 +125,12 @@ examples! {
     "gc":
         "What would be removed" => "jvs gc --dry-run",
         "Keep the newest ten of each worktree, and what is younger than a week" =>
-            "jvs gc --keep-last 10 --keep-within 7d";
+            "jvs gc --keep-last 10 --keep-within 7d",
+        "One a day for a week, one a month for a year" =>
+            "jvs gc --keep-daily 7 --keep-monthly 12";
+    "forget":
+        "A snapshot that should not have been taken" => "jvs forget @- --force --reason \"a password in it\"",
+        "What would be removed" => "jvs forget v1 --force --dry-run";
     "doctor":
         "A quick look" => "jvs doctor",
         "Everything, and what would be done about it" => "jvs doctor --repair --dry-run";

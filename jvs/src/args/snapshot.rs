@@ -4,12 +4,17 @@ use std::path::PathBuf;
 
 use jvs_repo::config::{Consistency, Engine};
 use jvs_repo::duration::Period;
+use jvs_repo::name::TagName;
 
 /// List the snapshots of a worktree, newest first
 #[derive(Debug, clap::Args)]
 pub(crate) struct HistoryArgs {
+    /// Only the snapshots in which this file or directory differs from the one before
+    #[arg(value_name = "PATH", conflicts_with_all = ["all", "graph"])]
+    pub(crate) path: Option<PathBuf>,
+
     /// Show at most N snapshots
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", value_parser = super::words::at_least_one)]
     pub(crate) number: Option<usize>,
 
     /// Show all worktrees, including removed ones
@@ -62,6 +67,22 @@ pub(crate) struct InfoArgs {
     pub(crate) snapshot: String,
 }
 
+/// Show the details of a snapshot, and what changed in it
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowArgs {
+    /// An id or its beginning, a tag, or @ for the head, @- for its parent, @-- …
+    #[arg(default_value = "@")]
+    pub(crate) snapshot: String,
+
+    /// Show the lines that differ
+    #[arg(short, long)]
+    pub(crate) patch: bool,
+
+    /// Show which words of them differ: [-removed-]{+added+}
+    #[arg(long)]
+    pub(crate) word_diff: bool,
+}
+
 /// Create, delete and list tags, the permanent names of snapshots
 #[derive(Debug, clap::Args)]
 #[command(
@@ -86,24 +107,74 @@ pub(crate) struct TagArgs {
 
 /// Remove snapshots that the retention policy no longer keeps, and unfinished ones
 ///
-/// Heads of worktrees, tagged snapshots and work in progress are always kept.
+/// Heads of worktrees, tagged snapshots and work in progress are always kept, and what any
+/// rule keeps. Each option replaces the setting of its name; the others hold as they are set.
+/// Hours, days, weeks (from Monday), months and years are those of UTC; only those with a
+/// snapshot count.
 #[derive(Debug, clap::Args)]
 pub(crate) struct GcArgs {
     /// Keep the N newest snapshots of each worktree [default: retention.keep_last]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::words::number)]
     pub(crate) keep_last: Option<u64>,
+
+    /// Keep the newest snapshot of each of N hours [default: retention.keep_hourly]
+    #[arg(long, value_name = "N", value_parser = super::words::number)]
+    pub(crate) keep_hourly: Option<u64>,
+
+    /// The same of N days [default: retention.keep_daily]
+    #[arg(long, value_name = "N", value_parser = super::words::number)]
+    pub(crate) keep_daily: Option<u64>,
+
+    /// The same of N weeks [default: retention.keep_weekly]
+    #[arg(long, value_name = "N", value_parser = super::words::number)]
+    pub(crate) keep_weekly: Option<u64>,
+
+    /// The same of N months [default: retention.keep_monthly]
+    #[arg(long, value_name = "N", value_parser = super::words::number)]
+    pub(crate) keep_monthly: Option<u64>,
+
+    /// The same of N years [default: retention.keep_yearly]
+    #[arg(long, value_name = "N", value_parser = super::words::number)]
+    pub(crate) keep_yearly: Option<u64>,
 
     /// Keep snapshots younger than this [default: retention.keep_within]
     #[arg(long, value_name = "DUR")]
     pub(crate) keep_within: Option<Period>,
 
-    /// Only show what would be removed
+    /// Remove nothing unless this tag is there; may be repeated. Every tag keeps its snapshot
+    /// [default: retention.keep_tag]
+    #[arg(long, value_name = "TAG")]
+    pub(crate) keep_tag: Vec<TagName>,
+
+    /// Only show what would be removed, what would be kept, and why
     #[arg(long)]
     pub(crate) dry_run: bool,
 
     /// Trust this host's clock despite evidence against it
     #[arg(long)]
     pub(crate) trust_clock: bool,
+}
+
+/// Remove one snapshot, whatever the retention policy would keep
+///
+/// The head of a worktree and what work in progress needs are never removed. What descends
+/// from the snapshot stays as it is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ForgetArgs {
+    /// An id or its beginning, a tag, or @ for the head, @- for its parent, @-- …
+    pub(crate) snapshot: String,
+
+    /// Even if it has tags, which are deleted with it
+    #[arg(short, long)]
+    pub(crate) force: bool,
+
+    /// The reason, for the audit log
+    #[arg(long, value_name = "TEXT", value_parser = super::words::reason)]
+    pub(crate) reason: Option<String>,
+
+    /// Only show what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Take a snapshot of a worktree's files
@@ -151,12 +222,16 @@ pub(crate) struct DiffArgs {
     pub(crate) paths: Vec<PathBuf>,
 
     /// Show sizes and totals
-    #[arg(long, conflicts_with = "patch")]
+    #[arg(long, conflicts_with_all = ["patch", "word_diff"])]
     pub(crate) stat: bool,
 
     /// Show the lines that differ
     #[arg(short, long)]
     pub(crate) patch: bool,
+
+    /// Show which words of them differ: [-removed-]{+added+}
+    #[arg(long)]
+    pub(crate) word_diff: bool,
 }
 
 /// Restore the files of a snapshot, as a new worktree or in place

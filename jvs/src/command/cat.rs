@@ -21,8 +21,11 @@ pub(crate) fn run(context: &Context<'_>, args: &CatArgs) -> Result<Done, Failure
     let here = context.here()?;
     let store = here.repo.store();
     let ready = find(context, &here, &args.snapshot)?;
-    let path = UserPlace::find(context, &here.repo.payload(&here.worktree)?)?.inside(&args.path)?;
-    let found = look::entries(store, &ready, &path, false)?;
+    let place = UserPlace::find(context, &here.repo.payload(&here.worktree)?)?;
+    let path = place.inside(&args.path)?;
+    let found = look::entries(store, &ready, &path, false).map_err(|error| {
+        place.suggesting(store, &ready, std::slice::from_ref(&args.path), error)
+    })?;
     let Some(bytes) = found.first().and_then(look::size) else {
         let noun = found.first().map_or("directory", |entry| entry.kind.noun());
         let next = OwnNext::ListFiles(ready.id());

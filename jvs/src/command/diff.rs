@@ -1,7 +1,8 @@
 //! `jvs diff`: what differs, path by path.
 
 mod lines;
-mod patch;
+pub(super) mod patch;
+mod words;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -54,13 +55,14 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
         data["to"] = json!(after.as_ref().map(|ready| ready.id()));
         data
     };
-    if args.patch {
+    if args.patch || args.word_diff {
         let files_of = |ready: &Ready| store.absolute(&layout::snapshot_payload(&ready.dir()));
         let after = match &after {
             Some(after) => files_of(after),
             None => here.repo.payload(&here.worktree)?,
         };
-        let text = patches(context, &differences, &files_of(&before), &after)?;
+        let style = patch::Style::of(args.word_diff);
+        let text = patches(context, style, &differences, &files_of(&before), &after)?;
         return Ok(context.done(data).with_text(text).paged());
     }
     let mut text = lines(context.paint(), &differences, args.stat, usize::MAX);
@@ -73,15 +75,16 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
 }
 
 /// The lines that differ; a path that differs otherwise, or also otherwise, by its name.
-fn patches(
+pub(super) fn patches(
     context: &Context<'_>,
+    style: patch::Style,
     differences: &[Difference],
     before: &Path,
     after: &Path,
 ) -> Result<String, Failure> {
     let mut text = String::new();
     for difference in differences {
-        let found = patch::of(context.paint(), difference, before, after)
+        let found = patch::of(context.paint(), style, difference, before, after)
             .map_err(|error| Stuck::new(format!("read {}", difference.path), error))?;
         let otherwise = difference.aspects.iter().any(|aspect| {
             !matches!(aspect, Aspect::Content | Aspect::Mtime | Aspect::Added | Aspect::Removed)

@@ -1,12 +1,14 @@
 //! `jvs history`: the snapshots of a worktree, or all there are.
 
 mod graph;
+mod of_path;
 
 use std::collections::BTreeMap;
 
 use jvs_repo::id::SnapshotId;
 use jvs_snapshot::gc::Registers;
 use jvs_snapshot::lineage::{Lineage, LineageStep};
+use jvs_snapshot::short::ShortIds;
 use jvs_snapshot::tags::Tags;
 use jvs_snapshot::{Catalog, Descriptor, SnapshotError};
 use serde_json::{Value, json};
@@ -27,7 +29,16 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
         let note = || d.note.as_deref().unwrap_or_default().to_lowercase();
         grep.as_ref().is_none_or(|text| note().contains(text))
     };
-    let mut told = Annotations { tags: tags(&here)?, heads: BTreeMap::new(), warnings: Vec::new() };
+    // For people; nobody else has a use for short names.
+    let shorts = match context.output().is_json() {
+        true => ShortIds::default(),
+        false => ShortIds::read(here.repo.store())?,
+    };
+    let (heads, warnings) = (BTreeMap::new(), Vec::new());
+    let mut told = Annotations { tags: tags(&here)?, shorts, heads, warnings };
+    if let Some(path) = &args.path {
+        return of_path::run(context, &here, path, limit, &wanted, told);
+    }
     let shown = if args.all || args.graph {
         let registers = Registers::read(context.seams(here.repo.store()))?;
         for (worktree, state) in registers.in_place() {
@@ -49,7 +60,7 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
         (true, _) => format!("No snapshots of {} yet\n", here.worktree),
         (false, true) => graph::draw(&shown, |descriptor| {
             let remark = told.remark(descriptor);
-            let id = context.paint().yellow(&descriptor.snapshot_id.to_string());
+            let id = context.paint().yellow(&told.shorts.of(descriptor.snapshot_id));
             let when = ago(descriptor.created_at, context.clock().now().wall);
             format!("{id}  {when}  {}", on_one_line(&remark))
         }),
@@ -66,6 +77,7 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
 /// What is told beside the snapshots themselves.
 struct Annotations {
     tags: Tags,
+    shorts: ShortIds,
     heads: BTreeMap<SnapshotId, Vec<String>>,
     warnings: Vec<String>,
 }
@@ -83,7 +95,7 @@ impl Annotations {
             .iter()
             .map(|descriptor| {
                 [
-                    descriptor.snapshot_id.to_string(),
+                    self.shorts.of(descriptor.snapshot_id),
                     ago(descriptor.created_at, now),
                     descriptor.content.files.to_string(),
                     size(descriptor.content.bytes),

@@ -2,17 +2,30 @@
 
 use std::fmt::Write;
 
+use jvs_snapshot::Ready;
+use serde_json::Value;
+
 use super::doctor::probe;
 use super::snapshots::{counted, data, find, size, tags};
 use crate::args::InfoArgs;
-use crate::context::Context;
+use crate::context::{Context, Here};
 use crate::fail::{Failure, on_one_line};
 use crate::render::{Done, shown, tell_path};
 
 pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failure> {
     let here = context.here()?;
     let ready = find(context, &here, &args.snapshot)?;
-    let tags = tags(&here)?;
+    let (text, data) = told(context, &here, &ready)?;
+    Ok(Done::new(data).with_text(text))
+}
+
+/// What people and programs are told about one.
+pub(super) fn told(
+    context: &Context<'_>,
+    here: &Here,
+    ready: &Ready,
+) -> Result<(String, Value), Failure> {
+    let tags = tags(here)?;
     let names = tags.of(ready.id());
     let d = ready.descriptor();
     let paint = context.paint();
@@ -58,5 +71,5 @@ pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failur
         data["probe"] = serde_json::json!(verdict);
     }
     data["descriptor_checksum"] = ready.descriptor_checksum().to_string().into();
-    Ok(Done::new(data).with_text(text))
+    Ok((text, data))
 }

@@ -14,13 +14,14 @@ use crate::render::{Done, table, tell_shown};
 pub(crate) fn run(context: &Context<'_>, args: &LsArgs) -> Result<Done, Failure> {
     let here = context.here()?;
     let ready = find(context, &here, &args.snapshot)?;
+    let store = here.repo.store();
+    let place = UserPlace::find(context, &here.repo.payload(&here.worktree)?)?;
     let path = match &args.path {
-        Some(path) => {
-            UserPlace::find(context, &here.repo.payload(&here.worktree)?)?.inside(path)?
-        }
+        Some(path) => place.inside(path)?,
         None => TreePath::root(),
     };
-    let mut found = look::entries(here.repo.store(), &ready, &path, args.recursive)?;
+    let mut found = look::entries(store, &ready, &path, args.recursive)
+        .map_err(|error| place.suggesting(store, &ready, args.path.as_slice(), error))?;
     // A directory is shown by what is in it.
     found.retain(|entry| entry.path != path || entry.kind != EntryKind::Directory);
     let text = match args.long {

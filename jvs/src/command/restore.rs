@@ -7,7 +7,7 @@ use jvs_lock::{Lease, Locks};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::{Config, Consistency};
 use jvs_repo::layout;
-use jvs_repo::name::WorktreeName;
+use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, Store};
@@ -20,7 +20,7 @@ use jvs_snapshot::restore::{
 };
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::SnapshotHold;
-use jvs_snapshot::{Catalog, Ready, Snapshots, diff};
+use jvs_snapshot::{Catalog, Ready, SnapshotError, Snapshots, diff, look};
 use serde_json::json;
 
 use super::lock::reasoned;
@@ -31,9 +31,9 @@ use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::hint::OwnNext;
-use crate::interrupt;
 use crate::render::{Done, shown, tell_all_shown, tell_path};
 use crate::session::Acting;
+use crate::{interrupt, near};
 
 pub(crate) fn run(context: &Context<'_>, args: &RestoreArgs) -> Result<Done, Failure> {
     interrupt::listen();
@@ -113,7 +113,8 @@ fn in_place(
     if let Some(chosen) = &chosen {
         // Before anything else is done for it.
         let tree = layout::snapshot_payload(&source.dir());
-        check_paths(repo.store(), &tree, chosen, source.id())?;
+        check_paths(repo.store(), &tree, chosen, source.id())
+            .map_err(|error| place.suggesting(repo.store(), source, paths, error))?;
     }
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
@@ -362,6 +363,9 @@ fn first_of(paths: &[TreePath]) -> String {
     }
 }
 
+/// No more paths than this are offered for one that is spelled much like them.
+const MOST_NEAR: usize = 3;
+
 /// Where the user stands, and what paths mean from there.
 pub(super) struct UserPlace {
     /// The worktree's directory.
@@ -419,6 +423,40 @@ impl UserPlace {
             return Err(outside("is the whole worktree: leave it out"));
         }
         Ok(relative)
+    }
+
+    /// A path in the worktree as it would be typed here.
+    fn as_typed_here(&self, path: &Path) -> PathBuf {
+        let base = self.base.strip_prefix(&self.root).unwrap_or(Path::new(""));
+        let alike = base.components().zip(path.components()).take_while(|(a, b)| a == b).count();
+        let up = base.components().skip(alike).map(|_| Component::ParentDir);
+        up.chain(path.components().skip(alike)).collect()
+    }
+
+    /// An error about a path that a snapshot has not, with those that were probably meant:
+    /// the same from the root of the worktree, or one that is spelled much like it.
+    pub(super) fn suggesting(
+        &self,
+        store: &dyn Store,
+        snapshot: &Ready,
+        typed: &[PathBuf],
+        error: SnapshotError,
+    ) -> Failure {
+        let SnapshotError::NoSuchPath { path, .. } = &error else { return error.into() };
+        let (mut from_root, mut near) = (Vec::new(), Vec::new());
+        // Best effort: that it is not there is known without them.
+        let _ = look::each_at(store, snapshot, &TreePath::root(), &mut |entry| {
+            if typed.iter().any(|typed| typed == entry.path.as_path()) {
+                from_root.push(entry.path.clone());
+            } else if near.len() < MOST_NEAR
+                && !near::nearest(path, [entry.path.to_string().as_str()]).is_empty()
+            {
+                near.push(entry.path.clone());
+            }
+        });
+        let here = |path: &TreePath| ShownName::new(&self.as_typed_here(path.as_path())).typed();
+        let meant = from_root.iter().chain(&near).map(here).collect();
+        Failure::from(error).suggesting(meant)
     }
 
     /// What is below the worktree in a path that leads there by symlinks from

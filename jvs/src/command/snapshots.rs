@@ -4,29 +4,37 @@ use jvs_lock::hold::{Ask, Holds, Stake, StakeKind};
 use jvs_lock::kept::Kept;
 use jvs_lock::register::{ReadError, Register};
 use jvs_lock::{Lease, Locks, RegisterError, Shared, Want};
+use jvs_repo::clock::WallMs;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Config;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
 use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
-use jvs_repo::store::Store;
+use jvs_repo::store::{PosixStore, Store};
 use jvs_snapshot::descriptor::Loss;
+use jvs_snapshot::gc::{Measured, measure};
 use jvs_snapshot::renewed_every_ms;
 use jvs_snapshot::select::select;
+use jvs_snapshot::short::ShortIds;
 use jvs_snapshot::tags::{self, Tags};
 use jvs_snapshot::take::SnapshotHold;
-use jvs_snapshot::{Descriptor, Ready, SnapshotError};
+use jvs_snapshot::{Catalog, Descriptor, Ready, SnapshotError};
 use serde_json::{Value, json};
 
+use super::audit::story::ago;
 use super::lock::turn::LockTurn;
 use super::worktree::existing;
+use crate::bar::Bar;
 use crate::context::{Context, Here};
-use crate::fail::Failure;
+use crate::fail::{Failure, Stuck};
 use crate::hint::{OwnNext, foreign};
 use crate::render::tell_all_shown;
 use crate::session::Acting;
 use crate::{keeper, near};
+
+/// How many characters of a note are shown where several are told apart.
+const NOTE_SHOWN: usize = 32;
 
 /// What a command does its work under.
 pub(super) enum WorkHold<'r> {
@@ -119,12 +127,55 @@ pub(super) fn find(context: &Context<'_>, here: &Here, name: &str) -> Result<Rea
         SnapshotError::NotFound { .. } if let Some(back) = foreign::generations(name) => {
             NoSuchSnapshot { error, next: OwnNext::Generations(back).into() }.into()
         }
-        SnapshotError::NotFound { .. } => Failure::from(error).suggesting(near_tags(store, name)),
+        SnapshotError::NotFound { .. } => {
+            let near = near_tags(store, name).into_iter().chain(near_ids(store, name));
+            Failure::from(error).suggesting(near.collect())
+        }
+        SnapshotError::Ambiguous { ref candidates, .. } => {
+            let next = OwnNext::OneOf(which(context, store, candidates)).into();
+            NoSuchSnapshot { error, next }.into()
+        }
         error => error.into(),
     })
 }
 
-/// No snapshot is called so; what it is called is known.
+/// The snapshots whose ids are spelled much like this.
+fn near_ids(store: &dyn Store, name: &str) -> Vec<String> {
+    let is_id = name.len() >= 6 && name.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
+    let Some(all) = is_id.then(|| Catalog::new(store).list().ok()).flatten() else {
+        return Vec::new();
+    };
+    // As much of each as was typed.
+    let begin = |text: &str| text.get(..name.len()).unwrap_or(text).to_owned();
+    let names = all.snapshots.iter().flat_map(|id| {
+        let whole = id.to_string();
+        let random = whole.split_once('-').map_or("", |(_, random)| random);
+        [begin(random), begin(&whole)]
+    });
+    let names: Vec<String> = names.collect();
+    near::nearest(name, names.iter().map(String::as_str)).into_iter().map(str::to_owned).collect()
+}
+
+/// Each of them by a name that means it alone, with when it was taken and its note.
+fn which(context: &Context<'_>, store: &dyn Store, candidates: &[SnapshotId]) -> Vec<String> {
+    let shorts = ShortIds::read(store).unwrap_or_default();
+    let now = context.clock().now().wall;
+    let each = candidates.iter().map(|id| {
+        let note = Catalog::new(store).open(*id).ok().and_then(|it| it.descriptor().note.clone());
+        let note = note.and_then(|note| Some(format!(" \"{}\"", cut(note.lines().next()?))));
+        let when = ago(WallMs(id.created_ms), now);
+        format!("{} ({when}{})", shorts.of(*id), note.unwrap_or_default())
+    });
+    each.collect()
+}
+
+/// As much of a note as tells it from others.
+fn cut(note: &str) -> String {
+    let begin: String = note.chars().take(NOTE_SHOWN).collect();
+    if begin.len() < note.len() { begin + "…" } else { begin }
+}
+
+/// What is called so is not one snapshot; what it is called is known.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 struct NoSuchSnapshot {
@@ -139,6 +190,10 @@ impl Coded for NoSuchSnapshot {
 
     fn next(&self) -> Option<Next> {
         Some(self.next.clone())
+    }
+
+    fn details(&self) -> Option<Value> {
+        self.error.details()
     }
 }
 
@@ -165,6 +220,22 @@ pub(super) fn data(descriptor: &Descriptor, tags: &[&TagName], ready: bool) -> V
     data["tags"] = json!(tags);
     data["ready"] = json!(ready);
     data
+}
+
+/// How much room removing these snapshots makes, each with the bytes of its files.
+pub(super) fn room(
+    store: &PosixStore,
+    snapshots: impl IntoIterator<Item = (SnapshotId, u64)>,
+    bar: &Bar<'_>,
+) -> Result<Measured, Failure> {
+    Ok(measure(store, snapshots, bar)
+        .map_err(|error| Stuck::new("measure the snapshots", error))?)
+}
+
+/// The same for people.
+pub(super) fn room_text(measured: Measured) -> String {
+    let at_most = if measured.exact { "" } else { "at most " };
+    format!("{at_most}{}", size(measured.bytes))
 }
 
 /// A number of bytes for people.

@@ -3,9 +3,11 @@
 use jvs_repo::code::Coded;
 use jvs_repo::config::LockPolicy;
 use jvs_repo::name::TagName;
+use jvs_snapshot::short::ShortIds;
 use jvs_snapshot::{SnapshotError, tags};
 use serde_json::{Value, json};
 
+use super::audit::story::ago;
 use super::snapshots::{find, near_tags};
 use crate::args::TagArgs;
 use crate::context::Context;
@@ -15,7 +17,16 @@ use crate::render::{Done, table};
 
 pub(crate) fn run(context: &Context<'_>, args: &TagArgs) -> Result<Done, Failure> {
     match (&args.snapshot, &args.name, &args.delete) {
-        (Some(snapshot), Some(name), _) => create(context, snapshot, &name.parse()?),
+        (Some(snapshot), Some(name), _) => match name.parse() {
+            Ok(name) => create(context, snapshot, &name),
+            // As git takes them: first the name.
+            Err(_) if name.starts_with('@') && snapshot.parse::<TagName>().is_ok() => {
+                let next = OwnNext::TagInOrder(name.clone(), snapshot.clone());
+                let message = format!("the snapshot comes before the name, and '{name}' is none");
+                Err(WrongUsage::new(message, next).into())
+            }
+            Err(error) => Err(error.into()),
+        },
         (Some(name), None, None) => create_at_head(context, name),
         (_, _, Some(name)) => delete(context, &name.parse()?),
         _ if args.list => list(context),
@@ -73,14 +84,16 @@ fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
 
 fn list(context: &Context<'_>) -> Result<Done, Failure> {
     let repo = context.repo()?;
+    let shorts = ShortIds::read(repo.store())?;
     let mut rows = Vec::new();
     let mut told: Vec<Value> = Vec::new();
+    let now = context.clock().now().wall;
     for (name, tag) in tags::list(repo.store())?.tags {
         match tag {
             Ok(tag) => {
                 let (id, at) = (tag.snapshot_id, tag.created_at);
                 told.push(json!({ "tag": name, "snapshot_id": id, "created_at": at.rfc3339() }));
-                rows.push([name.to_string(), id.to_string(), at.shown().to_string()]);
+                rows.push([name.to_string(), shorts.of(id), ago(at, now)]);
             }
             // One bad tag does not hide the others.
             Err(error) => {

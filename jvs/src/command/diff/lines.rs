@@ -9,6 +9,20 @@ pub(super) enum DiffLine<'t> {
     Added(&'t [u8]),
 }
 
+impl<'t> DiffLine<'t> {
+    /// Are both the same, or removed, or added?
+    pub(super) fn is_of_the_kind(&self, other: &DiffLine<'t>) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+
+    /// What it says.
+    pub(super) fn bytes(&self) -> &'t [u8] {
+        match self {
+            DiffLine::Same(bytes) | DiffLine::Removed(bytes) | DiffLine::Added(bytes) => bytes,
+        }
+    }
+}
+
 /// More edits than this are not looked for: then all lines between the first and the
 /// last difference are shown as replaced, which is as true, and longer.
 const MOST_EDITS: usize = 1000;

@@ -9,6 +9,7 @@ use jvs_snapshot::look;
 use jvs_snapshot::manifest::TreePath;
 
 use super::lines::{DiffLine, compare};
+use super::words;
 use crate::fail::on_one_line;
 use crate::render::Paint;
 
@@ -18,6 +19,21 @@ const MOST_BYTES: u64 = 8 * 1024 * 1024;
 const LOOKED_AT: usize = 8000;
 /// Lines around a change.
 const AROUND: usize = 3;
+
+/// How what differs is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::command) enum Style {
+    /// Line by line.
+    Lines,
+    /// Word by word, within the lines.
+    Words,
+}
+
+impl Style {
+    pub(in crate::command) fn of(word_diff: bool) -> Self {
+        if word_diff { Style::Words } else { Style::Lines }
+    }
+}
 
 /// What a path is on one side.
 enum Side {
@@ -30,6 +46,7 @@ enum Side {
 /// The patch of one path; empty if its content does not differ.
 pub(super) fn of(
     paint: Paint,
+    style: Style,
     difference: &Difference,
     before: &Path,
     after: &Path,
@@ -55,7 +72,7 @@ pub(super) fn of(
         }
         (old, new) => (text(old), text(new)),
     };
-    let hunks = hunks(paint, &compare(&split(old), &split(new)));
+    let hunks = hunks(paint, style, &compare(&split(old), &split(new)));
     if hunks.is_empty() {
         return Ok(String::new());
     }
@@ -104,7 +121,7 @@ fn split(text: &[u8]) -> Vec<&[u8]> {
 }
 
 /// The changes with the lines around them.
-fn hunks(paint: Paint, lines: &[DiffLine<'_>]) -> String {
+fn hunks(paint: Paint, style: Style, lines: &[DiffLine<'_>]) -> String {
     let changed = |line: &DiffLine<'_>| !matches!(line, DiffLine::Same(_));
     let mut text = String::new();
     let mut done = 0;
@@ -118,13 +135,13 @@ fn hunks(paint: Paint, lines: &[DiffLine<'_>]) -> String {
             last = next;
         }
         let end = lines.len().min(last + 1 + AROUND);
-        text += &hunk(paint, &lines[..start], &lines[start..end]);
+        text += &hunk(paint, style, &lines[..start], &lines[start..end]);
         done = end;
     }
     text
 }
 
-fn hunk(paint: Paint, before: &[DiffLine<'_>], lines: &[DiffLine<'_>]) -> String {
+fn hunk(paint: Paint, style: Style, before: &[DiffLine<'_>], lines: &[DiffLine<'_>]) -> String {
     let old =
         |lines: &[DiffLine<'_>]| lines.iter().filter(|l| !matches!(l, DiffLine::Added(_))).count();
     let new = |lines: &[DiffLine<'_>]| {
@@ -137,6 +154,9 @@ fn hunk(paint: Paint, before: &[DiffLine<'_>], lines: &[DiffLine<'_>]) -> String
     };
     let (from, to) = (range(old(before), old(lines)), range(new(before), new(lines)));
     let mut text = paint.cyan(&format!("@@ -{from} +{to} @@")) + "\n";
+    if style == Style::Words {
+        return text + &words::marked(paint, lines);
+    }
     for line in lines {
         let (bytes, shown) = match line {
             DiffLine::Same(bytes) => (bytes, format!(" {}", shown(bytes))),
@@ -153,7 +173,7 @@ fn hunk(paint: Paint, before: &[DiffLine<'_>], lines: &[DiffLine<'_>]) -> String
 }
 
 /// A line without its end.
-fn shown(line: &[u8]) -> String {
+pub(super) fn shown(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let mut out = String::new();
     for chunk in line.utf8_chunks() {

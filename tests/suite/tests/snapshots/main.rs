@@ -10,6 +10,7 @@ mod garbage;
 mod hidden_options;
 mod immovable;
 mod in_bulk;
+mod inside;
 mod paths;
 mod places;
 mod quotas;
