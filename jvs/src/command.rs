@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod diff;
 mod doctor;
+mod forget;
 mod gc;
 mod history;
 mod info;
@@ -18,6 +19,7 @@ mod man;
 mod restore;
 pub(crate) mod run;
 mod session;
+mod show;
 mod snapshot;
 mod snapshots;
 mod status;
@@ -66,10 +68,12 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Verify(args) => verify::run(context, &args),
         Command::History(args) => history::run(context, &args),
         Command::Info(args) => info::run(context, &args),
+        Command::Show(args) => show::run(context, &args),
         Command::Ls(args) => ls::run(context, &args),
         Command::Cat(args) => cat::run(context, &args),
         Command::Tag(args) => tag::run(context, &args),
         Command::Gc(args) => gc::run(context, &args),
+        Command::Forget(args) => forget::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Audit(args) => audit::run(context, &args),
         Command::Config(command) => config::run(context, &command),

@@ -78,7 +78,7 @@ pub(crate) fn spell(next: &Next) -> String {
             format!("did you mean {near}? edit line {line} of {}", layout::config())
         }
         Next::FixKey(line, None) => format!(
-            "delete line {line} of {}; `jvs config list` shows the keys there are",
+            "delete line {line} of {}; then `jvs config list` shows the keys there are",
             layout::config()
         ),
         Next::ListKeys(Some(near)) => {
@@ -277,6 +277,11 @@ pub(crate) fn spell(next: &Next) -> String {
             format!("tags do not move; to use the name again: jvs tag --delete {tag}")
         }
         Next::TagAgain(id, tag) => format!("tag it again: jvs tag {id} {tag}"),
+        Next::TakeNewerSnapshot => {
+            "a worktree keeps what it goes back to; take a newer one first: jvs snapshot NOTE"
+                .into()
+        }
+        Next::ForgetTagged(id) => format!("to delete its tags, too: jvs forget {id} --force"),
         Next::TrustClock => "if `date` is right on this host: jvs gc --trust-clock".into(),
         Next::TakeUnquiet => "take what is there: jvs snapshot --consistency best_effort".into(),
         Next::StopWritersOrTakeTorn => {

@@ -93,8 +93,12 @@ impl Layered for LeaseError {
         Some(match self {
             LeaseError::Register(_) | LeaseError::Retired(_) => return None,
             LeaseError::NotHeld { view } => {
-                let acquire = || Next::Acquire(view.worktree.clone());
-                view.holder().advice().unwrap_or_else(acquire)
+                // What another one has is not to be had by asking.
+                let next = match view.word() {
+                    StatusWord::Held | StatusWord::Frozen => Next::Why(view.worktree.clone()),
+                    _ => Next::Acquire(view.worktree.clone()),
+                };
+                view.holder().advice().unwrap_or(next)
             }
             LeaseError::Fenced { worktree, .. } => Next::StopWriting(worktree.clone()),
             LeaseError::Expired { worktree, .. } => Next::AcquireAgain(worktree.clone()),

@@ -241,7 +241,7 @@ fn conflict_sentence(f: &mut fmt::Formatter<'_>, view: &View) -> fmt::Result {
 const WORTH_TELLING_MS: u64 = 2_000;
 
 /// Until when it is frozen, and why.
-fn frozen(view: &View) -> impl fmt::Display {
+pub(super) fn frozen(view: &View) -> impl fmt::Display {
     fmt::from_fn(move |f| {
         write!(f, "worktree '{}' is frozen", view.worktree)?;
         if let Some(expires) = view.expires() {

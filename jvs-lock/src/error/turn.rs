@@ -8,7 +8,7 @@ use jvs_repo::next::Next;
 use serde_json::json;
 
 use super::acquire::AcquireError;
-use super::take::{conflict, view_details};
+use super::take::{conflict, frozen, view_details};
 use crate::queue::CircleStep;
 use crate::span::Span;
 use crate::view::{StatusWord, View};
@@ -61,9 +61,14 @@ fn in_line(ahead: usize, waited_ms: Option<u64>, view: &View) -> impl fmt::Displ
         }
         match view.word() {
             StatusWord::Free => write!(f, "worktree '{}' is free", view.worktree),
+            StatusWord::Frozen => write!(f, "{}", frozen(view)),
             _ => write!(f, "{}", conflict(view)),
         }
     })
+}
+
+fn is_frozen(view: &View) -> bool {
+    view.word() == StatusWord::Frozen
 }
 
 /// Who waits for whom.
@@ -91,6 +96,10 @@ impl Layered for TurnError {
     fn layer(&self) -> Layer<'_> {
         match self {
             TurnError::Acquire(error) => Layer::Below(error),
+            // A freeze is told as one, however long was waited.
+            TurnError::InLine { waited_ms: Some(_), view, .. } if is_frozen(view) => {
+                Layer::Own(Code::LockFrozen)
+            }
             TurnError::InLine { .. } => Layer::Own(Code::LockConflict),
             TurnError::Deadlock { .. } => Layer::Own(Code::Deadlock),
         }
@@ -101,6 +110,9 @@ impl Layered for TurnError {
             TurnError::Acquire(_) => return None,
             TurnError::InLine { waited_ms: None, view, .. } => {
                 Next::StandInLine(view.worktree.clone())
+            }
+            TurnError::InLine { waited_ms: Some(_), view, .. } if is_frozen(view) => {
+                Next::AwaitThawOrWhy(view.worktree.clone())
             }
             TurnError::InLine { waited_ms: Some(_), view, .. } => {
                 Next::WaitLongerOrWhy(view.worktree.clone())
@@ -124,7 +136,8 @@ impl Layered for TurnError {
                 let mut details = view_details(view);
                 details["ahead"] = json!(ahead);
                 details["waited_ms"] = json!(waited_ms);
-                details["reason"] = json!("LOCK_HELD");
+                let word = if is_frozen(view) { "LOCK_FROZEN" } else { "LOCK_HELD" };
+                details["reason"] = json!(word);
                 Some(details)
             }
             TurnError::Deadlock { worktree, waited_ms, steps } => Some(json!({
@@ -143,12 +156,19 @@ impl Layered for TurnError {
 
 /// Nobody of that session waits in line.
 #[derive(Debug, thiserror::Error)]
-#[error("session {session} does not wait for the lock of worktree '{worktree}'")]
+#[error("{} for the lock of worktree '{worktree}'", does_not_wait(session.as_deref()))]
 pub struct NoSuchWaiter {
     /// The worktree.
     pub worktree: WorktreeName,
-    /// The session.
-    pub session: String,
+    /// The session; `None` if anybody would do.
+    pub session: Option<String>,
+}
+
+fn does_not_wait(session: Option<&str>) -> String {
+    match session {
+        Some(session) => format!("session {session} does not wait"),
+        None => "no other session waits".to_owned(),
+    }
 }
 
 impl Coded for NoSuchWaiter {
@@ -157,6 +177,10 @@ impl Coded for NoSuchWaiter {
     }
 
     fn next(&self) -> Option<Next> {
-        Some(Next::HaveSessionWait(self.session.clone(), self.worktree.clone()))
+        let worktree = self.worktree.clone();
+        Some(match &self.session {
+            Some(session) => Next::HaveSessionWait(session.clone(), worktree),
+            None => Next::Status(worktree),
+        })
     }
 }

@@ -138,15 +138,34 @@ impl<'r> Locks<'r> {
         session: &SessionId,
         lookup: Lookup<'_>,
     ) -> Result<Option<Waiter>, RegisterError> {
+        let mark = Fingerprint::of_session(session);
+        self.first_waiter(worktree, lookup, &|waiter| waiter.session == mark)
+    }
+
+    /// The first waiter in line that is not this session's own.
+    pub fn next_in_line(
+        &self,
+        worktree: &WorktreeName,
+        lookup: Lookup<'_>,
+    ) -> Result<Option<Waiter>, RegisterError> {
+        let mine = Fingerprint::of_session(self.session().id());
+        self.first_waiter(worktree, lookup, &|waiter| waiter.session != mine)
+    }
+
+    fn first_waiter(
+        &self,
+        worktree: &WorktreeName,
+        lookup: Lookup<'_>,
+        is_meant: &dyn Fn(&Waiter) -> bool,
+    ) -> Result<Option<Waiter>, RegisterError> {
         let queue = Queue::new(self.seams, worktree);
         let list = queue.list().map_err(|source| RegisterError::Io {
             worktree: worktree.clone(),
             doing: "cannot read the queue",
             source,
         })?;
-        let mark = Fingerprint::of_session(session);
         let mut present = queue.present(list, self.session(), lookup);
-        Ok(present.find(|waiter| waiter.session == mark))
+        Ok(present.find(is_meant))
     }
 
     /// Takes a waiter that was handed the lock out of the line, which wakes it. False

@@ -69,9 +69,11 @@ fn a_lock_is_handed_only_to_somebody_who_waits() {
     let giver = world.session("giver");
     let nobody: SessionId = "nobody".parse().expect("valid");
     assert!(giver.waiter(&main(), &nobody, &all_alive).expect("read").is_none());
-    let error = NoSuchWaiter { worktree: main(), session: nobody.to_string() };
+    let error = NoSuchWaiter { worktree: main(), session: Some(nobody.to_string()) };
     assert_eq!(error.code(), Code::NotFound);
     assert_eq!(error.next(), Some(Next::HaveSessionWait("nobody".into(), main())));
+    assert!(giver.next_in_line(&main(), &all_alive).expect("read").is_none());
+    assert_eq!(NoSuchWaiter { session: None, ..error }.code(), Code::NotFound);
 }
 
 #[test]

@@ -180,9 +180,9 @@ pub(crate) struct ReclaimArgs {
 /// Hand this session's lock to a waiting session, without a gap
 #[derive(Debug, clap::Args)]
 pub(crate) struct TransferArgs {
-    /// The waiting session
+    /// The waiting session [default: the next in line]
     #[arg(long, value_name = "SESSION")]
-    pub(crate) to: String,
+    pub(crate) to: Option<String>,
 
     /// The reason, for the audit log
     #[arg(long, value_name = "TEXT", default_value = "handed over", value_parser = super::words::reason)]

@@ -42,6 +42,11 @@ pub(super) fn meant(words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// Does this word come right after `--wait`, as its value would?
+pub(super) fn follows_wait(words: &[OsString], word: &str) -> bool {
+    words.windows(2).any(|pair| pair[0] == "--wait" && pair[1] == word)
+}
+
 /// The words that are the command's own: up to `--`, or up to the command that is run.
 pub(super) fn own(words: &[OsString]) -> &[OsString] {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());

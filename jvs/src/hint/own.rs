@@ -12,12 +12,18 @@ pub(crate) enum OwnNext {
     /// Read the help of this command (`jvs`, or one of its verbs), or use what is spelled
     /// much like what was typed.
     Help(String, Option<String>),
+    /// Say how long this verb is to wait.
+    WaitThisLong(String),
     /// Use what the word of another tool is called here.
     InOwnWords(&'static str),
     /// Name the snapshot so many generations before the head.
     Generations(usize),
+    /// Name one of these, which are several snapshots.
+    OneOf(Vec<String>),
     /// Give this snapshot a name, too.
     NameTag(String),
+    /// Give this snapshot this name.
+    TagInOrder(String, String),
     /// See which files this snapshot has.
     ListFiles(SnapshotId),
     /// Name all worktrees after this verb.
@@ -73,12 +79,17 @@ fn spell(own: &OwnNext) -> String {
             let similar = similar.as_ref().map(|it| format!("did you mean {it}? "));
             format!("{}see `{of} --help`", similar.unwrap_or_default())
         }
+        OwnNext::WaitThisLong(verb) => format!("give one, or none: jvs {verb} --wait=10m"),
         OwnNext::InOwnWords(answer) => (*answer).to_owned(),
         OwnNext::Generations(back) => {
             let name = format!("@{}", "-".repeat(*back));
             format!("here it is called {name}: jvs info {name}")
         }
+        OwnNext::OneOf(names) => format!("give more of its id: {}", names.join(", ")),
         OwnNext::NameTag(snapshot) => format!("say how to call it: jvs tag {snapshot} NAME"),
+        OwnNext::TagInOrder(snapshot, name) => {
+            format!("the other way round: jvs tag {snapshot} {name}")
+        }
         OwnNext::ListFiles(id) => format!("see what it has: jvs ls {id} --recursive"),
         OwnNext::NameAllAfter(verb) => {
             format!("name all of them after it: jvs {verb} -w NAME -w NAME")

@@ -357,7 +357,7 @@ fn what_a_killed_tag_leaves_is_no_tag_and_doctor_knows_it() {
     world.jvs(&["tag", &id, "v1"]).ok();
     world.jvs(&["doctor", "--strict", "--repair"]).ok();
     assert!(!world.root().join(&left).exists(), "{left}");
-    assert!(world.jvs(&["tag", "--list"]).ok().stdout().contains(&id));
+    assert!(world.jvs(&["tag", "--list", "--json"]).ok().stdout().contains(&id));
 }
 
 #[test]

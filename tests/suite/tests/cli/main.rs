@@ -3,6 +3,7 @@
 //! them), and what must not happen whatever is typed.
 
 mod bad_input;
+mod first_tries;
 mod limits;
 mod transcript;
 
@@ -30,6 +31,7 @@ transcripts! {
     demo
     diff
     doctor
+    forget
     gc
     history
     info
@@ -55,6 +57,7 @@ transcripts! {
     session_list
     session_show
     shell
+    show
     snapshot
     status
     tag

@@ -56,20 +56,20 @@ pub(crate) fn play(name: &str) {
 }
 
 /// One user's home, and a directory in which the transcript plays.
-struct Stage {
+pub(crate) struct Stage {
     home: Home,
     dir: tempfile::TempDir,
     cwd: PathBuf,
 }
 
 impl Stage {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("jvs-cli-").tempdir().expect("a directory");
         let cwd = dir.path().canonicalize().expect("it has a path");
         Stage { home: Home::new(), dir, cwd }
     }
 
-    fn replay(&mut self, transcript: &str) -> String {
+    pub(crate) fn replay(&mut self, transcript: &str) -> String {
         let mut actual = String::new();
         for line in transcript.lines() {
             let Some(command) = line.strip_prefix("$ ") else {
@@ -133,7 +133,21 @@ impl Stage {
             .replace(&format!(" on {host} ("), " on HOST (")
             .replace(&format!(" on {host},"), " on HOST,")
             .replace(&format!(" on {host}\n"), " on HOST\n");
-        placeholders(&text)
+        placeholders(&text, &self.snapshots())
+    }
+
+    /// The random parts of the ids of all snapshots there are or were, by which short names
+    /// of them are told from other words.
+    fn snapshots(&self) -> Vec<String> {
+        let below = |dir: &Path| -> Vec<PathBuf> {
+            let entries = dir.read_dir().into_iter().flatten();
+            entries.map(|entry| entry.expect("listed").path()).collect()
+        };
+        let repositories = below(self.dir.path());
+        let all = repositories.iter().flat_map(|root| below(&root.join(".jvs/snapshots")));
+        let names = all.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
+        let random = |name: String| Some(name.split_once('-')?.1.get(..8)?.to_owned());
+        names.filter_map(random).collect()
     }
 }
 
@@ -194,17 +208,17 @@ fn hide(document: &mut Value) {
 }
 
 /// Replaces what no two runs share: ids, times, processes, time left.
-fn placeholders(text: &str) -> String {
+fn placeholders(text: &str, snapshots: &[String]) -> String {
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
-        let line = words(line);
+        let line = words(line, snapshots);
         let line = if line.starts_with("Lease of") { line } else { spans(&line) };
         out += &line;
     }
     out
 }
 
-fn words(line: &str) -> String {
+fn words(line: &str, snapshots: &[String]) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || "-:._".contains(c);
     let mut out = String::new();
     let mut rest = line;
@@ -213,6 +227,11 @@ fn words(line: &str) -> String {
         let end = from.find(|c| !is_word(c)).unwrap_or(from.len());
         let (word, after) = from.split_at(end);
         out += before;
+        if word.len() >= 6 && snapshots.iter().any(|random| random.starts_with(word)) {
+            out += "<short>";
+            rest = after;
+            continue;
+        }
         let is_number = word.bytes().all(|b| b.is_ascii_digit());
         out += match is_number {
             true if out.ends_with("process ") => "<pid>",
@@ -294,9 +313,9 @@ fn spans(line: &str) -> String {
 #[test]
 fn only_what_differs_from_run_to_run_is_hidden() {
     let text = "id 123e4567-e89b-12d3-a456-426614174000 at 2025-11-16T09:00:00.123Z in r-1, 30s.";
-    assert_eq!(placeholders(text), "id <uuid> at <time> in r-1, 30s.");
+    assert_eq!(placeholders(text, &[]), "id <uuid> at <time> in r-1, 30s.");
     let text = "by s (h:u:1:2) for 1 min 59 s; ends in 1.9 s (12 ms ago)\nLease of 2.0 s\n";
     let hidden =
         "by s (<host:user:pid:start>) for <span>; ends in <span> (<span> ago)\nLease of 2.0 s\n";
-    assert_eq!(placeholders(text), hidden);
+    assert_eq!(placeholders(text, &[]), hidden);
 }
