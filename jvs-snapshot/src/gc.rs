@@ -40,7 +40,7 @@ pub use measure::{Measured, measure};
 pub(crate) use needs::StagingContents;
 pub use plan::{Terms, plan};
 pub use registers::Registers;
-use retention::Span;
+use retention::Season;
 pub use run::{Freed, run};
 
 /// Why a visible snapshot is kept.
@@ -79,11 +79,11 @@ impl fmt::Display for Keep {
         match self {
             Keep::Head(worktree) => write!(f, "head of worktree '{worktree}'"),
             Keep::Recent(worktree) => write!(f, "one of the newest of worktree '{worktree}'"),
-            Keep::Hourly(worktree) => newest_of(f, Span::Hour, worktree),
-            Keep::Daily(worktree) => newest_of(f, Span::Day, worktree),
-            Keep::Weekly(worktree) => newest_of(f, Span::Week, worktree),
-            Keep::Monthly(worktree) => newest_of(f, Span::Month, worktree),
-            Keep::Yearly(worktree) => newest_of(f, Span::Year, worktree),
+            Keep::Hourly(worktree) => newest_of(f, Season::Hour, worktree),
+            Keep::Daily(worktree) => newest_of(f, Season::Day, worktree),
+            Keep::Weekly(worktree) => newest_of(f, Season::Week, worktree),
+            Keep::Monthly(worktree) => newest_of(f, Season::Month, worktree),
+            Keep::Yearly(worktree) => newest_of(f, Season::Year, worktree),
             Keep::Oldest(worktree) => write!(f, "oldest of worktree '{worktree}'"),
             Keep::Young => f.write_str("young"),
             Keep::Tagged(tag) => write!(f, "tagged '{tag}'"),
@@ -93,8 +93,8 @@ impl fmt::Display for Keep {
     }
 }
 
-fn newest_of(f: &mut fmt::Formatter<'_>, span: Span, worktree: &WorktreeName) -> fmt::Result {
-    write!(f, "newest of its {} in worktree '{worktree}'", span.as_str())
+fn newest_of(f: &mut fmt::Formatter<'_>, season: Season, worktree: &WorktreeName) -> fmt::Result {
+    write!(f, "newest of its {} in worktree '{worktree}'", season.as_str())
 }
 
 /// Why nobody needs a snapshot.

@@ -61,7 +61,7 @@ const NONE: &str = "none";
 pub struct RequiredTags(Vec<TagName>);
 
 impl RequiredTags {
-    /// None.
+    /// No tag has to be there.
     pub const NONE: RequiredTags = RequiredTags(Vec::new());
 
     /// These; nothing if they are too many.

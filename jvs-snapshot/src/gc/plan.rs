@@ -15,7 +15,7 @@ use crate::catalog::Presence;
 use crate::error::SnapshotError;
 use crate::garbage::{self, Disposal};
 use crate::gc::needs::{StagingContents, is_dead_restore, needs, verdict};
-use crate::gc::retention::{self, KeptBy, Span};
+use crate::gc::retention::{self, KeptBy, Season};
 use crate::gc::{ClockDoubt, Dead, GcPlan, Keep, Registers, Uncalled, Unneeded, age};
 use crate::lineage::Lineage;
 use crate::mutation::Rule;
@@ -174,11 +174,11 @@ impl KeptBy {
     fn of(self, worktree: WorktreeName) -> Keep {
         match self {
             KeptBy::Last => Keep::Recent(worktree),
-            KeptBy::Newest(Span::Hour) => Keep::Hourly(worktree),
-            KeptBy::Newest(Span::Day) => Keep::Daily(worktree),
-            KeptBy::Newest(Span::Week) => Keep::Weekly(worktree),
-            KeptBy::Newest(Span::Month) => Keep::Monthly(worktree),
-            KeptBy::Newest(Span::Year) => Keep::Yearly(worktree),
+            KeptBy::Newest(Season::Hour) => Keep::Hourly(worktree),
+            KeptBy::Newest(Season::Day) => Keep::Daily(worktree),
+            KeptBy::Newest(Season::Week) => Keep::Weekly(worktree),
+            KeptBy::Newest(Season::Month) => Keep::Monthly(worktree),
+            KeptBy::Newest(Season::Year) => Keep::Yearly(worktree),
             KeptBy::Oldest(_) => Keep::Oldest(worktree),
         }
     }

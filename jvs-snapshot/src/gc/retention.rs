@@ -13,7 +13,7 @@ use jvs_repo::config::Retention;
 
 /// A part of the calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Span {
+pub(super) enum Season {
     Hour,
     Day,
     Week,
@@ -21,17 +21,17 @@ pub(super) enum Span {
     Year,
 }
 
-impl Span {
-    const ALL: [Span; 5] = [Span::Hour, Span::Day, Span::Week, Span::Month, Span::Year];
+impl Season {
+    const ALL: [Season; 5] = [Season::Hour, Season::Day, Season::Week, Season::Month, Season::Year];
 
     /// In a word.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
-            Span::Hour => "hour",
-            Span::Day => "day",
-            Span::Week => "week",
-            Span::Month => "month",
-            Span::Year => "year",
+            Season::Hour => "hour",
+            Season::Day => "day",
+            Season::Week => "week",
+            Season::Month => "month",
+            Season::Year => "year",
         }
     }
 
@@ -39,15 +39,15 @@ impl Span {
     fn count(self, at: WallMs) -> u64 {
         let days = at.0 / DAY_MS;
         match self {
-            Span::Hour => at.0 / HOUR_MS,
-            Span::Day => days,
+            Season::Hour => at.0 / HOUR_MS,
+            Season::Day => days,
             // 1970 began on a Thursday.
-            Span::Week => (days + 3) / 7,
-            Span::Month => {
+            Season::Week => (days + 3) / 7,
+            Season::Month => {
                 let (year, month) = year_and_month(days);
                 year * 12 + month
             }
-            Span::Year => year_and_month(days).0,
+            Season::Year => year_and_month(days).0,
         }
     }
 }
@@ -75,9 +75,9 @@ pub(super) enum KeptBy {
     /// It is one of the newest.
     Last,
     /// It is the newest of its hour, day, and so on.
-    Newest(Span),
+    Newest(Season),
     /// It is the oldest, and there are fewer hours, days, and so on than are to be kept.
-    Oldest(Span),
+    Oldest(Season),
 }
 
 /// What the policy keeps of a history, newest first, and by which rule. Reads it only as
@@ -106,12 +106,12 @@ pub(super) fn kept<T: Copy, E>(
 #[derive(Debug)]
 struct Quota {
     last: u64,
-    spans: [SpanQuota; 5],
+    seasons: [SeasonQuota; 5],
 }
 
 #[derive(Debug)]
-struct SpanQuota {
-    span: Span,
+struct SeasonQuota {
+    season: Season,
     left: u64,
     /// Those that have their newest. Not only the last one: clocks of several hosts may
     /// put commits in another order.
@@ -121,21 +121,24 @@ struct SpanQuota {
 impl Quota {
     /// Nothing was kept yet.
     fn new(policy: &Retention) -> Self {
-        let left = |span| match span {
-            Span::Hour => policy.keep_hourly,
-            Span::Day => policy.keep_daily,
-            Span::Week => policy.keep_weekly,
-            Span::Month => policy.keep_monthly,
-            Span::Year => policy.keep_yearly,
+        let left = |season| match season {
+            Season::Hour => policy.keep_hourly,
+            Season::Day => policy.keep_daily,
+            Season::Week => policy.keep_weekly,
+            Season::Month => policy.keep_monthly,
+            Season::Year => policy.keep_yearly,
         };
-        let spans =
-            Span::ALL.map(|span| SpanQuota { span, left: left(span), taken: BTreeSet::new() });
-        Quota { last: policy.keep_last, spans }
+        let seasons = Season::ALL.map(|season| SeasonQuota {
+            season,
+            left: left(season),
+            taken: BTreeSet::new(),
+        });
+        Quota { last: policy.keep_last, seasons }
     }
 
     /// Is there no rule that could keep anything older?
     fn is_used_up(&self) -> bool {
-        self.last == 0 && self.spans.iter().all(|quota| quota.left == 0)
+        self.last == 0 && self.seasons.iter().all(|quota| quota.left == 0)
     }
 
     /// The next older snapshot, taken at `at`. Every rule that keeps it is used up by one;
@@ -144,11 +147,11 @@ impl Quota {
         let last = (self.last > 0).then_some(KeptBy::Last);
         self.last = self.last.saturating_sub(1);
         let mut kept = last;
-        for quota in &mut self.spans {
-            let count = quota.span.count(at);
+        for quota in &mut self.seasons {
+            let count = quota.season.count(at);
             if quota.left > 0 && quota.taken.insert(count) {
                 quota.left -= 1;
-                kept = kept.or(Some(KeptBy::Newest(quota.span)));
+                kept = kept.or(Some(KeptBy::Newest(quota.season)));
             }
         }
         kept
@@ -156,8 +159,8 @@ impl Quota {
 
     /// Of the oldest of all: it stands for what is not there to be kept.
     fn oldest(&self) -> Option<KeptBy> {
-        let unused = self.spans.iter().find(|quota| quota.left > 0);
-        unused.map(|quota| KeptBy::Oldest(quota.span))
+        let unused = self.seasons.iter().find(|quota| quota.left > 0);
+        unused.map(|quota| KeptBy::Oldest(quota.season))
     }
 }
 
@@ -207,25 +210,25 @@ mod tests {
 
     #[test]
     fn hours_days_weeks_months_and_years_begin_in_utc() {
-        for (span, before, first) in [
-            (Span::Hour, "2026-11-19T04:59:59.999Z", "2026-11-19T05:00:00Z"),
-            (Span::Day, "2026-11-18T23:59:59.999Z", "2026-11-19T00:00:00Z"),
-            (Span::Week, "2026-11-15T23:59:59.999Z", "2026-11-16T00:00:00Z"),
-            (Span::Month, "2028-02-29T23:59:59.999Z", "2028-03-01T00:00:00Z"),
-            (Span::Year, "2026-12-31T23:59:59.999Z", "2027-01-01T00:00:00Z"),
+        for (season, before, first) in [
+            (Season::Hour, "2026-11-19T04:59:59.999Z", "2026-11-19T05:00:00Z"),
+            (Season::Day, "2026-11-18T23:59:59.999Z", "2026-11-19T00:00:00Z"),
+            (Season::Week, "2026-11-15T23:59:59.999Z", "2026-11-16T00:00:00Z"),
+            (Season::Month, "2028-02-29T23:59:59.999Z", "2028-03-01T00:00:00Z"),
+            (Season::Year, "2026-12-31T23:59:59.999Z", "2027-01-01T00:00:00Z"),
         ] {
             let (before, first) = (at(before), at(first));
-            assert_eq!(span.count(before) + 1, span.count(first), "{span:?}");
-            assert_eq!(span.count(first), span.count(WallMs(first.0 + 1)), "{span:?}");
+            assert_eq!(season.count(before) + 1, season.count(first), "{season:?}");
+            assert_eq!(season.count(first), season.count(WallMs(first.0 + 1)), "{season:?}");
         }
         let local = at("2026-11-19T01:00:00+05:00");
-        assert_eq!(Span::Day.count(local), Span::Day.count(at("2026-11-18T12:00:00Z")));
+        assert_eq!(Season::Day.count(local), Season::Day.count(at("2026-11-18T12:00:00Z")));
     }
 
     #[test]
     fn the_newest_of_each_day_is_kept_for_as_many_days_as_there_is_one() {
         let policy = Retention { keep_daily: 3, ..NOTHING() };
-        let by_day = |place| (place, KeptBy::Newest(Span::Day));
+        let by_day = |place| (place, KeptBy::Newest(Season::Day));
         assert_eq!(places(&policy, &twice_a_day(10)), [by_day(0), by_day(2), by_day(4)]);
         // Days without a snapshot do not count.
         let seldom: Vec<WallMs> = twice_a_day(100).into_iter().step_by(20).collect();
@@ -236,7 +239,7 @@ mod tests {
     fn every_rule_counts_by_itself_and_the_first_is_told() {
         let policy = Retention { keep_last: 1, keep_daily: 2, keep_yearly: 1, ..NOTHING() };
         let found = places(&policy, &twice_a_day(5));
-        assert_eq!(found, [(0, KeptBy::Last), (2, KeptBy::Newest(Span::Day))]);
+        assert_eq!(found, [(0, KeptBy::Last), (2, KeptBy::Newest(Season::Day))]);
     }
 
     #[test]
@@ -251,7 +254,7 @@ mod tests {
     fn while_a_rule_has_places_left_the_oldest_is_kept() {
         let policy = Retention { keep_monthly: 3, ..NOTHING() };
         let month = twice_a_day(10);
-        let expected = [(0, KeptBy::Newest(Span::Month)), (19, KeptBy::Oldest(Span::Month))];
+        let expected = [(0, KeptBy::Newest(Season::Month)), (19, KeptBy::Oldest(Season::Month))];
         assert_eq!(places(&policy, &month), expected);
         assert_eq!(places(&policy, &[]), []);
         assert_eq!(places(&policy, &month[..1]), [expected[0]]);

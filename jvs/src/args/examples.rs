@@ -129,8 +129,9 @@ examples! {
         "One a day for a week, one a month for a year" =>
             "jvs gc --keep-daily 7 --keep-monthly 12";
     "forget":
-        "A snapshot that should not have been taken" => "jvs forget @- --force --reason \"a password in it\"",
-        "What would be removed" => "jvs forget v1 --force --dry-run";
+        "What would be removed" => "jvs forget v1 --force --dry-run",
+        "A snapshot that should not have been taken" =>
+            "jvs forget @- --force --reason \"a password in it\"";
     "doctor":
         "A quick look" => "jvs doctor",
         "Everything, and what would be done about it" => "jvs doctor --repair --dry-run";

@@ -24,6 +24,7 @@ use std::process::Command;
 use jvs_kit::live::binary;
 use jvs_kit::live::home::Home;
 use jvs_kit::live::process::{DEADLINE, Outcome, run};
+use jvs_repo::layout;
 use serde_json::Value;
 
 fn dir() -> PathBuf {
@@ -144,7 +145,8 @@ impl Stage {
             entries.map(|entry| entry.expect("listed").path()).collect()
         };
         let repositories = below(self.dir.path());
-        let all = repositories.iter().flat_map(|root| below(&root.join(".jvs/snapshots")));
+        let all =
+            repositories.iter().flat_map(|root| below(&root.join(layout::snapshots().as_str())));
         let names = all.filter_map(|path| Some(path.file_name()?.to_str()?.to_owned()));
         let random = |name: String| Some(name.split_once('-')?.1.get(..8)?.to_owned());
         names.filter_map(random).collect()

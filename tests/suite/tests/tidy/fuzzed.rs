@@ -18,6 +18,7 @@ const PARSERS: &[(&str, &str)] = &[
     ("jvs-repo/src/audit.rs", "file_name"),
     ("jvs-repo/src/config.rs", "config"),
     ("jvs-repo/src/config/admins.rs", "config"),
+    ("jvs-repo/src/config/retention.rs", "config"),
     ("jvs-repo/src/config/document.rs", "config"),
     ("jvs-repo/src/config/edit.rs", "config"),
     ("jvs-repo/src/digest.rs", "file_name"),
