@@ -15,4 +15,5 @@
 //! order in which the kernel lets them act.
 mod clock;
 mod dice;
+pub mod jepsen;
 pub mod torture;

@@ -1,12 +1,14 @@
 //! The torture of one repository, from its plan to its verdict.
 
-mod ask;
+pub(crate) mod ask;
 mod beat;
-mod book;
+pub(crate) mod book;
 mod check;
+mod engine;
 mod ground;
 mod host;
-mod nemesis;
+pub(crate) mod nemesis;
+mod proxy;
 mod report;
 mod survey;
 mod worker;
@@ -18,12 +20,14 @@ use std::time::Duration;
 
 use crate::clock::boot_ms;
 use book::{Book, Line};
-use ground::Ground;
-use host::Host;
 use worker::Worker;
 
 pub use beat::beat;
+pub use engine::Engine;
+pub(crate) use ground::Ground;
 pub use ground::Kind;
+pub(crate) use host::{Host, TAG};
+pub(crate) use worker::settle;
 
 /// Worktrees that are there from beginning to end.
 const CALM: &str = "main";
@@ -73,7 +77,7 @@ pub fn torture(wish: &Wish) -> Option<Verdict> {
     let dir = tempfile::Builder::new().prefix("jvs-torture-").tempdir().expect("a directory");
     let kept = wish.keep.clone().unwrap_or_else(|| dir.path().join("book"));
     fs_err::create_dir_all(&kept).expect("a directory for the book");
-    let book = Book::create(&kept, wish);
+    let book = Book::create(&kept, &wish.program);
     let hosts: Vec<Host> = (0..wish.hosts).map(|n| Host::new(n, &ground, dir.path())).collect();
     worker::settle(&hosts[0], &book);
 

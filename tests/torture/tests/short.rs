@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use jvs_kit::live::juicefs::Engine;
-use jvs_torture::torture::{Kind, Wish, torture};
+use jvs_torture::torture::{Engine, Kind, Wish, torture};
 
 fn survives(kind: Kind, hosts: usize, seconds: u64) {
     let wish = Wish {
@@ -29,5 +28,5 @@ fn a_local_repository_survives_a_short_torture() {
 
 #[test]
 fn a_volume_with_two_mounts_survives_a_short_torture() {
-    survives(Kind::JuiceFs(Engine::Redis), 2, 12);
+    survives(Kind::Served(Engine::Redis), 2, 12);
 }

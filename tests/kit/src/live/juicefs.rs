@@ -63,13 +63,28 @@ impl Volume {
             Some(redis) => format!("unix://{}?db=0", redis.socket().display()),
             None => format!("sqlite3://{}", dir.path().join("metadata.db").display()),
         };
+        Some(Self::formatted(dir, redis, metadata))
+    }
+
+    /// Formats a volume whose metadata is with a server of the caller's, at this address.
+    #[track_caller]
+    pub fn format_at(metadata: String) -> Option<Self> {
+        if !granted(&[Capability::Root, Capability::Fuse, Capability::JuiceFs]) {
+            return None;
+        }
+        let dir = tempfile::Builder::new().prefix("jvs-juicefs-").tempdir().expect("a directory");
+        Some(Self::formatted(dir, None, metadata))
+    }
+
+    #[track_caller]
+    fn formatted(dir: TempDir, redis: Option<Redis>, metadata: String) -> Self {
         let mut format = Command::new(juicefs_program());
         format
             .args(["format", "--storage", "file", "--trash-days", "0", "--bucket"])
             .arg(dir.path().join("objects/"))
             .args([&metadata, "volume"]);
         run(format, DEADLINE).ok();
-        Some(Self { mounts: Vec::new(), redis, metadata, dir })
+        Self { mounts: Vec::new(), redis, metadata, dir }
     }
 
     /// Formats a volume and mounts it `hosts` times with the client's defaults.

@@ -6,7 +6,8 @@ use jvs_kit::live::home::Jvs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::book::{Book, Entry, Hold, Outcome, Told};
+pub(crate) use super::book::Outcome;
+use super::book::{Book, Entry, Hold, Told};
 use super::host::Host;
 use super::worker::lease_end;
 use crate::clock::boot_ms;
@@ -16,11 +17,11 @@ const LIMIT: Duration = Duration::from_secs(180);
 
 /// Who asks, and where.
 #[derive(Clone)]
-pub(super) struct Asker<'a> {
-    pub(super) host: &'a Host,
-    pub(super) book: &'a Book,
-    pub(super) session: String,
-    pub(super) is_root: bool,
+pub(crate) struct Asker<'a> {
+    pub(crate) host: &'a Host,
+    pub(crate) book: &'a Book,
+    pub(crate) session: String,
+    pub(crate) is_root: bool,
 }
 
 /// What is made of an exit status and two streams: the outcome, what came with it, and
@@ -28,34 +29,50 @@ pub(super) struct Asker<'a> {
 type Read = (Outcome, Value, String);
 
 /// What was answered.
-pub(super) struct Answer {
-    pub(super) entry: Entry,
-    pub(super) data: Value,
+pub(crate) struct Answer {
+    pub(crate) entry: Entry,
+    pub(crate) data: Value,
 }
 
 impl Asker<'_> {
     /// Asks about a worktree.
-    pub(super) fn ask(&self, worktree: &str, words: &[&str]) -> Answer {
+    pub(crate) fn ask(&self, worktree: &str, words: &[&str]) -> Answer {
         let root = self.host.root().to_string_lossy();
         let all = [&["--json", "--repo", &root, "-w", worktree], words].concat();
         self.asked(self.host.jvs(self.is_root, &self.session, &all), worktree, words, read_json)
     }
 
+    /// Asks as a child of whoever holds a worktree under a token does: under that one or
+    /// not at all.
+    pub(crate) fn ask_under(
+        &self,
+        worktree: &str,
+        (token, epoch): (u64, &str),
+        words: &[&str],
+    ) -> Answer {
+        let root = self.host.root().to_string_lossy();
+        let all = [&["--json", "--repo", &root, "-w", worktree], words].concat();
+        let jvs = self.host.jvs(self.is_root, &self.session, &all);
+        let jvs = jvs.env("JVS_WORKTREE", worktree).env("JVS_FENCING_EPOCH", epoch);
+        let jvs = jvs.env("JVS_FENCING_TOKEN", token.to_string());
+        self.asked(jvs, worktree, words, read_json)
+    }
+
     /// Asks about no repository that is there.
-    pub(super) fn ask_anywhere(&self, words: &[&str]) -> Answer {
+    pub(crate) fn ask_anywhere(&self, words: &[&str]) -> Answer {
         let all = [&["--json"], words].concat();
         self.asked(self.host.jvs(self.is_root, &self.session, &all), "", words, read_json)
     }
 
     /// Asks for something that is printed as it is.
-    pub(super) fn ask_plainly(&self, worktree: &str, words: &[&str]) -> Answer {
+    pub(crate) fn ask_plainly(&self, worktree: &str, words: &[&str]) -> Answer {
         let root = self.host.root().to_string_lossy();
         let all = [&["--repo", &root, "-w", worktree], words].concat();
         self.asked(self.host.jvs(self.is_root, &self.session, &all), worktree, words, read_plain)
     }
 
     /// The hold that an answer tells of, if it tells of one.
-    pub(super) fn held(&self, answer: &Answer, worktree: &str) -> Option<Hold> {
+    pub(crate) fn held(&self, answer: &Answer, worktree: &str) -> Option<Hold> {
         let token = answer.entry.told.granted?;
         Some(Hold {
             session: self.session.clone(),

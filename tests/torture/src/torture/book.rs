@@ -7,13 +7,12 @@ use std::sync::Mutex;
 use fs_err::File;
 use serde::{Deserialize, Serialize};
 
-use super::Wish;
 use super::survey::Ending;
 
 /// One line of the book. All times are milliseconds of boot time.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// A command that was answered, or not.
     Did(Entry),
     /// A session was told that it holds.
@@ -29,7 +28,7 @@ pub(super) enum Line {
 /// What a command came to, as far as its caller was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     Ok,
     /// Refused or failed, with this code.
     Failed(String),
@@ -43,89 +42,89 @@ pub(super) enum Outcome {
 
 /// One command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Entry {
-    pub(super) begun: u64,
-    pub(super) ended: u64,
-    pub(super) host: usize,
-    pub(super) session: String,
-    pub(super) worktree: String,
-    pub(super) words: String,
-    pub(super) outcome: Outcome,
+pub(crate) struct Entry {
+    pub(crate) begun: u64,
+    pub(crate) ended: u64,
+    pub(crate) host: usize,
+    pub(crate) session: String,
+    pub(crate) worktree: String,
+    pub(crate) words: String,
+    pub(crate) outcome: Outcome,
     /// What it said, for people.
     #[serde(default)]
-    pub(super) message: String,
+    pub(crate) message: String,
     #[serde(flatten)]
-    pub(super) told: Told,
+    pub(crate) told: Told,
 }
 
 /// What of an answer can be compared with something.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Told {
+pub(crate) struct Told {
     /// The token that the session was granted.
-    pub(super) granted: Option<u64>,
+    pub(crate) granted: Option<u64>,
     /// The token that the register was seen to have.
-    pub(super) seen: Option<u64>,
+    pub(crate) seen: Option<u64>,
     /// The note of the snapshot that was asked for.
-    pub(super) note: Option<String>,
+    pub(crate) note: Option<String>,
     /// The snapshot that was published.
-    pub(super) snapshot: Option<String>,
+    pub(crate) snapshot: Option<String>,
     /// The token under which it was.
-    pub(super) under: Option<u64>,
+    pub(crate) under: Option<u64>,
     /// What the session's mark is in it, if nobody else can have changed it.
-    pub(super) mark: Option<String>,
+    pub(crate) mark: Option<String>,
     /// The mark that was read in a snapshot of this session.
-    pub(super) read: Option<(String, String)>,
+    pub(crate) read: Option<(String, String)>,
 }
 
 /// A hold as its session was told of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Hold {
-    pub(super) session: String,
-    pub(super) worktree: String,
-    pub(super) token: u64,
-    pub(super) from: u64,
-    pub(super) until: u64,
+pub(crate) struct Hold {
+    pub(crate) session: String,
+    pub(crate) worktree: String,
+    pub(crate) token: u64,
+    pub(crate) from: u64,
+    pub(crate) until: u64,
 }
 
 /// When a command under `jvs run` was seen to be alive, by itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Run {
-    pub(super) session: String,
-    pub(super) worktree: String,
-    pub(super) token: u64,
-    pub(super) first_ns: u64,
-    pub(super) last_ns: u64,
+pub(crate) struct Run {
+    pub(crate) session: String,
+    pub(crate) worktree: String,
+    pub(crate) token: u64,
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
 }
 
 /// A fault, from when to when.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Fault {
-    pub(super) kind: String,
-    pub(super) what: String,
-    pub(super) from: u64,
-    pub(super) until: u64,
+pub(crate) struct Fault {
+    pub(crate) kind: String,
+    pub(crate) what: String,
+    pub(crate) from: u64,
+    pub(crate) until: u64,
 }
 
 /// The book while it is written.
-pub(super) struct Book {
+pub(crate) struct Book {
     dir: PathBuf,
     file: Mutex<File>,
     program: PathBuf,
 }
 
 impl Book {
-    pub(super) fn create(dir: &Path, wish: &Wish) -> Self {
+    pub(crate) fn create(dir: &Path, program: &Path) -> Self {
         fs_err::create_dir_all(dir.join("beats")).expect("a directory for the beats");
         // The commands that write them are other users' too.
         let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o1777);
         fs_err::set_permissions(dir.join("beats"), open).expect("opened");
         let file = File::create(dir.join("book.jsonl")).expect("the book");
-        let program = wish.program.clone();
+        let program = program.to_owned();
         Self { dir: dir.to_owned(), file: Mutex::new(file), program }
     }
 
-    pub(super) fn write(&self, line: &Line) {
+    pub(crate) fn write(&self, line: &Line) {
         let mut text = serde_json::to_string(line).expect("a line is JSON");
         text.push('\n');
         let mut file = self.file.lock().expect("nobody panics while writing");
@@ -133,29 +132,29 @@ impl Book {
     }
 
     /// Where a command under `jvs run` tells that it lives.
-    pub(super) fn beats(&self, name: &str) -> PathBuf {
+    pub(crate) fn beats(&self, name: &str) -> PathBuf {
         self.dir.join("beats").join(name)
     }
 
     /// This program.
-    pub(super) fn program(&self) -> &Path {
+    pub(crate) fn program(&self) -> &Path {
         &self.program
     }
 
     /// Keeps a copy of the control plane, for whoever wants to know why.
-    pub(super) fn keep(&self, control: &Path) {
+    pub(crate) fn keep(&self, control: &Path) {
         let mut copy = std::process::Command::new("cp");
         copy.arg("-r").arg(control).arg(self.dir.join("control"));
         let _ = copy.status();
     }
 
-    pub(super) fn read(&self) -> Vec<Line> {
+    pub(crate) fn read(&self) -> Vec<Line> {
         read(&self.dir).expect("the book was written here")
     }
 }
 
 /// All that is in the book of a directory.
-pub(super) fn read(dir: &Path) -> std::io::Result<Vec<Line>> {
+pub(crate) fn read(dir: &Path) -> std::io::Result<Vec<Line>> {
     let text = fs_err::read_to_string(dir.join("book.jsonl"))?;
     let lines = text.lines().map(|line| serde_json::from_str(line).map_err(std::io::Error::from));
     lines.collect()

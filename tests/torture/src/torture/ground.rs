@@ -7,19 +7,25 @@ use std::sync::{Mutex, MutexGuard};
 
 use fs_err::os::unix::fs::chown;
 use jvs_kit::live::capability::{Capability, granted};
-use jvs_kit::live::juicefs::{Engine, Volume};
+use jvs_kit::live::juicefs::{self, Volume};
 use jvs_kit::live::loopfs::{self, SmallFs};
 use rustix::process::Signal;
+use tempfile::TempDir;
 
+use super::engine::{Engine, Server};
 use super::host::TEAM;
+use super::proxy::{Proxy, Weather};
 
 /// Where a repository can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// An ext4 of its own; all hosts share a kernel.
     Local,
-    /// A JuiceFS volume, mounted by each host, with this engine.
-    JuiceFs(Engine),
+    /// A JuiceFS volume whose metadata is a file that all clients open.
+    Sqlite,
+    /// A JuiceFS volume whose metadata is with a server, which each host reaches through
+    /// a proxy of its own.
+    Served(Engine),
 }
 
 /// What a kind of ground can do to those who stand on it.
@@ -27,18 +33,33 @@ pub enum Kind {
 pub(super) enum Way {
     /// There is no room left.
     Fill,
-    /// The clients of a host stop for a while.
+    /// The client of a host stops for a while.
     StopMount,
     /// The client of a host is killed, and mounted again.
     KillMount,
     /// The metadata server stops for a while.
     StopServer,
+    /// A host's connections to the server are slow.
+    Slow,
+    /// They are stuck.
+    Still,
+    /// They are cut.
+    Cut,
+    /// What the server answers to a host is lost.
+    LoseReplies,
 }
 
 /// The ground.
-pub(super) enum Ground {
+pub(crate) enum Ground {
     Local(SmallFs),
-    JuiceFs(Mutex<Volume>, Vec<PathBuf>, Engine),
+    JuiceFs(Mutex<Volume>, Vec<PathBuf>, Option<Box<Backend>>),
+}
+
+/// A metadata server, and the way to it of each host.
+pub(crate) struct Backend {
+    server: Server,
+    proxies: Vec<Proxy>,
+    _dir: TempDir,
 }
 
 const LOCAL_BYTES: u64 = 512 << 20;
@@ -46,7 +67,7 @@ const BALLAST: &str = "ballast";
 
 impl Ground {
     /// Makes it, or returns nothing where that cannot be done, which was said aloud.
-    pub(super) fn lay(kind: Kind, hosts: usize) -> Option<Self> {
+    pub(crate) fn lay(kind: Kind, hosts: usize) -> Option<Self> {
         let wanted = ["faketime", "unshare", "setpriv"].map(Capability::Program);
         if !granted(&[&[Capability::Root], &wanted[..]].concat()) {
             return None;
@@ -56,20 +77,20 @@ impl Ground {
                 let files = SmallFs::on_loop_of(loopfs::Kind::Ext4, LOCAL_BYTES)?;
                 Self::Local(files)
             }
-            Kind::JuiceFs(engine) => {
-                let volume = Volume::format(engine)?;
+            Kind::Sqlite => {
+                let mut volume = Volume::format(juicefs::Engine::Sqlite)?;
                 volume.limit_room(1);
-                let mut volume = volume;
                 let places = (0..hosts).map(|_| volume.mount(&[])).collect();
-                Self::JuiceFs(Mutex::new(volume), places, engine)
+                Self::JuiceFs(Mutex::new(volume), places, None)
             }
+            Kind::Served(engine) => served(engine, hosts)?,
         };
         ground.admit_all();
         Some(ground)
     }
 
     /// Where a host sees it.
-    pub(super) fn place(&self, host: usize) -> &Path {
+    pub(crate) fn place(&self, host: usize) -> &Path {
         match self {
             Self::Local(files) => files.path(),
             Self::JuiceFs(_, places, _) => &places[host],
@@ -80,53 +101,55 @@ impl Ground {
     pub(super) fn ways(&self) -> &'static [Way] {
         match self {
             Self::Local(_) => &[Way::Fill],
-            Self::JuiceFs(_, _, Engine::Sqlite) => &[Way::Fill, Way::StopMount, Way::KillMount],
-            Self::JuiceFs(_, _, Engine::Redis) => {
-                &[Way::Fill, Way::StopMount, Way::KillMount, Way::StopServer]
-            }
+            Self::JuiceFs(_, _, None) => &[Way::Fill, Way::StopMount, Way::KillMount],
+            Self::JuiceFs(_, _, Some(_)) => &[
+                Way::Fill,
+                Way::StopMount,
+                Way::KillMount,
+                Way::StopServer,
+                Way::Slow,
+                Way::Still,
+                Way::Cut,
+                Way::LoseReplies,
+                Way::LoseReplies,
+            ],
         }
     }
 
-    /// Does it to a host; what stops goes on with [`Ground::undo`].
+    /// Does it to a host. What lasts goes on until [`Ground::undo`].
     pub(super) fn strike(&self, way: Way, host: usize) {
-        match (way, self) {
+        let Self::JuiceFs(volume, _, backend) = self else { return self.fill() };
+        match (way, backend) {
             (Way::Fill, _) => self.fill(),
-            (Way::StopMount, Self::JuiceFs(volume, ..)) => {
-                lock(volume).signal_host(host, Signal::STOP);
-            }
-            (Way::KillMount, Self::JuiceFs(volume, ..)) => {
-                lock(volume).signal_host(host, Signal::KILL);
-            }
-            (Way::StopServer, Self::JuiceFs(volume, ..)) => {
-                let volume = lock(volume);
-                volume.redis().expect("a server").server().signal(Signal::STOP);
-            }
-            (_, Self::Local(_)) => {}
+            (Way::StopMount, _) => lock(volume).signal_host(host, Signal::STOP),
+            (Way::KillMount, _) => lock(volume).signal_host(host, Signal::KILL),
+            (Way::StopServer, Some(backend)) => backend.server.signal(Signal::STOP),
+            (Way::Slow, Some(backend)) => backend.proxies[host].set(Weather::Slow),
+            (Way::Still, Some(backend)) => backend.proxies[host].set(Weather::Still),
+            (Way::Cut, Some(backend)) => backend.proxies[host].cut(),
+            (Way::LoseReplies, Some(backend)) => backend.proxies[host].set(Weather::Deaf),
+            (_, None) => {}
         }
     }
 
     /// Takes it back.
     pub(super) fn undo(&self, way: Way, host: usize) {
-        match (way, self) {
-            // On JuiceFS the host may be the one that is stopped: any other will do.
-            (Way::Fill, _) => {
-                let _ = fs_err::remove_file(self.place(host).join(BALLAST));
+        let Self::JuiceFs(volume, _, backend) = self else { return self.make_room() };
+        match (way, backend) {
+            (Way::Fill, _) => self.make_room(),
+            (Way::StopMount, _) => lock(volume).signal_host(host, Signal::CONT),
+            (Way::KillMount, _) => lock(volume).remount(host),
+            (Way::StopServer, Some(backend)) => backend.server.signal(Signal::CONT),
+            (Way::Slow | Way::Still | Way::LoseReplies, Some(backend)) => {
+                backend.proxies[host].set(Weather::Clear);
             }
-            (Way::StopMount, Self::JuiceFs(volume, ..)) => {
-                lock(volume).signal_host(host, Signal::CONT);
-            }
-            (Way::KillMount, Self::JuiceFs(volume, ..)) => lock(volume).remount(host),
-            (Way::StopServer, Self::JuiceFs(volume, ..)) => {
-                let volume = lock(volume);
-                volume.redis().expect("a server").server().signal(Signal::CONT);
-            }
-            (_, Self::Local(_)) => {}
+            (Way::Cut, _) | (_, None) => {}
         }
     }
 
     /// Leaves nothing broken.
     pub(super) fn heal(&self) {
-        let _ = fs_err::remove_file(self.place(0).join(BALLAST));
+        self.make_room();
     }
 
     /// Takes all the room there is, and leaves less than a file needs.
@@ -138,6 +161,10 @@ impl Ground {
         while bytes > 4096 && !allocated(&file, bytes) {
             bytes -= bytes / 16;
         }
+    }
+
+    fn make_room(&self) {
+        let _ = fs_err::remove_file(self.place(0).join(BALLAST));
     }
 
     /// The team may work here, and everything in it is the team's.
@@ -152,6 +179,22 @@ impl Ground {
         chown(place, None, Some(TEAM)).expect("given");
         fs_err::set_permissions(place, Permissions::from_mode(0o2775)).expect("opened");
     }
+}
+
+/// A volume that each host mounts through a proxy of its own.
+fn served(engine: Engine, hosts: usize) -> Option<Ground> {
+    let dir = tempfile::Builder::new().prefix("jvs-server-").tempdir().expect("a directory");
+    fs_err::set_permissions(dir.path(), Permissions::from_mode(0o711)).expect("opened");
+    let server = engine.start(dir.path())?;
+    let first = Proxy::start(server.upstream());
+    let mut volume = Volume::format_at(engine.address(first.port()))?;
+    volume.limit_room(1);
+    let mut proxies = vec![first];
+    proxies.extend((1..hosts).map(|_| Proxy::start(server.upstream())));
+    let mount = |proxy: &Proxy| volume.mount_through(&engine.address(proxy.port()), &[]);
+    let places = proxies.iter().map(mount).collect();
+    let backend = Box::new(Backend { server, proxies, _dir: dir });
+    Some(Ground::JuiceFs(Mutex::new(volume), places, Some(backend)))
 }
 
 fn allocated(file: &fs_err::File, bytes: u64) -> bool {

@@ -12,11 +12,11 @@ use jvs_kit::live::process::{DEADLINE, run};
 use super::ground::Ground;
 
 /// The group that shares the repository.
-pub(super) const TEAM: u32 = 4700;
+pub(crate) const TEAM: u32 = 4700;
 /// The member who is not root.
 const MEMBER: u32 = 4711;
 /// How the nemesis and the survey find the processes that belong to a torture.
-pub(super) const TAG: &str = "JVS_TORTURE";
+pub(crate) const TAG: &str = "JVS_TORTURE";
 
 /// Sees itself as another host, and then becomes what it is told.
 const BE: &str = r#"
@@ -26,7 +26,7 @@ const BE: &str = r#"
 "#;
 
 /// A host.
-pub(super) struct Host {
+pub(crate) struct Host {
     number: usize,
     root: PathBuf,
     boot_id: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    pub(super) fn new(number: usize, ground: &Ground, dir: &Path) -> Self {
+    pub(crate) fn new(number: usize, ground: &Ground, dir: &Path) -> Self {
         open(dir);
         let boot_id = dir.join(format!("boot-{number}"));
         let text = format!("0b57ac1e-0000-4000-8000-{number:012}\n");
@@ -55,22 +55,22 @@ impl Host {
         Self { number, root, boot_id, clock, tag, homes }
     }
 
-    pub(super) fn number(&self) -> usize {
+    pub(crate) fn number(&self) -> usize {
         self.number
     }
 
     /// The repository, as this host sees it.
-    pub(super) fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// What its processes have in their environment.
-    pub(super) fn tag(&self) -> &str {
+    pub(crate) fn tag(&self) -> &str {
         &self.tag
     }
 
     /// `jvs` on this host, by root or by the other member of the team.
-    pub(super) fn jvs(&self, is_root: bool, session: &str, words: &[&str]) -> Jvs {
+    pub(crate) fn jvs(&self, is_root: bool, session: &str, words: &[&str]) -> Jvs {
         let name = format!("host-{}", self.number);
         let home = &self.homes[usize::from(!is_root)];
         // Boot time is true: nobody can set it.
@@ -95,7 +95,7 @@ impl Host {
     }
 
     /// Sets the wall clock so far ahead or back, also for what runs already.
-    pub(super) fn set_clock(&self, ms: i64) {
+    pub(crate) fn set_clock(&self, ms: i64) {
         let (sign, ms) = (if ms < 0 { '-' } else { '+' }, ms.unsigned_abs());
         let text = format!("{sign}{}.{:03}", ms / 1000, ms % 1000);
         // A reader never sees half of it.

@@ -200,14 +200,14 @@ fn hit(pid: Pid, blow: Blow) {
 }
 
 /// A process of a torture.
-pub(super) struct Tagged {
-    pub(super) pid: Pid,
+pub(crate) struct Tagged {
+    pub(crate) pid: Pid,
     parent: Option<Pid>,
-    pub(super) words: Vec<String>,
+    pub(crate) words: Vec<String>,
 }
 
 /// Processes of a torture, by what they have in their environment.
-pub(super) fn tagged(tag: &str) -> Vec<Tagged> {
+pub(crate) fn tagged(tag: &str) -> Vec<Tagged> {
     let mark = format!("{TAG}={tag}");
     let Ok(all) = fs_err::read_dir("/proc") else { return Vec::new() };
     let known = |entry: std::io::Result<fs_err::DirEntry>| {

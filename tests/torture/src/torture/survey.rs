@@ -21,49 +21,49 @@ use crate::clock::boot_ms;
 
 /// What is there in the end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Ending {
+pub(crate) struct Ending {
     /// Who came afterwards, alone: where, how long it took, and what came of it.
-    pub(super) newcomers: Vec<Newcomer>,
+    pub(crate) newcomers: Vec<Newcomer>,
     /// Every worktree that is there, and the entries of its register.
-    pub(super) registers: BTreeMap<String, Vec<String>>,
-    pub(super) snapshots: Vec<Snapshot>,
+    pub(crate) registers: BTreeMap<String, Vec<String>>,
+    pub(crate) snapshots: Vec<Snapshot>,
     /// Commands that must succeed when all is well, and what they complained about.
-    pub(super) examined: Vec<(String, Outcome, String)>,
+    pub(crate) examined: Vec<(String, Outcome, String)>,
     /// Files and processes that nobody needs any more.
-    pub(super) left: Vec<String>,
+    pub(crate) left: Vec<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Newcomer {
-    pub(super) host: usize,
-    pub(super) worktree: String,
-    pub(super) took_ms: u64,
-    pub(super) outcome: Outcome,
+pub(crate) struct Newcomer {
+    pub(crate) host: usize,
+    pub(crate) worktree: String,
+    pub(crate) took_ms: u64,
+    pub(crate) outcome: Outcome,
 }
 
 /// A snapshot or the tombstone of one.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Snapshot {
-    pub(super) id: String,
-    pub(super) worktree: String,
-    pub(super) parent: Option<String>,
+pub(crate) struct Snapshot {
+    pub(crate) id: String,
+    pub(crate) worktree: String,
+    pub(crate) parent: Option<String>,
     /// Nothing where only a ledger knows of it.
     #[serde(default)]
-    pub(super) note: String,
-    pub(super) epoch: u64,
-    pub(super) token: u64,
-    pub(super) seq: u64,
-    pub(super) is_ready: bool,
-    pub(super) is_gone: bool,
+    pub(crate) note: String,
+    pub(crate) epoch: u64,
+    pub(crate) token: u64,
+    pub(crate) seq: u64,
+    pub(crate) is_ready: bool,
+    pub(crate) is_gone: bool,
     /// Whose marks are in it, and what they say.
-    pub(super) marks: BTreeMap<String, String>,
+    pub(crate) marks: BTreeMap<String, String>,
 }
 
 const HELD: [&str; 2] = [CALM, ROUGH];
 
 /// Waits until everybody is gone, lets newcomers in, has the repository examined, and
 /// looks.
-pub(super) fn end(hosts: &[Host], ground: &Ground, book: &Book) -> Ending {
+pub(crate) fn end(hosts: &[Host], ground: &Ground, book: &Book) -> Ending {
     let mut ending = Ending::default();
     let janitor = Asker { host: &hosts[0], book, session: "janitor".into(), is_root: true };
     for host in hosts {
@@ -71,40 +71,42 @@ pub(super) fn end(hosts: &[Host], ground: &Ground, book: &Book) -> Ending {
             ending.newcomers.push(newcomer(&Asker { host, ..janitor.clone() }, worktree));
         }
     }
-    let mut examine = |words: &[&str]| {
-        let answer = janitor.ask(CALM, words);
-        let outcome = answer.entry.outcome.clone();
-        let complaint = match outcome {
-            Outcome::Ok => String::new(),
-            _ => format!("{}\n{}", answer.entry.message, complaints(&answer.data)),
-        };
-        book.write(&Line::Did(answer.entry));
-        ending.examined.push((words.join(" "), outcome, complaint));
-        answer.data
-    };
-    let there = examine(&["worktree", "list"]);
+    let there = examine(&janitor, &["worktree", "list"], &mut ending);
     for name in names(&there).iter().filter(|name| ![CALM, ROUGH, OPEN].contains(&name.as_str())) {
-        examine(&["worktree", "remove", name, "--force"]);
+        // Somebody who was killed in the middle of it has it until a lease is over.
+        let had = janitor.ask(name, &["lock", "acquire", "--wait=60s", "--no-keeper"]);
+        book.write(&Line::Did(had.entry));
+        examine(&janitor, &["worktree", "remove", name, "--force"], &mut ending);
     }
     ending.left = processes_left(&hosts[0]);
-    let mut examine = |words: &[&str]| {
-        let answer = janitor.ask(CALM, words);
-        let outcome = answer.entry.outcome.clone();
-        ending.examined.push((words.join(" "), outcome, complaints(&answer.data)));
-        book.write(&Line::Did(answer.entry));
-    };
-    examine(&["gc", "--keep-last", "8", "--keep-within", "0s"]);
-    // What it repaired is no failure; what it could not is seen by the next one.
-    let _ = janitor.ask(CALM, &["doctor", "--strict", "--repair"]);
-    examine(&["doctor", "--strict"]);
-    examine(&["audit", "--verify"]);
-    examine(&["verify", "--all"]);
+    examine(&janitor, &["gc", "--keep-last", "8", "--keep-within", "0s"], &mut ending);
+    // What is repaired is no failure; what is not is found by the next one. That a waiter
+    // is dead can be proven only where it was alive.
+    for host in hosts {
+        let _ = Asker { host, ..janitor.clone() }.ask(CALM, &["doctor", "--strict", "--repair"]);
+    }
+    for words in [&["doctor", "--strict"], &["audit", "--verify"], &["verify", "--all"]] {
+        examine(&janitor, words, &mut ending);
+    }
     let control = ground.place(0).join("repository").join(CONTROL_DIR);
     ending.left.extend(files_left(&control));
     book.keep(&control);
     ending.registers = registers(&control);
     ending.snapshots = snapshots(&control);
     ending
+}
+
+/// Has something done that must succeed, and returns what was answered.
+fn examine(janitor: &Asker<'_>, words: &[&str], ending: &mut Ending) -> Value {
+    let answer = janitor.ask(CALM, words);
+    let outcome = answer.entry.outcome.clone();
+    let complaint = match outcome {
+        Outcome::Ok => String::new(),
+        _ => format!("{}\n{}", answer.entry.message, complaints(&answer.data)),
+    };
+    janitor.book.write(&Line::Did(answer.entry));
+    ending.examined.push((words.join(" "), outcome, complaint));
+    answer.data
 }
 
 fn newcomer(asker: &Asker<'_>, worktree: &str) -> Newcomer {

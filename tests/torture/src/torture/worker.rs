@@ -32,7 +32,7 @@ pub(super) struct Worker<'a> {
 }
 
 /// Makes the repository, the same for all.
-pub(super) fn settle(host: &Host, book: &Book) {
+pub(crate) fn settle(host: &Host, book: &Book) {
     let asker = Asker { host, book, session: "founder".into(), is_root: true };
     let root = host.root().to_str().expect("a path in UTF-8");
     let ok = |answer: Answer| assert_eq!(answer.entry.outcome, Outcome::Ok, "{:?}", answer.entry);
