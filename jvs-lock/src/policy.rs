@@ -323,7 +323,6 @@ fn is_called(record: &Record, name: &str) -> bool {
 fn is_same_session_elsewhere(record: &Record, who: Claimant<'_>) -> bool {
     let me = who.identity;
     record.session_id == who.session
-        && !record.frozen
         && (record.boot_id != me.boot_id || record.metadata.hostname != me.host)
         && is_same_user(record, me) == Some(true)
 }

@@ -174,6 +174,8 @@ mod tests {
         assert_eq!(removable(&moved, &unseen), Disposal::Work, "its parent is not READY");
         let ahead = Candidate { parent_generation: moved.generation, ..x };
         assert_eq!(removable(&moved, &ahead), Disposal::Work, "not below the head");
+        let on_it = Candidate { parent: moved.head, ..x };
+        assert_eq!(removable(&moved, &on_it), Disposal::Work, "on the head, whatever it counts");
         let first = Candidate { parent: None, parent_generation: Generation(0), ..x };
         assert_eq!(removable(&moved, &first), Disposal::Work, "no parent is no READY parent");
     }

@@ -111,6 +111,25 @@ fn each_reason_applies_to_its_own_situation() {
 }
 
 #[test]
+fn ci_ranks_above_cloud_above_local_and_a_container_has_no_rank() {
+    use Environment::{Ci, Cloud, Container, Local};
+    let (_, granted) = granted();
+    let above = [(Ci, Cloud), (Ci, Local), (Cloud, Local)];
+    for mine in [Ci, Cloud, Local, Container] {
+        for theirs in [Ci, Cloud, Local, Container] {
+            let mut record = granted.clone();
+            record.metadata.environment = theirs;
+            let me = Identity { environment: mine, ..eve() };
+            let holder = LockHolder { record: Some(&record), keeper: None };
+            let ruling = may(Act::Reclaim, Stands::Live, holder, asks(&me, false), &all_rules());
+            let expected =
+                above.contains(&(mine, theirs)).then_some(ReclaimReason::HigherPrivilege);
+            assert_eq!(ruling.reason(), expected, "{mine:?} over {theirs:?}");
+        }
+    }
+}
+
+#[test]
 fn by_default_only_a_dead_keeper_is_a_reason() {
     let (_, record) = granted();
     let bold = Identity { environment: Environment::Ci, ..ann() };

@@ -1,9 +1,10 @@
 //! Finding snapshots by what people call them.
 
 use jvs_repo::code::{Code, Coded};
-use jvs_repo::id::SnapshotId;
+use jvs_repo::id::{Generation, SnapshotId};
 use jvs_repo::layout;
 use jvs_repo::name::TagName;
+use jvs_repo::record::ready;
 use jvs_repo::store::Store;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::select::select;
@@ -80,6 +81,35 @@ fn a_lineage_whose_parent_is_missing_or_whose_count_does_not_fall_is_broken() {
     let error = steps[2].as_ref().expect_err("missing");
     assert_eq!(error.code(), Code::LineageBroken);
     assert!(error.to_string().contains(&made[0].id().to_string()), "{error}");
+
+    // Of three commits the second counts as the third, or the first as the second.
+    for (at, counts_as) in [(1, 3), (1, 4), (0, 2), (0, 3)] {
+        let world = World::new();
+        let made = three(&world);
+        count(&world, &made[at], Generation(counts_as));
+        assert!(world.catalog().open(made[at].id()).is_ok(), "it is what was written");
+        let lineage = Lineage::from_head(world.catalog(), world.head()).expect("begun");
+        let steps: Vec<_> = lineage.collect();
+        let error = steps[2 - at].as_ref().expect_err("its count does not fall");
+        assert_eq!(error.code(), Code::LineageBroken);
+        assert_eq!(steps.len(), 3 - at, "nothing is believed from there on");
+    }
+}
+
+/// Has `snapshot` count as commit `commit_seq`, as if it had been written so.
+fn count(world: &World, snapshot: &Ready, commit_seq: Generation) {
+    let mut descriptor = snapshot.descriptor().clone();
+    descriptor.commit_seq = commit_seq;
+    let (bytes, checksum) = descriptor.seal();
+    let store = world.solo.store();
+    let dir = snapshot.dir();
+    for (path, bytes) in [
+        (layout::descriptor(&dir), bytes),
+        (layout::ready(&dir), ready::bytes(snapshot.id(), checksum)),
+    ] {
+        store.unlink(&path).expect("unlinked");
+        store.write_tmp(&path, &bytes).expect("written");
+    }
 }
 
 #[test]

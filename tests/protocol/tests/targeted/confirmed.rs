@@ -3,7 +3,8 @@
 
 use jvs_kit::sim::Errno;
 use jvs_lock::mutation::{Rule, without};
-use jvs_lock::{CommitError, OfRegister, RegisterError, State};
+use jvs_lock::queue::Waiter;
+use jvs_lock::{CommitError, Lease, OfRegister, RegisterError, State};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::{Epoch, FencingToken, Generation, OpNonce, SnapshotId};
 use jvs_repo::layout;
@@ -143,4 +144,36 @@ fn a_release_or_freeze_that_cannot_be_made_durable_is_told_as_done() {
     });
     is_told_as_done(&told);
     assert!(world.register().hold.claim().is_none(), "it is not frozen any more");
+}
+
+/// Fails unless nobody of the holder's believes any more when the register's entry is
+/// renamed, which may land whenever it likes.
+#[track_caller]
+fn believes_no_more(gives_up: impl FnOnce(Lease<'_>)) {
+    let world = World::new();
+    let store = Interrupted::new(&world);
+    let lease = world.session_on(&store, "A").acquire(&main(), LEASE).expect("free");
+    let belief = lease.belief();
+    assert!(belief.until().is_some(), "it has the lock");
+    store.before("rename", "main.fence", move || {
+        assert_eq!(belief.until(), None, "it gave up before it asked");
+    });
+    gives_up(lease);
+    store.happened();
+}
+
+#[test]
+fn belief_ends_before_a_hold_is_released_handed_on_or_frozen() {
+    believes_no_more(|lease| {
+        lease.release().expect("released");
+    });
+    believes_no_more(|lease| {
+        lease.freeze(1_000, "a test").expect("frozen");
+    });
+    believes_no_more(|lease| {
+        let ticket = "3.1.0101010101010101.02020202020202020202020202020202.0303030303030303.\
+                      0404040404040404.1.7.7.30000.1.1";
+        let heir: Waiter = ticket.parse().expect("a ticket");
+        lease.transfer(&heir, LEASE_MS, "a test").expect("handed over");
+    });
 }
