@@ -226,7 +226,7 @@ impl<'r> Driver<'_, 'r> {
     }
 
     fn move_entry(&self, old: &State, new: &State) -> Answer {
-        let (from, to) = (self.register.entry(old), self.register.entry(new));
+        let (from, to) = (self.register.entry_of(old), self.register.entry_of(new));
         let answer = Answer::of(self.seams.store.rename(&from, &to));
         if matches!(answer, Answer::Applied) {
             self.register.was_moved_to(new);

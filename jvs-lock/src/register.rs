@@ -240,8 +240,8 @@ impl<'r> Register<'r> {
         Ok(state)
     }
 
-    /// The entry that `state` has. Only [`crate::drive`] renames one.
-    pub(crate) fn entry(&self, state: &State) -> RepoPath {
+    /// The entry that `state` has. Only [`crate::drive`] needs it, which renames one.
+    pub(crate) fn entry_of(&self, state: &State) -> RepoPath {
         self.dir.child(&state.to_string()).expect("a state's name has no slash")
     }
 

@@ -75,7 +75,7 @@ impl Driver<'_, '_> {
                 return Err(self.io("cannot update the fence register", error));
             }
             Answer::Unknown(error) => {
-                if self.seams.store.stat(&self.register.entry(&next)).is_err() {
+                if self.seams.store.stat(&self.register.entry_of(&next)).is_err() {
                     settle(EventPhase::Unknown);
                     return Err(self.unknown(error));
                 }

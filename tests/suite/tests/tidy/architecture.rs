@@ -14,7 +14,9 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/sleeper.rs", "asks the kernel to say when something changes"),
     ("jvs/src/command/audit/tla.rs", "makes the directory for a trace"),
     ("jvs/src/command/demo.rs", "plays in a directory of its own"),
+    ("jvs/src/command/init.rs", "asks whose home it is that would become a worktree"),
     ("jvs/src/command/man.rs", "makes the directory for manual pages"),
+    ("jvs/src/command/restore.rs", "asks which directory of the worktree its user is in"),
     ("jvs/src/command/run.rs", "gives a guardian no streams, and a namespace its user"),
     ("jvs/src/keeper.rs", "leaves a note and its name outside any repository"),
     ("jvs/src/session/home.rs", "asks whose the directories of the environment are"),
@@ -27,12 +29,46 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/tree.rs", "makes and removes cgroups"),
     ("jvs/src/trust.rs", "reads the user's own list, which is in no repository"),
     ("jvs/src/umask.rs", "names the modes of a umask"),
+    ("jvs-kernel/src/fork.rs", "counts its threads in /proc"),
     ("jvs-repo/src/discover.rs", "looks for the root that the store will stand on"),
     ("jvs-repo/src/entropy.rs", "reads /dev/urandom where a sandbox forbids the call"),
+    ("jvs-repo/src/nursery.rs", "finds the directory that the store will stand on"),
+    ("jvs-repo/src/probe/mount.rs", "finds out which mount a path is on"),
     ("jvs-repo/src/proc.rs", "reads /proc"),
     ("jvs-repo/src/store/posix.rs", "is the store"),
     ("jvs-snapshot/src/tree.rs", "makes the calls on payload trees, whose names are any bytes"),
     ("jvs-repo/src/store/posix/tree.rs", "is the store, for trees of payload"),
+];
+
+/// The methods of a path that ask the filesystem about it.
+const PATH_METHODS: [&str; 10] = [
+    ".canonicalize()",
+    ".exists()",
+    ".is_dir()",
+    ".is_file()",
+    ".is_symlink()",
+    ".metadata()",
+    ".read_dir()",
+    ".read_link()",
+    ".symlink_metadata()",
+    ".try_exists()",
+];
+
+/// Modules that read the environment of the process, below the command.
+const READ_THE_ENVIRONMENT: &[(&str, &str)] =
+    &[("jvs-repo/src/discover.rs", "begins where its user is, if nobody says where")];
+
+/// Modules that decide, from plain values alone.
+const DECIDE: [&str; 9] = [
+    "jvs-lock/src/decide.rs",
+    "jvs-lock/src/hold/admit.rs",
+    "jvs-lock/src/hold/idle.rs",
+    "jvs-lock/src/hold/memory.rs",
+    "jvs-lock/src/judge.rs",
+    "jvs-lock/src/policy.rs",
+    "jvs-lock/src/state.rs",
+    "jvs-snapshot/src/garbage.rs",
+    "jvs-snapshot/src/gc/age.rs",
 ];
 
 /// Modules that read a clock.
@@ -119,11 +155,37 @@ pub(crate) fn only_where(
 
 #[test]
 fn only_the_store_and_listed_modules_touch_the_filesystem() {
-    only_in(
-        TOUCH_THE_FILESYSTEM,
-        &["std::fs", "fs_err", "rustix::fs"],
-        "control-plane calls go through jvs_repo::store::Store",
-    );
+    let uses = |source: &Source| -> Vec<usize> {
+        let paths = ["std::fs", "std::os::unix::fs", "fs_err", "rustix::fs"];
+        let named = paths.iter().flat_map(|path| source.words(path));
+        let asked = PATH_METHODS.iter().flat_map(|method| source.code.match_indices(method));
+        named.chain(asked.map(|(at, _)| at)).collect()
+    };
+    let rule = "control-plane calls go through jvs_repo::store::Store";
+    only_where(TOUCH_THE_FILESYSTEM, uses, rule);
+}
+
+#[test]
+fn only_the_command_reads_the_environment() {
+    let uses = |source: &Source| -> Vec<usize> {
+        let library = !source.path.starts_with("jvs/");
+        source.words("std::env").filter(|_| library).collect()
+    };
+    only_where(READ_THE_ENVIRONMENT, uses, "a library is told what the environment says");
+}
+
+#[test]
+fn what_decides_knows_no_file_and_no_clock() {
+    let sources = sources();
+    let mut wrong = Vec::new();
+    for path in DECIDE {
+        let source = sources.iter().find(|source| source.path == path).expect("a module");
+        for seam in ["Store", "StoredFile", "Clock", "SystemClock", "Entropy", "Seams", "std::io"] {
+            let named = source.words(seam).filter(|at| !source.is_test(*at));
+            wrong.extend(named.map(|at| source.line(at)));
+        }
+    }
+    assert!(wrong.is_empty(), "state and readings in, decision out:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -158,15 +220,23 @@ fn only_the_driver_of_a_register_issues_its_cas() {
         found.filter(|_| !below && !is_test).collect()
     };
     only_where(RENAME, renames, "a register's entry is renamed in jvs-lock/src/drive.rs");
-    let driver = [("jvs-lock/src/drive.rs", "renames it")];
-    only_in(&driver, &["register.entry"], "nobody else needs the path of a register's entry");
+    let known = [("jvs-lock/src/register.rs", "knows it"), ("jvs-lock/src/drive.rs", "renames it")];
+    only_in(&known, &["entry_of"], "nobody else needs the path of a register's entry");
 }
 
 #[test]
 fn only_the_clock_reads_the_time() {
     only_in(
         READ_THE_CLOCK,
-        &["SystemTime::now", "Instant::now", "OffsetDateTime::now_utc", "clock_gettime"],
+        &[
+            "SystemTime::now",
+            "Instant::now",
+            "OffsetDateTime::now_utc",
+            "OffsetDateTime::now_local",
+            "UtcDateTime::now",
+            "clock_gettime",
+            "elapsed",
+        ],
         "every clock reading goes through jvs_repo::clock::Clock",
     );
 }

@@ -4,6 +4,40 @@
 use crate::architecture::CRATES;
 use crate::source::{File, files, root};
 
+/// Packages that do not take the workspace's lints over, and why.
+const OWN_LINTS: [(&str, &str); 2] = [
+    ("fuzz/Cargo.toml", "is built with a condition of its own"),
+    ("jvs-kernel/Cargo.toml", "has the code that is forbidden elsewhere"),
+];
+
+/// The lints that a manifest sets in the section with this name.
+fn lints<'m>(manifest: &'m str, section: &str) -> Vec<&'m str> {
+    let body = manifest.split(&format!("\n[{section}]\n")).nth(1).unwrap_or_default();
+    let body = body.split("\n[").next().unwrap_or_default();
+    body.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn every_package_has_the_workspace_s_lints() {
+    let workspace = fs_err::read_to_string(root().join("Cargo.toml")).expect("the workspace");
+    let wanted = lints(&workspace, "workspace.lints.clippy");
+    assert!(wanted.contains(&"print_stdout") && wanted.contains(&"too_many_lines"), "{wanted:?}");
+    assert!(workspace.contains("\nunsafe_code = \"forbid\"\n"), "unsafe code is allowed");
+    for File { path, text } in files(&["toml"]) {
+        if !text.contains("\n[package]\n") && !text.starts_with("[package]\n") {
+            continue;
+        }
+        if OWN_LINTS.iter().any(|(own, _)| *own == path) {
+            let own = lints(&text, "lints.clippy");
+            let missing: Vec<_> = wanted.iter().filter(|lint| !own.contains(lint)).collect();
+            assert!(missing.is_empty(), "{path}: without {missing:?}");
+        } else {
+            let inherits = text.contains("\n[lints]\nworkspace = true\n");
+            assert!(inherits, "{path}: add `[lints]` with `workspace = true`");
+        }
+    }
+}
+
 fn manifest(package: &str) -> String {
     let path = root().join(package).join("Cargo.toml");
     fs_err::read_to_string(path).expect("a package's manifest")

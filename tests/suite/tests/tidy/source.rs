@@ -55,6 +55,8 @@ pub(crate) struct Source {
     pub(crate) code: String,
     /// Where string literals are in `text`, without their quotes.
     pub(crate) strings: Vec<Range<usize>>,
+    /// What is imported in braces: each whole path, and where its last name is.
+    grouped: Vec<(String, usize)>,
     /// What is only built for tests: `#[cfg(test)] mod … { … }`.
     test_regions: Vec<Range<usize>>,
 }
@@ -63,7 +65,8 @@ impl Source {
     fn read(file: File) -> Self {
         let (code, strings) = lex(&file.text);
         let test_regions = test_regions(&code);
-        Self { path: file.path, text: file.text, code, strings, test_regions }
+        let grouped = grouped_imports(&code);
+        Self { path: file.path, text: file.text, code, strings, grouped, test_regions }
     }
 
     /// Whether the byte at `offset` is only built for tests.
@@ -83,9 +86,11 @@ impl Source {
     }
 
     /// Where `word` stands in the code as a word of its own. A path such as
-    /// `Code::Io` is a word too.
+    /// `Code::Io` is a word too, also where it is imported in braces: `use Code::{Io, Usage}`.
     pub(crate) fn words<'s>(&'s self, word: &'s str) -> impl Iterator<Item = usize> + 's {
-        occurrences(&self.code, word)
+        let grouped = self.grouped.iter();
+        let imported = grouped.filter(|(path, _)| occurrences(path, word).next() == Some(0));
+        occurrences(&self.code, word).chain(imported.map(|(_, at)| *at))
     }
 
     /// The names of the functions that carry `#[test]`.
@@ -177,6 +182,43 @@ fn block_comment(rest: &[u8]) -> usize {
     at
 }
 
+/// The whole paths of what is imported in braces, and where each name is. A path in front
+/// of braces does not show what is taken from it.
+fn grouped_imports(code: &str) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    for at in occurrences(code, "use") {
+        let length = code[at..].find(';').unwrap_or(0);
+        let declared = &code[at..at + length];
+        if declared.contains('{') && declared[3..].starts_with(' ') {
+            let mut prefixes = Vec::new();
+            let (mut prefix, mut from) = (String::new(), 4);
+            for (end, c) in declared.char_indices().skip(4).chain([(length, ',')]) {
+                let name = declared.get(from..end).unwrap_or_default();
+                match c {
+                    '{' => {
+                        prefixes.push(prefix.clone());
+                        prefix.push_str(name.trim());
+                    }
+                    ',' | '}' => {
+                        let name_at = from + name.len() - name.trim_start().len();
+                        let name = name.trim().split(' ').next().unwrap_or_default();
+                        if !name.is_empty() && !prefixes.is_empty() {
+                            let path = format!("{prefix}{name}");
+                            found.push((path.trim_end_matches("::self").to_owned(), at + name_at));
+                        }
+                        if c == '}' {
+                            prefix = prefixes.pop().unwrap_or_default();
+                        }
+                    }
+                    _ => continue,
+                }
+                from = end + 1;
+            }
+        }
+    }
+    found
+}
+
 /// The number of `#` if a raw string (`r"`, `br#"`, `cr"`) begins here.
 fn raw_string_hashes(rest: &[u8]) -> Option<usize> {
     let after = rest.strip_prefix(b"r").or_else(|| rest.strip_prefix(b"br"));
@@ -240,6 +282,20 @@ fn comments_strings_and_characters_are_not_code() {
     }
     let inside: Vec<_> = strings.into_iter().map(|at| &text[at]).collect();
     assert_eq!(inside, ["x\\\"y", "z\"", "q"]);
+}
+
+#[test]
+fn what_is_imported_in_braces_is_a_whole_path() {
+    let text = "use std::{fs, io::{self, Read as _}, path::Path};\nuse a::b;\nfn use_it() {}\n\
+                pub use x::{\n    y,\n    z::{Z, self},\n};";
+    let found = grouped_imports(text);
+    let paths: Vec<_> = found.iter().map(|(path, _)| path.as_str()).collect();
+    let wanted = ["std::fs", "std::io", "std::io::Read", "std::path::Path", "x::y", "x::z::Z"];
+    assert_eq!(paths, [&wanted[..], &["x::z"]].concat());
+    assert!(text[found[0].1..].starts_with("fs,") && text[found[4].1..].starts_with("y,"));
+    let source = Source::read(File { path: "x/src/y.rs".to_owned(), text: text.to_owned() });
+    assert_eq!(source.words("std::fs").count(), 1);
+    assert_eq!(source.words("x::z").count(), 2, "itself, and what is in it");
 }
 
 #[test]
