@@ -16,7 +16,7 @@ pub(crate) fn mountinfo(data: &[u8]) {
     if let Some((point, kind)) = fuzzing::mount_of(&text, path) {
         assert!(path.starts_with(&point) && text.contains(&kind));
     }
-    jvs_fuzzing::cgroup_among(&text, "/a/b").inspect(|dir| {
+    jvs::fuzzing::cgroup_among(&text, "/a/b").inspect(|dir| {
         assert!(dir.as_os_str().len() <= text.len() + 4);
     });
     let plain = proc::mount_field(data);

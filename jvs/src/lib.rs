@@ -1,22 +1,27 @@
-//! The parsers of the `jvs` command, for its fuzz targets; empty without the feature.
+//! The `jvs` command: words in, words and an exit code out.
 //!
-//! **Responsibility.** To compile the command's modules once more, as a library that
-//! fuzz targets can call. Nothing of it is in the command.
+//! **Responsibility.** The command line, the environment, the terminal. It asks
+//! the libraries and says what they answered.
 //!
-//! **Must not know.** What a parser should answer: that is the target's to say.
+//! **Must not know.** How a lock, a snapshot or a repair is decided.
+//!
+//! **Flow.** `args` (raw words) → `context` (what they and the environment
+//! mean) → `command` (one file per verb) → `render` or `fail` (one text or
+//! one JSON document, one exit code).
 //!
 //! # Limitations
-//! Only what reads bytes of others can be reached; there is no way to run the command.
-#![cfg(feature = "fuzzing")]
-#![allow(dead_code, reason = "most of the command is not about parsing")]
+//! Linux only, as the libraries are. Arguments that JVS itself reads are UTF-8. Programs
+//! that need what the command does run the command: there is nothing to call but
+//! [`main`].
 
-// As in main.rs.
 mod alarm;
 mod args;
 mod bar;
 mod command;
 mod context;
 mod fail;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod given;
 #[allow(clippy::too_many_lines, reason = "a table: one sentence per hint")]
 mod hint;
@@ -35,73 +40,59 @@ mod trust;
 mod umask;
 mod watch_reporter;
 
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::process::ExitCode;
 
-use jvs_lock::judge::Watch;
-use jvs_repo::clock::{BootClock, Reading};
+use crate::args::Words;
+use crate::context::{Context, Env};
+use crate::fail::Stuck;
+use crate::given::GivenOptions;
+use crate::render::Output;
 
-/// What a word is printed as, if it is one.
-fn printed<T: std::str::FromStr + ToString>(line: &str) -> Option<String> {
-    line.parse::<T>().ok().map(|word| word.to_string())
+/// The whole command, on the words and the environment of this process.
+pub fn main() -> ExitCode {
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let is_keeper = words.get(1).is_some_and(|word| word == keeper::COMMAND);
+    if is_keeper {
+        // Before anything is opened: what its starter had open (the lock of a
+        // script, a pipe that is read to its end) must not last as long as a keeper.
+        jvs_kernel::descriptors::close_all_but(&[]);
+    }
+    // A file that may not grow is an answer to the write, not a death without a word.
+    let _ = jvs_kernel::signals::answer_with_nothing(rustix::process::Signal::XFSZ);
+    let env = Env::of_process();
+    let output = Output::choose(args::asks_for_json(&words), args::asks_for_no_pager(&words), env);
+    // What programs read is in UTC, and so is what a keeper says to the process that started it.
+    if !output.is_json() && !is_keeper {
+        jvs_repo::clock::show_times_at(local_time::offset_seconds);
+    }
+    run(words, env, output)
 }
 
-/// A line that a keeper says, as it would say it.
-pub fn keeper_says(line: &str) -> Option<String> {
-    printed::<keeper::KeeperMessage>(line)
-}
-
-/// A line that a keeper is told, as it would be told.
-pub fn keeper_is_told(line: &str) -> Option<String> {
-    printed::<keeper::StarterMessage>(line)
-}
-
-/// A line that a guardian says, as it would say it.
-pub fn guardian_says(line: &str) -> Option<String> {
-    printed::<command::run::guardian::GuardianMessage>(line)
-}
-
-/// A process that is followed, as it is printed.
-pub fn follow(text: &str) -> Option<String> {
-    printed::<args::Follow>(text)
-}
-
-/// The whole lines of what came through a pipe, in two pieces.
-pub fn lines(bytes: &[u8]) -> Vec<String> {
-    let mut lines = keeper::wire::MessageLines::default();
-    let (first, second) = bytes.split_at(bytes.len() / 2);
-    lines.take(first);
-    let mut whole = lines.whole();
-    lines.take(second);
-    whole.extend(lines.whole());
-    whole
-}
-
-/// The cgroup `own` among the kernel's mounts.
-pub fn cgroup_among(mounts: &str, own: &str) -> Option<PathBuf> {
-    tree::cgroup::dir_among(mounts, own)
-}
-
-/// Is the mark of a run in an environment?
-pub fn mark_is_in(mark: &str, environment: &[u8]) -> Option<bool> {
-    Some(mark.parse::<tree::mark::TreeMark>().ok()?.is_in(environment))
-}
-
-/// What was seen of a lock, as it was kept.
-pub fn sighting(text: &str, clock: &BootClock, now: Reading) -> Option<Watch> {
-    session::sightings::parse(text, clock, now)
-}
-
-/// The file in which that is kept.
-pub fn kept_sighting(watch: &Watch, clock: &BootClock) -> String {
-    session::sightings::print(watch, clock)
-}
-
-/// Does the user's own list name that repository?
-pub fn trusts(text: &str, root: &Path) -> bool {
-    trust::listed(text).is_some_and(|listed| listed.names(root))
-}
-
-/// A text from elsewhere, on one line.
-pub fn on_one_line(text: &str) -> String {
-    fail::on_one_line(text)
+fn run(words: Vec<OsString>, env: Env<'_>, output: Output) -> ExitCode {
+    match args::parse(words, env.get("COLUMNS").as_deref()) {
+        Words::Command(args) => {
+            let name = args.command.name();
+            fail::report_panics(output, name);
+            if let Err(error) = jvs_repo::entropy::SystemEntropy.try_fill(&mut [0]) {
+                let none = Stuck::new("get random bytes, not even from /dev/urandom", error)
+                    .hinting("allow getrandom(2) here, or make /dev/urandom readable");
+                return output.failed(name, &none.into());
+            }
+            let given = GivenOptions::of(&args.global);
+            match command::run(&Context::new(args.global, env, output), args.command) {
+                Ok(done) => output.done(name, &done.given(&given)),
+                Err(failure) => {
+                    let failure = failure.given(given);
+                    let status = output.failed(name, &failure);
+                    if let Some(signal) = failure.dies_of().or_else(interrupt::came) {
+                        jvs_kernel::signals::die_of(signal);
+                    }
+                    status
+                }
+            }
+        }
+        Words::Help { name, done } => output.done(&name, &done),
+        Words::Wrong { name, failure } => output.failed(&name, &failure),
+    }
 }
