@@ -370,13 +370,15 @@ pub(crate) fn tree() -> clap::Command {
     page::tree()
 }
 
+/// A command line as its words, for tests.
+#[cfg(test)]
+fn words_of(line: &str) -> Vec<OsString> {
+    line.split(' ').map(OsString::from).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn words(line: &str) -> Vec<OsString> {
-        line.split(' ').map(OsString::from).collect()
-    }
 
     #[test]
     fn the_command_tree_is_sound() {
@@ -384,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_asked_for_anywhere_before_the_childs_own_words() {
+    fn json_is_asked_for_anywhere_before_the_childs_own_words_of() {
         for (line, asked) in [
             ("jvs --json worktree list", true),
             ("jvs worktree list --json", true),
@@ -395,7 +397,7 @@ mod tests {
             ("jvs run --json make", true),
             ("--json", false),
         ] {
-            assert_eq!(asks_for_json(&words(line)), asked, "{line}");
+            assert_eq!(asks_for_json(&words_of(line)), asked, "{line}");
         }
     }
 
@@ -407,10 +409,10 @@ mod tests {
             ("jvs --json worktree list", "worktree list"),
             ("jvs worktree create", "worktree create"),
         ] {
-            assert_eq!(named_command(&words(line)), name, "{line}");
+            assert_eq!(named_command(&words_of(line)), name, "{line}");
         }
         for command in ["init p", "worktree list", "config get k", "man", "completions bash"] {
-            let line = words(&format!("jvs {command}"));
+            let line = words_of(&format!("jvs {command}"));
             let Words::Command(args) = parse(line.clone(), None) else {
                 panic!("{command} parses")
             };

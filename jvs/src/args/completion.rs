@@ -257,10 +257,11 @@ fn is_many(arg: &Arg) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::words_of;
     use super::*;
 
     fn ask(line: &str) -> LineAsked {
-        asked(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+        asked(&words_of(line))
     }
 
     fn names(line: &str) -> Vec<String> {

@@ -54,11 +54,7 @@ fn plain_page() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Args, tree};
-
-    fn words(line: &str) -> Vec<OsString> {
-        line.split(' ').map(OsString::from).collect()
-    }
+    use crate::args::{Args, tree, words_of};
 
     /// `JVS_BLESS=1` rewrites the page.
     #[test]
@@ -82,8 +78,8 @@ mod tests {
     fn the_version_is_clap_s() {
         use clap::Parser as _;
         for line in ["jvs --version", "jvs -V", "jvs --json --version"] {
-            let long = Args::try_parse_from(words(line)).expect_err("a version").render();
-            let Some(Words::Help { name, done }) = asked(&words(line), None) else {
+            let long = Args::try_parse_from(words_of(line)).expect_err("a version").render();
+            let Some(Words::Help { name, done }) = asked(&words_of(line), None) else {
                 panic!("{line}");
             };
             assert_eq!((name.as_str(), done.text()), ("jvs", long.to_string().as_str()), "{line}");
@@ -93,8 +89,8 @@ mod tests {
     #[test]
     fn anything_else_is_asked_of_clap() {
         for line in ["jvs", "jvs -h", "jvs lock --help", "jvs --help lock", "jvs --version lock"] {
-            assert!(asked(&words(line), None).is_none(), "{line}");
+            assert!(asked(&words_of(line), None).is_none(), "{line}");
         }
-        assert!(asked(&words("jvs --help"), Some(OsStr::new("60"))).is_none());
+        assert!(asked(&words_of("jvs --help"), Some(OsStr::new("60"))).is_none());
     }
 }

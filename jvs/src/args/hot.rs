@@ -69,11 +69,8 @@ fn plain_words(words: &[OsString]) -> [&str; 2] {
 mod tests {
     use clap::Parser as _;
 
+    use super::super::words_of;
     use super::*;
-
-    fn words(line: &str) -> Vec<OsString> {
-        line.split(' ').map(OsString::from).collect()
-    }
 
     #[test]
     fn the_short_way_reads_what_the_long_way_reads() {
@@ -101,7 +98,7 @@ mod tests {
             "jvs __keeper --session=s --term=1-a3f0.7 --confirmed=2.1-614c.2.6.free.-.0.0.0.none.a87fb3ff8b77aa54.01adad8e16eddbff:7:-",
             "jvs __keeper --repo /r --session=s --term=1-a3f0.7 --attached --guest --ends=/x --lease=0 --on-loss=warn",
         ] {
-            let line = words(line);
+            let line = words_of(line);
             let short = parse(&line).expect("a hot command");
             let long = Args::try_parse_from(&line).expect("right words");
             assert_eq!(format!("{short:?}"), format!("{long:?}"));
@@ -130,7 +127,7 @@ mod tests {
             "jvs shell",
             "jvs __keeper",
         ] {
-            assert!(parse(&words(line)).is_none(), "{line}");
+            assert!(parse(&words_of(line)).is_none(), "{line}");
         }
     }
 }

@@ -10,38 +10,21 @@ pub(crate) struct Topic {
     pub(crate) text: &'static str,
 }
 
+/// The page that is in the file of its name.
+macro_rules! topic {
+    ($name:literal: $about:literal) => {
+        Topic { name: $name, about: $about, text: include_str!(concat!("topic/", $name, ".txt")) }
+    };
+}
+
 /// All of them, in the order in which a reader meets them.
 pub(crate) const TOPICS: &[Topic] = &[
-    Topic {
-        name: "sessions",
-        about: "who you are to the lock",
-        text: include_str!("topic/sessions.txt"),
-    },
-    Topic {
-        name: "locks",
-        about: "who may write, until when, and what then",
-        text: include_str!("topic/locks.txt"),
-    },
-    Topic {
-        name: "snapshots",
-        about: "what is kept, what it is called, how it comes back",
-        text: include_str!("topic/snapshots.txt"),
-    },
-    Topic {
-        name: "clocks",
-        about: "which clock is believed, and how far",
-        text: include_str!("topic/clocks.txt"),
-    },
-    Topic {
-        name: "juicefs",
-        about: "mounts, several hosts, and what to look out for",
-        text: include_str!("topic/juicefs.txt"),
-    },
-    Topic {
-        name: "agents",
-        about: "all that a program needs, on one page",
-        text: include_str!("topic/agents.txt"),
-    },
+    topic!("sessions": "who you are to the lock"),
+    topic!("locks": "who may write, until when, and what then"),
+    topic!("snapshots": "what is kept, what it is called, how it comes back"),
+    topic!("clocks": "which clock is believed, and how far"),
+    topic!("juicefs": "mounts, several hosts, and what to look out for"),
+    topic!("agents": "all that a program needs, on one page"),
 ];
 
 /// The topic that `jvs help …` asks for. Words are those of a whole command line.
@@ -62,6 +45,7 @@ pub(super) fn list() -> String {
 mod tests {
     use clap::CommandFactory as _;
 
+    use super::super::words_of;
     use super::*;
 
     #[test]
@@ -86,12 +70,11 @@ mod tests {
 
     #[test]
     fn a_topic_is_asked_for_with_two_words() {
-        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         for line in ["jvs help locks", "jvs --json help locks", "jvs help locks --json"] {
-            assert_eq!(asked(&words(line)).map(|it| it.name), Some("locks"), "{line}");
+            assert_eq!(asked(&words_of(line)).map(|it| it.name), Some("locks"), "{line}");
         }
         for line in ["jvs help", "jvs help lock", "jvs locks", "jvs help locks extra"] {
-            assert!(asked(&words(line)).is_none(), "{line}");
+            assert!(asked(&words_of(line)).is_none(), "{line}");
         }
     }
 }

@@ -86,11 +86,8 @@ fn is_period(word: Option<&OsString>) -> bool {
 mod tests {
     use clap::CommandFactory as _;
 
+    use super::super::words_of;
     use super::*;
-
-    fn words(line: &str) -> Vec<OsString> {
-        line.split(' ').map(OsString::from).collect()
-    }
 
     #[test]
     fn what_is_typed_is_what_is_meant() {
@@ -112,7 +109,7 @@ mod tests {
             ("jvs --repo acquire status", "jvs --repo acquire status"),
             ("jvs", "jvs"),
         ] {
-            assert_eq!(meant(words(typed)), words(understood), "{typed}");
+            assert_eq!(meant(words_of(typed)), words_of(understood), "{typed}");
         }
     }
 
@@ -125,7 +122,7 @@ mod tests {
             ("jvs run --wait 5s make", "jvs run --wait 5s"),
             ("jvs status --json x", "jvs status --json x"),
         ] {
-            assert_eq!(own(&words(line)), words(own_words), "{line}");
+            assert_eq!(own(&words_of(line)), words_of(own_words), "{line}");
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::binary;
-use super::process::{DEADLINE, Outcome, Running};
+use super::process::{DEADLINE, Outcome, Running, run};
 
 /// The session of a command that was not given another one.
 pub const SESSION: &str = "test";
@@ -38,6 +38,13 @@ impl Home {
     /// The user's `$XDG_RUNTIME_DIR`.
     pub fn runtime_dir(&self) -> PathBuf {
         self.dir.path().join("run")
+    }
+
+    /// Gives all of it, and `also`, to another user.
+    pub fn give_to(&self, uid: u32, also: &Path) {
+        let mut chown = Command::new("chown");
+        chown.arg("-R").arg(format!("{uid}:{uid}")).args([self.dir.path(), also]);
+        run(chown, DEADLINE).ok();
     }
 
     /// `jvs` with these arguments, as this user.

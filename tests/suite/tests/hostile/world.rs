@@ -39,11 +39,7 @@ impl World {
 
     /// Gives all of it, and the home, to another user.
     pub(crate) fn give_to(&self, uid: u32) {
-        let home = self.home.home_dir();
-        let mut chown = std::process::Command::new("chown");
-        chown.arg("-R").arg(format!("{uid}:{uid}")).arg(self.dir.path());
-        chown.arg(home.parent().expect("a home lies somewhere"));
-        jvs_kit::live::process::run(chown, std::time::Duration::from_secs(60)).ok();
+        self.home.give_to(uid, self.dir.path());
     }
 
     pub(crate) fn at(&self, path: &RepoPath) -> PathBuf {
