@@ -7,7 +7,7 @@ mod lineage;
 mod memories;
 mod snapshots;
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
@@ -101,6 +101,8 @@ pub(crate) struct Survey<'p, 'r> {
     pub(crate) staging: Vec<StagedEntry>,
     pub(crate) snapshots: BTreeMap<SnapshotId, Snap>,
     pub(crate) tombstones: Tombstones,
+    /// The same, read once more after all else; none if they could not be.
+    tombstones_by_now: OnceCell<Option<Tombstones>>,
     pub(crate) snapshot_names: Vec<OsString>,
     pub(crate) logs: Logs,
     /// What was spent on searching files for a flipped bit.
@@ -137,6 +139,7 @@ impl<'p, 'r> Survey<'p, 'r> {
             staging: Vec::new(),
             snapshots: BTreeMap::new(),
             tombstones: Tombstones::default(),
+            tombstones_by_now: OnceCell::new(),
             snapshot_names: Vec::new(),
             logs: Logs::default(),
             spent: Cell::new(0),
@@ -386,6 +389,12 @@ impl<'p, 'r> Survey<'p, 'r> {
     pub(crate) fn kin(&self, id: SnapshotId) -> Option<Kin<'_>> {
         let there = self.snapshots.get(&id).and_then(Snap::described).map(Kin::from);
         there.or_else(|| self.tombstones.of(id).map(Kin::from))
+    }
+
+    /// The tombstones that there are once everything was read. Whatever was missing then and
+    /// was collected has one by now, so one more look is enough for all.
+    pub(crate) fn tombstones_by_now(&self) -> Option<&Tombstones> {
+        self.tombstones_by_now.get_or_init(|| Tombstones::read(self.store()).ok()).as_ref()
     }
 
     /// Is it visible?

@@ -173,8 +173,8 @@ fn is_collected_meanwhile(survey: &Survey<'_, '_>, id: SnapshotId) -> bool {
 
 /// Is its tombstone in a ledger by now, or may it be in one that cannot be read?
 fn is_in_a_ledger(survey: &Survey<'_, '_>, id: SnapshotId) -> bool {
-    let read = Tombstones::read(survey.store());
-    read.is_ok_and(|read| read.has(id) || read.unread().iter().any(|unread| unread.id.is_none()))
+    let may_be_in_one = |all: &Tombstones| all.unread().iter().any(|unread| unread.id.is_none());
+    survey.tombstones_by_now().is_some_and(|all| all.has(id) || may_be_in_one(all))
 }
 
 /// What may not be read is reported as that, and breaks no lineage.

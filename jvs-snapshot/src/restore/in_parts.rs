@@ -103,10 +103,8 @@ pub fn put(
         op: copied.op,
     };
     let log = RestoreLog { locks, op: this.op, worktree: &this.worktree, reason: wish.reason };
-    let note = |phase, told| log.note(phase, told);
     let prepared = prepare(at, spots, &copied, plan).and_then(|journal| {
-        let told = note(EventPhase::Intent, this.told(wish.chosen, None));
-        told.map_err(SnapshotError::io("write the audit log"))?;
+        log.announce(this.told(wish.chosen, None))?;
         Ok(journal)
     });
     let committed = match prepared {
@@ -116,24 +114,24 @@ pub fn put(
     let journal = match committed {
         Ok(journal) => journal,
         Err((true, error)) => {
-            let _ = note(EventPhase::NotApplied, this.told(wish.chosen, None));
+            let _ = log.note(EventPhase::NotApplied, this.told(wish.chosen, None));
             let _ = delete_dir(at, &copied.dir());
             let _ = at.seams.store.remove(&layout::restore_mark(&this.worktree, this.op));
             return Err(error);
         }
         Err((false, cause)) => {
-            let _ = note(EventPhase::Unknown, this.told(wish.chosen, None));
+            let _ = log.note(EventPhase::Unknown, this.told(wish.chosen, None));
             return Err(unfinished(&this, false, cause));
         }
     };
     let tree = layout::snapshot_payload(&this.dir());
     let applied = apply(at, spots, lease, &this, &journal, Some(&tree), plan.directories());
     let applied = applied.map_err(|cause| {
-        let _ = note(EventPhase::Unknown, this.told(wish.chosen, None));
+        let _ = log.note(EventPhase::Unknown, this.told(wish.chosen, None));
         unfinished(&this, true, cause)
     })?;
     let left = end(at, &this, &journal);
-    let _ = note(EventPhase::Done, this.told(wish.chosen, left.as_ref()));
+    let _ = log.note(EventPhase::Done, this.told(wish.chosen, left.as_ref()));
     let mut degraded = copied.degraded;
     degraded.extend(applied.degraded);
     Ok(InPlace { degraded, left, unplaced: applied.unplaced })

@@ -46,14 +46,11 @@ pub fn replace(
         left: None,
     };
     let log = RestoreLog { locks, op, worktree: &worktree, reason };
-    let note = |phase, told| log.note(phase, told);
-    let offered = note(EventPhase::Intent, told.clone())
-        .map_err(SnapshotError::io("write the audit log"))
-        .and_then(|()| offer(at, &copied, kept));
+    let offered = log.announce(told.clone()).and_then(|()| offer(at, &copied, kept));
     let dir = match offered {
         Ok(dir) => dir,
         Err(error) => {
-            let _ = note(EventPhase::NotApplied, told);
+            let _ = log.note(EventPhase::NotApplied, told);
             let _ = delete_dir(at, &copied.dir());
             return Err(error.into());
         }
@@ -63,7 +60,7 @@ pub fn replace(
     let swapped = match swap.run(lease, chosen) {
         Ok(swapped) => swapped,
         Err(stopped) if stopped.certain && stopped.swapped.is_empty() => {
-            let _ = note(EventPhase::NotApplied, told);
+            let _ = log.note(EventPhase::NotApplied, told);
             let _ = delete_dir(at, &dir);
             return Err(stopped.error);
         }
@@ -71,14 +68,14 @@ pub fn replace(
             let phase = if stopped.certain { EventPhase::Done } else { EventPhase::Unknown };
             let half = half(at, op, &dir, *stopped);
             // What was done although it was not to be is told like what was.
-            let _ = note(phase, Restored { half: Some(half.told()), ..told });
+            let _ = log.note(phase, Restored { half: Some(half.told()), ..told });
             return Err(RestoreError::Half(Box::new(half)));
         }
     };
-    let _ = note(EventPhase::Done, told.clone());
+    let _ = log.note(EventPhase::Done, told.clone());
     let left = left(at, op, &dir, &swapped, wish);
     if let Some(left) = &left {
-        let _ = note(EventPhase::Done, Restored { left: Some(left.path.to_string()), ..told });
+        let _ = log.note(EventPhase::Done, Restored { left: Some(left.path.to_string()), ..told });
     }
     Ok(InPlace { degraded: copied.degraded, left, unplaced: Vec::new() })
 }
