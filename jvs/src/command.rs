@@ -97,8 +97,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         crate::keeper::take_note(context).into_iter().chain(context.take_told()).collect();
     match answer {
         Ok(done) => {
-            let warned = context.warned().map(str::to_owned);
-            Ok(warned.into_iter().chain(notes).fold(done, Done::with_warning))
+            Ok(context.take_warned().into_iter().chain(notes).fold(done, Done::with_warning))
         }
         Err(failure) => {
             let failure = suggesting(context, failure);

@@ -84,7 +84,7 @@ pub(crate) struct Context<'a> {
     entropy: SystemEntropy,
     watch_reporter: Arc<WatchReporter>,
     found: OnceLock<(ControlDir, PathBuf)>,
-    warned: OnceLock<String>,
+    warned: Mutex<Vec<String>>,
     told: Mutex<Vec<String>>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(global: Global, env: Env<'a>, output: Output) -> Self {
         let watch_reporter = Arc::new(WatchReporter::new(output));
         let (clock, entropy, told) = (SystemClock, SystemEntropy, Mutex::default());
-        let (found, warned) = (OnceLock::new(), OnceLock::new());
+        let (found, warned) = (OnceLock::new(), Mutex::default());
         Context { global, env, output, clock, entropy, watch_reporter, found, warned, told }
     }
 
@@ -345,16 +345,21 @@ impl<'a> Context<'a> {
         if let Some((control_dir, root)) = self.found.get()
             && let Some(warning) = ownership::warning(*control_dir, root)
         {
-            let warning = GivenOptions::of(&self.global).complete(&warning).into_owned();
-            self.output.warn(&warning);
-            let _ = self.warned.set(warning);
+            self.warn(GivenOptions::of(&self.global).complete(&warning).into_owned());
         }
         Ok(acting)
     }
 
-    /// What people were warned of before anything was done, for programs.
-    pub(crate) fn warned(&self) -> Option<&str> {
-        self.warned.get().map(String::as_str).filter(|_| self.output.is_json())
+    /// Warns people now, before anything is done; programs are told with the answer.
+    pub(crate) fn warn(&self, warning: String) {
+        self.output.warn(&warning);
+        self.warned.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// What programs were not warned of yet.
+    pub(crate) fn take_warned(&self) -> Vec<String> {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *warned).into_iter().filter(|_| self.output.is_json()).collect()
     }
 
     /// The public nonce under which this session's own holds are known. `None`

@@ -89,16 +89,18 @@ pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
 /// On a JuiceFS mount that acknowledges writes before they are uploaded, what this
 /// session writes about its lock may never be seen by others. Nobody needs it, but
 /// the process that wonders who held is left without an answer if this host dies.
+pub(crate) fn writeback_warning(here: &Here) -> Option<String> {
+    let mount = Filesystem::at(here.repo.store().root_path()).ok()?;
+    matches!(mount.juicefs, Some(JuiceFsMount::Mounted { writeback: true, .. })).then(|| {
+        "this JuiceFS mount uses --writeback: if this host dies, others may not be able to read \
+         who held the lock or what was done under it"
+            .to_owned()
+    })
+}
+
+/// The same, for a command that ends before the lock does.
 fn warned_of_writeback(here: &Here, done: Done) -> Done {
-    let mount = Filesystem::at(here.repo.store().root_path());
-    match mount.map(|mount| mount.juicefs) {
-        Ok(Some(JuiceFsMount::Mounted { writeback: true, .. })) => done.with_warning(
-            "this JuiceFS mount uses --writeback: if this host dies, others may not be able to read \
-             who held the lock or what was done under it"
-                .to_owned(),
-        ),
-        _ => done,
-    }
+    writeback_warning(here).into_iter().fold(done, Done::with_warning)
 }
 
 /// Some things are not done without saying why.

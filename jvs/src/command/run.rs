@@ -35,7 +35,7 @@ use self::trouble::{CannotRun, LostLease};
 use self::watch::{Guarded, RunOutcome, RunWatch};
 use super::lock::several::enter_all;
 use super::lock::turn::turns;
-use super::lock::{keepable, lockable};
+use super::lock::{keepable, lockable, writeback_warning};
 use super::snapshot;
 use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
@@ -103,6 +103,7 @@ fn run(
             None => turn.at_once(&ask, want),
         }
     })?;
+    writeback_warning(&all[0]).into_iter().for_each(|warning| context.warn(warning));
     let mut held = RunLock::all(&turns, entered);
     let life = orders.write.as_fd();
     let begun = held::begin(context, &acting, &mut held, guard.on_loss, life, &ends);

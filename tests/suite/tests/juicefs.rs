@@ -106,6 +106,36 @@ fn a_lock_whose_record_was_never_uploaded_is_seen_and_taken(engine: Engine) {
     assert_eq!(status["data"]["record"]["session_id"], "rival", "and its record is anew: {status}");
 }
 
+/// By every command that takes a lock which outlasts it, or runs another program under one.
+#[test]
+fn whoever_takes_a_lock_on_a_mount_that_uploads_later_is_warned() {
+    let Some(mut volume) = Volume::format(Engine::Sqlite) else { return };
+    let mount = volume.mount(&["--writeback"]);
+    let home = Home::new();
+    home.jvs(["init"]).arg(mount.join("repository")).run().ok();
+    let main = mount.join("repository/main");
+    let jvs = |words: &[&str]| home.jvs(words).cwd(&main).env("SHELL", "/bin/true").run().ok();
+    for words in [
+        &["lock", "acquire", "--no-keeper"][..],
+        &["lock", "steal", "--no-keeper", "--reason", "x"],
+        &["lock", "reclaim", "--no-keeper", "--reason", "x"],
+        &["run", "true"],
+        &["shell"],
+        &["lock", "release"],
+        &["lock", "freeze", "--for", "1m", "--reason", "x"],
+        &["lock", "unfreeze"],
+    ] {
+        let takes = !["release", "unfreeze"].contains(words.get(1).unwrap_or(&""));
+        let told = jvs(words);
+        assert_eq!(told.stderr().matches("--writeback").count(), usize::from(takes), "{told}");
+    }
+    let begun = jvs(&["run", "sh", "-c", "echo begun >&2"]);
+    let place = |words: &str| begun.stderr().find(words).expect("it is said");
+    assert!(place("--writeback") < place("begun"), "in time: {begun}");
+    let answer = jvs(&["run", "--json", "true"]).json();
+    assert!(answer["warnings"].to_string().contains("--writeback"), "{answer}");
+}
+
 /// The line is one line, whichever mount its waiters stand on.
 fn waiters_of_two_hosts_stand_in_one_line(engine: Engine) {
     let Some(volume) = Volume::mounted(engine, 2) else { return };

@@ -8,7 +8,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 use serde_json::{Value, json};
 
-use super::{lockable, or_no_such_worktree, reasoned, turn};
+use super::{lockable, or_no_such_worktree, reasoned, turn, warned_of_writeback};
 use crate::args::{FreezeArgs, UnfreezeArgs};
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -61,7 +61,7 @@ pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, F
     );
     let (span, until) = (Span(for_ms), until.shown());
     let text = format!("Froze worktree {worktree} for {span}, until {until}\n");
-    Ok(Done::new(data).with_text(text))
+    Ok(warned_of_writeback(&here, Done::new(data).with_text(text)))
 }
 
 pub(super) fn unfreeze(context: &Context<'_>, args: &UnfreezeArgs) -> Result<Done, Failure> {
