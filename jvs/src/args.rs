@@ -93,7 +93,7 @@ pub(crate) struct Global {
     #[arg(short, long, global = true, value_name = "NAME")]
     pub(crate) worktree: Vec<String>,
 
-    /// The session's id [default: $JVS_SESSION_ID, else this terminal session]
+    /// The session's id [default: $JVS_SESSION_ID, else agent, CI run or terminal]
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
 

@@ -1,6 +1,7 @@
 //! The architecture as a test: what no compiler checks and every reader relies
 //! on. Each failure says which file, which line and what to do about it.
 
+mod agents;
 mod architecture;
 mod codes;
 mod compiled;
@@ -12,6 +13,7 @@ mod glossary;
 mod hints;
 mod language;
 mod names;
+mod numbers;
 mod on_disk;
 mod packages;
 mod source;
