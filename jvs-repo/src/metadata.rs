@@ -14,6 +14,9 @@ macro_rules! words {
             /// All of them.
             pub const ALL: &'static [$name] = &[$($name::$variant,)*];
 
+            /// Their words.
+            pub const WORDS: &'static [&'static str] = &[$($word,)*];
+
             /// The word.
             pub const fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word,)* }
@@ -30,7 +33,7 @@ macro_rules! words {
             type Err = $crate::metadata::NotAWord;
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 let known = Self::ALL.iter().copied().find(|word| word.as_str() == text);
-                known.ok_or($crate::metadata::NotAWord::expected(&[$($word,)*]))
+                known.ok_or($crate::metadata::NotAWord::expected(Self::WORDS))
             }
         }
     };

@@ -253,14 +253,14 @@ pub static KEYS: &[Key] = &[
         name: "snapshot.engine",
         default: "auto",
         doc: "How files are copied into a snapshot; auto is the fastest way that the filesystem offers.",
-        allowed: Allowed::Word(&["auto", "juicefs", "reflink", "copy"]),
+        allowed: Allowed::Word(Engine::WORDS),
         slot: Slot::Engine,
     },
     Key {
         name: "snapshot.consistency",
         default: "quiesced",
         doc: "What a snapshot promises about files that change while it is taken.",
-        allowed: Allowed::Word(&["quiesced", "best_effort"]),
+        allowed: Allowed::Word(Consistency::WORDS),
         slot: Slot::Consistency,
     },
     number(
@@ -324,7 +324,7 @@ pub static KEYS: &[Key] = &[
         default: "umask",
         doc: "Who may work in the repository: whom the umask lets in, its group, or its group and \
               all others to read.",
-        allowed: Allowed::Word(&["umask", "group", "all"]),
+        allowed: Allowed::Word(Sharing::WORDS),
         slot: Slot::Sharing,
     },
 ];
@@ -499,18 +499,11 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_every_word_of_the_types_is_allowed() {
+    fn names_are_unique() {
         let mut names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), KEYS.len());
-        let allowed = |name| find(name).expect("known").allowed;
-        let engines: Vec<_> = Engine::ALL.iter().map(|word| word.as_str()).collect();
-        let levels: Vec<_> = Consistency::ALL.iter().map(|word| word.as_str()).collect();
-        assert!(matches!(allowed("snapshot.engine"), Allowed::Word(words) if words == engines));
-        let sharings: Vec<_> = Sharing::ALL.iter().map(|word| word.as_str()).collect();
-        assert!(matches!(allowed("snapshot.consistency"), Allowed::Word(words) if words == levels));
-        assert!(matches!(allowed("repo.shared"), Allowed::Word(words) if words == sharings));
     }
 
     #[test]

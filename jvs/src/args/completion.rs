@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, Command, CommandFactory as _};
+use jvs_repo::config::{Consistency, Engine};
+use jvs_repo::metadata::Purpose;
 
 use super::{Args, Global, topic, typed};
 
@@ -70,9 +72,9 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
         (_, "key") => Wanted::Keys,
         (_, "path" | "paths" | "html") => Wanted::Files,
         ("run", "command") => Wanted::Programs,
-        (_, "purpose") => words(&["interactive", "automated", "emergency"]),
-        (_, "consistency") => words(&["quiesced", "best_effort"]),
-        (_, "engine") => words(&["auto", "juicefs", "reflink", "copy"]),
+        (_, "purpose") => words(Purpose::WORDS),
+        (_, "consistency") => words(Consistency::WORDS),
+        (_, "engine") => words(Engine::WORDS),
         ("init", "shared") => words(&["group", "all"]),
         (
             _,
@@ -321,7 +323,9 @@ mod tests {
         assert!(names("jvs help lock ").contains(&"acquire".to_owned()));
         assert!(names("jvs completions ").contains(&"fish".to_owned()));
         assert!(names("jvs run --on-loss ").contains(&"warn".to_owned()));
-        assert!(names("jvs snapshot --engine ").contains(&"reflink".to_owned()));
+        assert!(
+            Engine::WORDS.iter().all(|it| names("jvs snapshot --engine ").contains(&(*it).into()))
+        );
         assert!(names("jvs lock acquire --").contains(&"--session".to_owned()));
         for line in ["jvs ", "jvs help "] {
             assert!(names(line).iter().all(|name| !name.starts_with('_')), "{line}");
