@@ -78,7 +78,9 @@ pub(super) fn write_mark(path: &Path, note: &str) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = path.parent().expect("a mark is in a directory");
     if !dir.is_dir() {
-        fs_err::create_dir_all(dir)?;
+        // Only this one: without a mount there is no worktree, and what is written into the
+        // empty directory below would be covered by the next one.
+        fs_err::create_dir(dir)?;
         let _ = fs_err::set_permissions(dir, std::fs::Permissions::from_mode(0o2775));
     }
     if path.exists() {
