@@ -1,5 +1,6 @@
 //! What a JuiceFS client was asked, as it says itself in its `.accesslog`.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::mpsc;
@@ -15,16 +16,20 @@ const LOG_INODE: &str = "(9223372032559808513,";
 const END: &str = "the-end-of-the-listing";
 /// A file that is looked up until the kernel has forgotten it.
 const FORGOTTEN: &str = ".forgotten-by-now";
+/// How long the kernel knows a name or attributes by default (`--attr-cache`, `--entry-cache`).
+const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// How long the log may be silent.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// One request that a client was asked for, without its times.
+/// One request that a client was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// What it was asked for, such as `lookup`.
     pub name: String,
     /// The same with its arguments, and what was answered.
     pub line: String,
+    /// When it was answered, since midnight.
+    at: Duration,
 }
 
 impl Request {
@@ -33,6 +38,34 @@ impl Request {
     pub fn is_waited_for(&self) -> bool {
         !matches!(self.name.as_str(), "release" | "releasedir")
     }
+
+    /// The inode whose attributes the answer has, if the request was for a name or attributes
+    /// that the kernel remembers: `lookup (1,x): (7,[…` is about 7.
+    fn remembered(&self) -> Option<&str> {
+        let asks = matches!(self.name.as_str(), "lookup" | "getattr");
+        let (_, answer) = self.line.split_once("): (").filter(|_| asks)?;
+        answer.split_once(",[").map(|(inode, _)| inode)
+    }
+}
+
+/// Without those requests that were only made because the work took so long that the kernel
+/// forgot what it had been told in the middle of it: on a busy machine every second adds some.
+pub fn without_forgotten(requests: Vec<Request>) -> Vec<Request> {
+    let mut told: HashMap<String, Duration> = HashMap::new();
+    let mut kept = Vec::new();
+    for request in requests {
+        let before = request.remembered().and_then(|of| told.insert(of.to_owned(), request.at));
+        if before.is_none_or(|before| since(before, request.at) < KNOWN_FOR) {
+            kept.push(request);
+        }
+    }
+    kept
+}
+
+/// From one time of day to a later one, past midnight, too.
+fn since(earlier: Duration, later: Duration) -> Duration {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    later.checked_sub(earlier).unwrap_or_else(|| (later + DAY).saturating_sub(earlier))
 }
 
 /// The requests that the client at `mount` was asked for during `work`, in their order.
@@ -73,14 +106,24 @@ pub fn all_is_forgotten(mount: &Path) {
     });
 }
 
-/// `2026.01.01 00:00:00.000000 [uid:0,gid:0,pid:1] lookup (1,x): … <0.000001>`
-/// without its times; nothing for the marks that the client writes when idle.
+/// `2026.01.01 00:00:00.000000 [uid:0,gid:0,pid:1] lookup (1,x): … <0.000001>`, its times
+/// apart; nothing for the marks that the client writes when idle.
 fn request(line: &str) -> Option<Request> {
-    let (_, asked) = line.split_once("] ")?;
+    let (who, asked) = line.split_once("] ")?;
+    let at = time_of_day(who.split(' ').nth(1)?)?;
     let asked = asked.rsplit_once(" <").map_or(asked, |(asked, _)| asked);
     let is_of_log = asked.contains(".accesslog") || asked.contains(LOG_INODE);
     let name = asked.split(' ').next().filter(|_| !is_of_log)?;
-    Some(Request { name: name.to_owned(), line: asked.to_owned() })
+    Some(Request { name: name.to_owned(), line: asked.to_owned(), at })
+}
+
+/// `01:02:03.000004` since midnight.
+fn time_of_day(text: &str) -> Option<Duration> {
+    let (hms, micros) = text.split_once('.')?;
+    let seconds = hms
+        .split(':')
+        .try_fold(0, |seconds: u64, part| Some(seconds * 60 + part.parse::<u64>().ok()?))?;
+    Some(Duration::from_secs(seconds) + Duration::from_micros(micros.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -94,5 +137,37 @@ mod tests {
         assert_eq!((told.name.as_str(), told.line.as_str()), ("lookup", "lookup (1,x): OK"));
         assert!(told.is_waited_for());
         assert_eq!(request("#"), None);
+    }
+
+    /// The requests of these, each a second's part of a day and what was asked.
+    fn of(lines: &[(&str, &str)]) -> Vec<Request> {
+        let line = |(at, asked): &(&str, &str)| {
+            request(&format!("2026.01.01 {at} [uid:0,gid:0,pid:1] {asked} <0.000001>"))
+        };
+        lines.iter().map(|told| line(told).expect("a request")).collect()
+    }
+
+    #[test]
+    fn what_the_kernel_forgot_in_the_middle_is_not_asked_twice() {
+        let quick = of(&[
+            ("00:00:00.100000", "lookup (1,x): (7,[-]) - OK"),
+            ("00:00:00.900000", "getattr (7): (7,[-]) - OK"),
+            ("00:00:00.950000", "lookup (1,y): - no such file or directory"),
+            ("00:00:03.000000", "lookup (1,y): - no such file or directory"),
+            ("00:00:03.100000", "open (7,0x8000) [fh:1] - OK"),
+        ]);
+        assert_eq!(
+            without_forgotten(quick.clone()),
+            quick,
+            "nothing that was known is asked again"
+        );
+
+        let slow = of(&[
+            ("23:59:59.100000", "lookup (1,x): (7,[-]) - OK"),
+            ("00:00:00.200000", "getattr (7): (7,[-]) - OK"),
+            ("00:00:01.300000", "lookup (1,x): (7,[-]) - OK"),
+            ("00:00:01.400000", "lookup (1,z): (8,[-]) - OK"),
+        ]);
+        assert_eq!(without_forgotten(slow.clone()), [slow[0].clone(), slow[3].clone()]);
     }
 }

@@ -138,7 +138,7 @@ fn a_run_whose_keeper_is_killed_gets_another_one() {
     let world = World::new();
     let go = world.outside("go");
     let script = format!("until [ -e {} ]; do sleep 0.02; done; echo done", go.display());
-    let running = world.run("ci", "run --lease 900ms", &script).start();
+    let running = world.run("ci", "run --lease 9s", &script).start();
     eventually("it is kept", PATIENCE, || world.status()["keeper"]["alive"] == true);
     let first = world.keeper();
     world.signal(first, Signal::KILL);
