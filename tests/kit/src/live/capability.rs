@@ -21,6 +21,8 @@ pub enum Capability {
     JuiceFs,
     /// Java, and the TLA+ model checker that `scripts/setup` put into `target/tla`.
     Tlc,
+    /// `mdbook`, which `scripts/setup` put into `target/mdbook`; see [`mdbook_program`].
+    MdBook,
     /// Loop devices.
     Loop,
     /// A program on the search path.
@@ -34,6 +36,10 @@ impl Capability {
             Self::Root => (!rustix::process::geteuid().is_root()).then(|| "not root".to_owned()),
             Self::Fuse => unusable_device("/dev/fuse"),
             Self::Loop => unusable_device("/dev/loop-control"),
+            Self::MdBook => {
+                let program = mdbook_program();
+                (!program.is_file()).then(|| format!("no {}", program.display()))
+            }
             Self::Tlc => {
                 let jar = Path::new(env!("CARGO_MANIFEST_DIR"));
                 let jar = jar.join("../../target/tla/tla2tools.jar");
@@ -132,6 +138,11 @@ pub fn juicefs_program() -> PathBuf {
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/juicefs"),
         PathBuf::from,
     )
+}
+
+/// The program that makes a book of `docs/`.
+pub fn mdbook_program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mdbook/bin/mdbook")
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use jvs_kit::live::capability::{Capability, granted, mdbook_program};
+
 use crate::stage::Stage;
 
 /// Marks a block that needs another host, root or a volume, and is only looked at.
@@ -98,4 +100,51 @@ fn the_runbook_has_every_finding() {
     let missing: Vec<_> =
         codes.iter().filter(|code| !runbook.contains(&format!("| `{code}` |"))).collect();
     assert!(missing.is_empty(), "say in docs/runbook.md what to do about {missing:?}");
+}
+
+/// The values of an attribute in a page, in their order.
+fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
+    let begin = format!(" {name}=\"");
+    let values = page.split(begin.as_str()).skip(1);
+    values.filter_map(|rest| rest.split('"').next()).collect()
+}
+
+#[test]
+fn the_book_is_built_and_every_link_in_it_leads_somewhere() {
+    if !granted(&[Capability::MdBook, Capability::Program("python3")]) {
+        return;
+    }
+    let stage = Stage::empty();
+    let book = stage.path("book");
+    let build = format!(
+        "'{}' build '{}' -d '{}'",
+        mdbook_program().display(),
+        docs().display(),
+        book.display()
+    );
+    stage.types(&build).ok();
+    let mut links = 0;
+    let mut wrong = Vec::new();
+    for name in contents() {
+        let name = name.replace(".md", ".html");
+        let page = fs_err::read_to_string(book.join(&name)).expect("a page of the book");
+        for link in attributes(&page, "href") {
+            let (target, part) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains("://") {
+                continue;
+            }
+            links += 1;
+            let there = book.join(if target.is_empty() { &name } else { target });
+            let leads = match part {
+                "" => there.is_file(),
+                part => fs_err::read_to_string(&there)
+                    .is_ok_and(|page| attributes(&page, "id").contains(&part)),
+            };
+            if !leads {
+                wrong.push(format!("{name}: {link}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(links > 100, "{links} links");
 }

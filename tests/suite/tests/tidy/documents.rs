@@ -2,6 +2,7 @@
 //! project knows the machine it was written on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use crate::source::{files, root, sources};
 
@@ -132,16 +133,39 @@ fn links_between_documents_lead_somewhere() {
     for file in files(&["md"]) {
         let here = root().join(&file.path);
         for link in file.text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let target = link.split('#').next().unwrap_or_default();
-            if target.is_empty() || target.contains("://") {
+            let (target, part) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains("://") {
                 continue;
             }
-            if !here.parent().is_some_and(|dir| dir.join(target).exists()) {
+            let dir = here.parent().expect("a file is in a directory");
+            let there = if target.is_empty() { here.clone() } else { dir.join(target) };
+            if !there.exists() || !part.is_empty() && !anchors(&there).contains(part) {
                 wrong.push(format!("{}: {link}", file.path));
             }
         }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// What a link to a part of a page may end with: its headings, as they are shown to be linked.
+fn anchors(page: &Path) -> BTreeSet<String> {
+    let text = fs_err::read_to_string(page).expect("a page");
+    let headings = prose(&text).filter_map(|(_, line)| {
+        let heading = line.trim_start_matches('#');
+        (heading.len() < line.len()).then(|| slug(heading.trim()))
+    });
+    headings.collect()
+}
+
+fn slug(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn a_heading_is_linked_by_its_words() {
+    assert_eq!(slug("The `lock`: who, and until when?"), "the-lock-who-and-until-when");
 }
 
 #[test]
