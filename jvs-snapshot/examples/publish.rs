@@ -16,6 +16,7 @@ use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::PosixStore;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::descriptor::About;
+use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, take};
@@ -41,8 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         tags: Vec::new(),
         holder_id: locks.session().holder_id(),
         session_id: locks.session().id().as_str().into(),
+        line: None,
     };
-    let request = Request { source: &payload, about, options: Options::default() };
+    let request =
+        Request { source: &payload, about, options: Options::default(), place: LinePlace::Next };
     let snapshots = Snapshots::new(locks.seams(), store);
     let ready = take(&snapshots, &mut SnapshotHold::Lease(&mut lease), request, &Silent)?.ready;
     lease.release().map_err(|failed| failed.error)?;

@@ -174,7 +174,7 @@ fn reasons(why: &[Keep]) -> String {
 
 /// What would let it be forgotten: taking away the reason that holds it most.
 fn once_unneeded(id: SnapshotId, why: &[Keep]) -> Next {
-    if why.iter().any(|why| matches!(why, Keep::Head(_))) {
+    if why.iter().any(|why| matches!(why, Keep::Head(_) | Keep::LastCommit(_))) {
         return Next::TakeNewerSnapshot;
     }
     match why.iter().all(|why| matches!(why, Keep::Tagged(_))) {

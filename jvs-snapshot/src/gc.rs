@@ -47,8 +47,10 @@ pub use run::{Freed, run};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
-    /// It is the head of a worktree.
+    /// It is the head of a worktree, as people call it.
     Head(WorktreeName),
+    /// It is what a worktree was last committed as, beside its line.
+    LastCommit(WorktreeName),
     /// It is one of the newest of a worktree.
     Recent(WorktreeName),
     /// It is the newest of its hour in the history of a worktree.
@@ -78,6 +80,7 @@ impl fmt::Display for Keep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Keep::Head(worktree) => write!(f, "head of worktree '{worktree}'"),
+            Keep::LastCommit(worktree) => write!(f, "last commit of worktree '{worktree}'"),
             Keep::Recent(worktree) => write!(f, "one of the newest of worktree '{worktree}'"),
             Keep::Hourly(worktree) => newest_of(f, Season::Hour, worktree),
             Keep::Daily(worktree) => newest_of(f, Season::Day, worktree),
@@ -105,6 +108,8 @@ pub enum Uncalled {
     Outnumbered,
     /// The worktree that it was taken of is gone, and nothing descends from it that counts.
     WorktreeGone,
+    /// It keeps what a restore replaced, or says what was undone.
+    Beside,
 }
 
 impl Uncalled {
@@ -112,6 +117,7 @@ impl Uncalled {
     pub fn because(self, within: Period) -> String {
         let newer = match self {
             Uncalled::Outnumbered => "newer ones are kept instead",
+            Uncalled::Beside => "it is beside the history",
             Uncalled::WorktreeGone => "its worktree is gone",
         };
         match within.as_ms() {

@@ -27,6 +27,7 @@ pub mod gc;
 mod ground;
 pub mod hash;
 pub mod imprint;
+pub mod line;
 pub mod lineage;
 pub mod look;
 pub mod manifest;

@@ -3,12 +3,14 @@
 //! Collected ancestors left their tombstones behind, so a lineage is never
 //! broken by collection: it is broken if a parent is neither there nor was
 //! collected, or if the count of commits does not fall from child to parent
-//! (which also rules out a cycle without remembering where one was).
+//! (which also rules out a cycle without remembering where one was). The same holds for
+//! the line of a worktree, whose snapshots are all in its lineage.
 
 use jvs_repo::id::SnapshotId;
 use jvs_repo::record::ledger::Tombstone;
 
 use crate::catalog::{Catalog, Presence};
+use crate::descriptor::Descriptor;
 use crate::error::SnapshotError;
 use crate::ready::Ready;
 use crate::tombstones::Tombstones;
@@ -43,6 +45,7 @@ impl LineageStep {
 /// Walks from a head towards its first ancestor.
 pub struct Lineage<'r> {
     catalog: Catalog<'r>,
+    way: Way,
     next: Option<SnapshotId>,
     child: Option<(SnapshotId, u64)>,
     /// Once the lineage has come to something that was collected, and where in it.
@@ -50,10 +53,29 @@ pub struct Lineage<'r> {
     place: usize,
 }
 
+/// What comes after a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// What it was committed on top of.
+    Parents,
+    /// What is before it on the line; what is beside that is passed over.
+    Line,
+}
+
+impl Way {
+    fn before(self, descriptor: &Descriptor) -> Option<SnapshotId> {
+        match self {
+            Way::Parents => descriptor.parent,
+            Way::Line => descriptor.before(),
+        }
+    }
+}
+
 /// A step, and what is needed to go on.
 struct Step {
     step: LineageStep,
-    parent: Option<SnapshotId>,
+    is_aside: bool,
+    before: Option<SnapshotId>,
     commit_seq: u64,
 }
 
@@ -64,7 +86,22 @@ impl<'r> Lineage<'r> {
         catalog: Catalog<'r>,
         head: Option<SnapshotId>,
     ) -> Result<Self, SnapshotError> {
-        let mut lineage = Lineage { catalog, next: head, child: None, tombstones: None, place: 0 };
+        Lineage::along(Way::Parents, catalog, head)
+    }
+
+    /// The line of a worktree with that head: what `@`, `@-`, … mean. Beyond what was
+    /// collected, what stood beside it may be among its steps.
+    pub fn line(catalog: Catalog<'r>, head: Option<SnapshotId>) -> Result<Self, SnapshotError> {
+        Lineage::along(Way::Line, catalog, head)
+    }
+
+    fn along(
+        way: Way,
+        catalog: Catalog<'r>,
+        head: Option<SnapshotId>,
+    ) -> Result<Self, SnapshotError> {
+        let mut lineage =
+            Lineage { catalog, way, next: head, child: None, tombstones: None, place: 0 };
         let Some(id) = head else { return Ok(lineage) };
         if catalog.look(id)? == Presence::Hidden {
             let missing = || SnapshotError::Broken {
@@ -73,7 +110,7 @@ impl<'r> Lineage<'r> {
             };
             let (descriptor, _) = catalog.describe(id)?.ok_or_else(missing)?;
             lineage.child = Some((id, descriptor.commit_seq.0));
-            lineage.next = descriptor.parent;
+            lineage.next = way.before(&descriptor);
         }
         Ok(lineage)
     }
@@ -88,7 +125,8 @@ impl<'r> Lineage<'r> {
             Some(step) => step,
             None => match self.catalog.look_with(id, &mut self.tombstones)? {
                 Presence::Ready(ready) => Step {
-                    parent: ready.descriptor().parent,
+                    before: self.way.before(ready.descriptor()),
+                    is_aside: ready.descriptor().is_aside(),
                     commit_seq: ready.descriptor().commit_seq.0,
                     step: LineageStep::Ready(ready),
                 },
@@ -118,7 +156,8 @@ impl<'r> Lineage<'r> {
 fn collected(tombstone: &Tombstone) -> Step {
     Step {
         step: LineageStep::Collected(tombstone.snapshot_id),
-        parent: tombstone.parent,
+        is_aside: false,
+        before: tombstone.parent,
         commit_seq: tombstone.commit_seq.0,
     }
 }
@@ -127,12 +166,17 @@ impl Iterator for Lineage<'_> {
     type Item = Result<LineageStep, SnapshotError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let id = self.next.take()?;
-        let step = self.step(id);
-        if let Ok(step) = &step {
+        loop {
+            let id = self.next.take()?;
+            let step = match self.step(id) {
+                Ok(step) => step,
+                Err(error) => return Some(Err(error)),
+            };
             self.child = Some((id, step.commit_seq));
-            self.next = step.parent;
+            self.next = step.before;
+            if self.way == Way::Parents || !step.is_aside {
+                return Some(Ok(step.step));
+            }
         }
-        Some(step.map(|step| step.step))
     }
 }

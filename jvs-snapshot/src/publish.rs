@@ -18,9 +18,10 @@ use jvs_repo::store::RepoPath;
 
 use crate::aside::{delete_dir, move_dir};
 use crate::catalog::Catalog;
-use crate::descriptor::{About, Content, Descriptor};
+use crate::descriptor::{About, Content, Descriptor, LineStanding};
 use crate::error::SnapshotError;
 use crate::hash::Digest;
+use crate::line::{self, LinePlace};
 use crate::mutation::Rule;
 use crate::ready::{self, Ready};
 use crate::shown::show;
@@ -75,6 +76,17 @@ impl<'r> Snapshots<'r> {
     fn show_head(&self, fence: &Fence<'_, '_>, state: &State) -> Result<(), SnapshotError> {
         sabotage!(Rule::HeadShownFirst => Ok(()));
         self.help(fence, state)
+    }
+
+    /// Where a snapshot stands in the line once it is bound to another head.
+    fn line_again(&self, bound: &SnapshotBound, about: About) -> Result<About, SnapshotError> {
+        let place = match about.line {
+            Some(LineStanding { aside: true, .. }) => LinePlace::Aside,
+            _ => LinePlace::Next,
+        };
+        let line = line::on_top_of(self.catalog(), bound.parent, place)?;
+        // Only what was to be moved from elsewhere has no place.
+        Ok(About { line: line.unwrap_or_default(), ..about })
     }
 
     /// Makes the head visible if its publisher did not come to it. `state` was
@@ -404,6 +416,13 @@ impl<'r> Staged<'r> {
             return Err(RebaseError { staged: Some(Box::new(self)), error });
         }
         let (about, content) = self.descriptor.into_about_and_content();
+        let about = match self.at.line_again(&draft.bound, about) {
+            Ok(about) => about,
+            Err(error) => {
+                let _ = draft.discard();
+                return Err(RebaseError { staged: None, error });
+            }
+        };
         draft.seal(about, content).map_err(|SealError { draft, source }| {
             let _ = draft.discard();
             let error = SnapshotError::Io { doing: "put the snapshot on top".into(), source };

@@ -1,4 +1,4 @@
-//! What people call a snapshot: `@` and its ancestors, a tag, an id, or enough
+//! What people call a snapshot: `@` and what is before it on the line, a tag, an id, or enough
 //! of an id to be the only one.
 
 use jvs_repo::id::SnapshotId;
@@ -76,7 +76,7 @@ fn nth(
         0 => SnapshotError::NoneYet,
         _ => SnapshotError::NotFound { wanted: format!("such ancestor: {name}") },
     };
-    let mut lineage = Lineage::from_head(catalog, head)?;
+    let mut lineage = Lineage::line(catalog, head)?;
     for _ in 0..back {
         lineage.next().ok_or_else(missing)??;
     }

@@ -11,6 +11,7 @@ use jvs_repo::store::RepoPath;
 
 use crate::descriptor::About;
 use crate::error::SnapshotError;
+use crate::line::{self, LinePlace};
 use crate::nobody_else::bystanders;
 use crate::progress::{CapturePhase, Progress};
 use crate::publish::{Draft, PublishError, Snapshots, Staged};
@@ -47,6 +48,8 @@ pub struct Request<'q> {
     pub about: About,
     /// How to capture.
     pub options: Options,
+    /// Where it is to stand in the line.
+    pub place: LinePlace,
 }
 
 /// A snapshot that was taken.
@@ -132,11 +135,19 @@ pub fn take(
         }
     };
     let Captured { content, reused, parent_ignored, phases } = captured;
-    let staged = draft.seal(request.about, content).map_err(|failed| {
+    let about = match line::on_top_of(at.catalog(), draft.bound().parent, request.place) {
+        Ok(Ok(line)) => About { line, ..request.about },
+        answer => {
+            let _ = draft.discard();
+            return Err(answer.map_or_else(TakeError::from, |_| TakeError::Overtaken));
+        }
+    };
+    let staged = draft.seal(about, content).map_err(|failed| {
         let _ = failed.draft.discard();
         SnapshotError::Io { doing: "complete the snapshot".into(), source: failed.source }
     })?;
-    let ready = publish(hold, staged, |hold| upload_under(at, hold, progress))?;
+    let bound_to_one_head = matches!(request.place, LinePlace::Move { .. });
+    let ready = publish(hold, staged, bound_to_one_head, |hold| upload_under(at, hold, progress))?;
     Ok(Taken { ready, reused, parent_ignored, phases })
 }
 
@@ -190,11 +201,12 @@ fn upload_under(
     }
 }
 
-/// Publishes, on top of whatever snapshots of the same hold came first, once it is
-/// uploaded.
+/// Publishes, on top of whatever snapshots of the same hold came first unless it is bound
+/// to one head, once it is uploaded.
 fn publish(
     hold: &mut SnapshotHold<'_, '_>,
     staged: Staged<'_>,
+    bound_to_one_head: bool,
     upload: impl Fn(&mut SnapshotHold<'_, '_>) -> Result<(), TakeError>,
 ) -> Result<Ready, TakeError> {
     let mut staged = Box::new(staged);
@@ -212,6 +224,10 @@ fn publish(
             Err(error) => error,
         };
         staged = match error {
+            PublishError::HeadMoved { staged: moved, .. } if bound_to_one_head => {
+                staged = moved;
+                break;
+            }
             PublishError::HeadMoved { staged: moved, .. } => {
                 let rebased = hold.fence().map_err(SnapshotError::from);
                 match rebased.map(|fence| moved.rebase(&fence)) {

@@ -215,6 +215,7 @@ fn snapshot(store: &PosixStore, bound: &SnapshotBound) -> Outcome<()> {
         tags: Vec::new(),
         holder_id: "host:ann:1:1".into(),
         session_id: "bench".into(),
+        line: None,
     };
     let content = Content {
         consistency: Consistency::Quiesced,

@@ -35,6 +35,18 @@ pub struct Loss {
     pub examples: Vec<String>,
 }
 
+/// Where a snapshot stands in the line of its worktree: the snapshots as people count them,
+/// which is not always how one was committed on top of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineStanding {
+    /// Is it beside the line? It keeps files, or says where the line goes on, and is no
+    /// step of it.
+    pub aside: bool,
+    /// The snapshot before it on the line; of one beside it, the one that the line ends
+    /// with.
+    pub follows: Option<SnapshotId>,
+}
+
 /// What speaks for nobody having written while the files were captured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quiescence {
@@ -61,6 +73,9 @@ pub struct Descriptor {
     pub worktree_id: WorktreeName,
     /// What it was taken on top of.
     pub parent: Option<SnapshotId>,
+    /// Where it stands in the line, if not simply after its parent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<LineStanding>,
     /// When it was begun, on its maker's wall clock.
     #[serde(with = "rfc3339")]
     pub created_at: WallMs,
@@ -96,6 +111,8 @@ pub struct About {
     pub holder_id: String,
     /// The session that took it.
     pub session_id: String,
+    /// Where it stands in the line, if not simply after its parent.
+    pub line: Option<LineStanding>,
 }
 
 /// What was captured: made by a capture, and written as it is.
@@ -137,12 +154,13 @@ impl Sealable for Descriptor {
 impl Descriptor {
     /// The descriptor of what was captured under `bound`.
     pub fn new(bound: &SnapshotBound, about: About, content: Content) -> Self {
-        let About { created_at, note, tags, holder_id, session_id } = about;
+        let About { created_at, note, tags, holder_id, session_id, line } = about;
         Descriptor {
             version: version::ONE,
             snapshot_id: bound.id,
             worktree_id: bound.worktree.clone(),
             parent: bound.parent,
+            line,
             created_at,
             note,
             tags,
@@ -156,10 +174,25 @@ impl Descriptor {
     }
 
     /// What its taker knew, and what was captured: all that does not change if it is
-    /// bound to another head.
+    /// bound to another head, but for where it stands in the line.
     pub fn into_about_and_content(self) -> (About, Content) {
-        let Descriptor { created_at, note, tags, content, holder_id, session_id, .. } = self;
-        (About { created_at, note, tags, holder_id, session_id }, content)
+        let Descriptor { created_at, note, tags, content, holder_id, session_id, line, .. } = self;
+        (About { created_at, note, tags, holder_id, session_id, line }, content)
+    }
+
+    /// Is it beside the line of its worktree?
+    pub fn is_aside(&self) -> bool {
+        self.line.is_some_and(|line| line.aside)
+    }
+
+    /// The snapshot before it on the line.
+    pub fn before(&self) -> Option<SnapshotId> {
+        self.line.map_or(self.parent, |line| line.follows)
+    }
+
+    /// What the line ends with while this is the head.
+    pub fn line_head(&self) -> Option<SnapshotId> {
+        if self.is_aside() { self.before() } else { Some(self.snapshot_id) }
     }
 
     /// The term it was committed in.
@@ -234,6 +267,7 @@ mod tests {
             tags: vec!["v1".parse().expect("valid")],
             holder_id: "host:ann:1:2".into(),
             session_id: "agent-1".into(),
+            line: None,
         }
     }
 
@@ -268,6 +302,24 @@ mod tests {
         let (bytes, checksum) = descriptor().seal();
         assert_eq!(Descriptor::parse(&bytes), Ok((descriptor(), checksum)));
         assert_eq!(descriptor().bound(), bound(7, Some(6), 4));
+    }
+
+    #[test]
+    fn a_descriptor_beside_the_line_says_what_the_line_ends_with() {
+        assert_eq!(descriptor().before(), descriptor().parent);
+        assert_eq!(descriptor().line_head(), Some(descriptor().snapshot_id));
+        let first = SnapshotId { created_ms: 2, random: 2 };
+        for (aside, follows, head) in [
+            (true, Some(first), Some(first)),
+            (true, None, None),
+            (false, Some(first), Some(descriptor().snapshot_id)),
+        ] {
+            let about = About { line: Some(LineStanding { aside, follows }), ..about() };
+            let placed = Descriptor::new(&bound(7, Some(6), 4), about, content());
+            assert_eq!((placed.before(), placed.line_head()), (follows, head));
+            let (bytes, checksum) = placed.seal();
+            assert_eq!(Descriptor::parse(&bytes), Ok((placed, checksum)));
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@ use jvs_repo::store::{DirEntry, Store};
 use crate::error::SnapshotError;
 use crate::garbage::{self, Candidate, Disposal};
 use crate::gc::{Keep, Registers};
+use crate::line;
 use crate::mutation::Rule;
 use crate::publish::Snapshots;
 use crate::staging_name::{SnapshotBound, StagingName};
@@ -146,7 +147,12 @@ pub(super) fn each_need(
         each(tag?.snapshot_id, Keep::Tagged(name));
     }
     for (worktree, state) in registers.in_place() {
-        if let Some(head) = state.head {
+        // What people call the head is needed as much as what the register names.
+        let named = line::end(at.catalog(), state.head)?;
+        if let Some(last) = state.head.filter(|last| named != Some(*last)) {
+            each(last, Keep::LastCommit(worktree.clone()));
+        }
+        if let Some(head) = named {
             each(head, Keep::Head(worktree.clone()));
         }
     }

@@ -159,7 +159,7 @@ fn kept_of(
     state: &State,
     policy: &Retention,
 ) -> Result<Vec<(SnapshotId, KeptBy)>, SnapshotError> {
-    let lineage = Lineage::from_head(at.catalog(), state.head)?;
+    let lineage = Lineage::line(at.catalog(), state.head)?;
     let visible = lineage.filter_map(|step| match step {
         Ok(step) => {
             let id = step.ready()?.id();
@@ -200,7 +200,11 @@ fn unneeded(registers: &Registers, ready: &Ready) -> Unneeded {
     Unneeded {
         snapshot_id: ready.id(),
         worktree_id,
-        why: if is_there { Uncalled::Outnumbered } else { Uncalled::WorktreeGone },
+        why: match is_there {
+            false => Uncalled::WorktreeGone,
+            true if descriptor.is_aside() => Uncalled::Beside,
+            true => Uncalled::Outnumbered,
+        },
         note: descriptor.note.clone(),
         bytes: descriptor.content.bytes,
     }

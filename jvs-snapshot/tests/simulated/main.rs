@@ -3,6 +3,7 @@
 mod collecting;
 mod forgetting;
 mod interleaving;
+mod lines;
 mod patching;
 mod publishing;
 mod reading;

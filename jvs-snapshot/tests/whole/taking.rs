@@ -2,16 +2,18 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use jvs_lock::{Seams, Want};
+use jvs_lock::{Lease, Seams, Want};
 use jvs_repo::clock::{BootId, Clock, Discipline, Reading, SystemClock};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::Consistency;
 use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_snapshot::Snapshots;
+use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::progress::{CapturePhase, Progress, Silent};
 use jvs_snapshot::restore::RestoreRequest;
+use jvs_snapshot::select::select;
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, TakeError, take};
 use jvs_world::live::{World, read};
@@ -220,5 +222,38 @@ fn a_snapshot_that_others_always_overtake_is_told_so_and_is_no_wrong_usage() {
     let head = shared.fence().read().expect("read").head;
     let lineage = Lineage::from_head(world.at().catalog(), head).expect("a lineage");
     assert_eq!(lineage.count(), world.names(&layout::snapshots()).len(), "it left nothing");
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+}
+
+#[test]
+fn what_is_taken_beside_the_line_leaves_the_head_what_it_was() {
+    let world = World::new();
+    world.write("a.txt", "one");
+    let mut lease = world.lease();
+    let first = world.snapshot(&mut lease);
+    let source = world.file("");
+    let take_at = |lease: &mut Lease<'_>, place| {
+        let request = Request { place, ..world.request(&source) };
+        take(&world.at(), &mut SnapshotHold::Lease(lease), request, &Silent)
+    };
+    let named = |lease: &mut Lease<'_>, name: &str| {
+        let head = lease.fence().expect("live").read().expect("read").head;
+        select(&world.store, head, name).expect("found").id()
+    };
+    world.write("a.txt", "spoilt");
+    let kept = take_at(&mut lease, LinePlace::Aside).expect("taken").ready;
+    assert_eq!(named(&mut lease, "@"), first.id());
+    assert_eq!(read(&world.kept(&kept, "a.txt")), "spoilt");
+    let second = world.snapshot(&mut lease);
+    assert_eq!(second.descriptor().parent, Some(kept.id()), "in the order of commits");
+    assert_eq!((named(&mut lease, "@"), named(&mut lease, "@-")), (second.id(), first.id()));
+
+    let back = LinePlace::Move { from: Some(second.id()), to: Some(first.id()) };
+    take_at(&mut lease, back).expect("moved");
+    assert_eq!(named(&mut lease, "@"), first.id());
+    let before = world.names(&layout::snapshots());
+    let error = take_at(&mut lease, back).expect_err("the line ends elsewhere by now");
+    assert!(matches!(error, TakeError::Overtaken), "{error}");
+    assert_eq!(world.names(&layout::snapshots()), before, "it left nothing");
     assert_eq!(world.names(&layout::staging()), [""; 0]);
 }

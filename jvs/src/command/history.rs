@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use jvs_repo::id::SnapshotId;
 use jvs_snapshot::gc::Registers;
+use jvs_snapshot::line;
 use jvs_snapshot::lineage::{Lineage, LineageStep};
 use jvs_snapshot::short::ShortIds;
 use jvs_snapshot::tags::Tags;
@@ -42,13 +43,13 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
     let shown = if args.all || args.graph {
         let registers = Registers::read(context.seams(here.repo.store()))?;
         for (worktree, state) in registers.in_place() {
-            let Some(head) = state.head else { continue };
+            let Some(head) = line::end(catalog, state.head)? else { continue };
             told.heads.entry(head).or_default().push(worktree.to_string());
         }
         all(catalog, limit, &wanted, &mut told)?
     } else {
         let head = head(context, &here)?;
-        if let Some(head) = head {
+        if let Some(head) = line::end(catalog, head)? {
             told.heads.insert(head, vec!["head".to_owned()]);
         }
         lineage(catalog, head, limit, &wanted)?
@@ -107,7 +108,7 @@ impl Annotations {
     }
 }
 
-/// The newest of one worktree: read from the head backwards and no further.
+/// The newest of the line of one worktree: read from the head backwards and no further.
 fn lineage(
     catalog: Catalog<'_>,
     head: Option<SnapshotId>,
@@ -115,7 +116,7 @@ fn lineage(
     wanted: &dyn Fn(&Descriptor) -> bool,
 ) -> Result<Vec<Descriptor>, Failure> {
     let mut shown = Vec::new();
-    for step in Lineage::from_head(catalog, head)? {
+    for step in Lineage::line(catalog, head)? {
         if shown.len() == limit {
             break;
         }

@@ -35,7 +35,10 @@ pub(super) fn told(
     };
     line("snapshot", &d.snapshot_id.to_string());
     line("worktree", d.worktree_id.as_str());
-    line("parent", &d.parent.map_or("none".to_owned(), |parent| parent.to_string()));
+    line("parent", &d.before().map_or("none".to_owned(), |before| before.to_string()));
+    if d.is_aside() {
+        line("line", "beside it: kept, and not a step of the history");
+    }
     line(
         "taken",
         &format!("{} by session {} ({})", d.created_at.shown(), d.session_id, d.holder_id),

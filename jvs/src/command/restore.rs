@@ -13,6 +13,7 @@ use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, Store};
 use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::compare::Trust;
+use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::restore::{
     FinishedRestore, InPlace, Left, Restore, RestorePlan, RestoreRequest, check_paths,
@@ -198,16 +199,22 @@ impl Work<'_> {
     ) -> Result<Done, Failure> {
         let Work { context, here, locks, .. } = self;
         let store = here.repo.store();
-        let touched = match (plan, chosen) {
-            (Some(plan), _) => Some(plan.replaced()),
-            (None, Some(chosen)) => Some(check_worktree(store, &here.worktree, chosen)?),
-            (None, None) => None,
-        };
-        let (kept, fresh) = match &touched {
+        let (kept, fresh) = match (plan, chosen) {
+            (Some(plan), None) if plan.is_empty() => (None, false),
+            (Some(plan), None) => {
+                let replaced = plan.replaced().map_or(Replaced::Nothing, Replaced::Some);
+                self.keep(lease, source, &replaced)?
+            }
             // Nothing is replaced.
-            Some(None) => (None, false),
-            Some(some) => self.keep(lease, source, some.as_ref())?,
-            None => self.keep(lease, source, None)?,
+            (Some(plan), Some(_)) if plan.replaced().is_none() => (None, false),
+            (Some(_), Some(chosen)) => {
+                self.keep(lease, source, &Replaced::Chosen(chosen.clone()))?
+            }
+            (None, Some(chosen)) => match check_worktree(store, &here.worktree, chosen)? {
+                None => (None, false),
+                Some(_) => self.keep(lease, source, &Replaced::Chosen(chosen.clone()))?,
+            },
+            (None, None) => self.keep(lease, source, &Replaced::All)?,
         };
         let wish = RestoreRequest { source, kept: kept.as_ref(), chosen, reason };
         let bar = Bar::new(context, "copying");
@@ -218,12 +225,7 @@ impl Work<'_> {
         };
         drop(bar);
         if let (Err(_), Some(kept), true) = (&done, &kept, fresh) {
-            // Who tries again with a name that depends on the head would get these files.
-            context.tell(format!(
-                "the head is snapshot {} now, what was there before: what was to be restored is {}",
-                kept.id(),
-                source.id()
-            ));
+            context.tell(format!("what was there before was kept as snapshot {}", kept.id()));
         }
         let done = done?;
         let paths: Vec<String> =
@@ -235,7 +237,7 @@ impl Work<'_> {
         let mut text = format!("Restored {what} of {} from {}\n", here.worktree, source.id());
         let kept = kept.as_ref().map(Ready::id);
         if let (Some(kept), true) = (kept, fresh) {
-            text += &format!("What was there before is snapshot {kept}\n");
+            text += &format!("What was there before is kept as snapshot {kept}\n");
         }
         let data = || {
             let mut data = json!({
@@ -262,13 +264,35 @@ impl Work<'_> {
         Ok(lost(&done.degraded).into_iter().fold(answer, Done::with_warning))
     }
 
-    /// A snapshot of the files that are replaced, all of them unless some are chosen, as
-    /// they are now, and whether it was taken for this; none if there are no files.
+    /// Does a snapshot have what is replaced, as it is now?
+    fn has(&self, one: &Ready, root: &Path, replaced: &Replaced) -> Result<bool, Failure> {
+        let Work { context, here, .. } = self;
+        let store = here.repo.store();
+        let bar = Bar::new(context, "comparing");
+        // What is in a snapshot may be replaced: that is read, not guessed.
+        match replaced {
+            Replaced::Chosen(some) | Replaced::Some(some) => {
+                let changed = diff::since_of(store, one, root, some, Trust::Nothing, &bar)?;
+                if !changed.is_empty() || matches!(replaced, Replaced::Chosen(_)) {
+                    return Ok(changed.is_empty());
+                }
+            }
+            Replaced::Nothing => {}
+            Replaced::All => {
+                return Ok(diff::since(store, one, root, Trust::Nothing, &bar)?.is_empty());
+            }
+        }
+        let trust = diff::trust(one, root, &context.clock().boot_id());
+        Ok(diff::since(store, one, root, trust, &bar)?.is_empty())
+    }
+
+    /// A snapshot that has what is replaced as it is now, and whether it was taken for
+    /// this; none if there are no files.
     fn keep(
         &self,
         lease: &mut Lease<'_>,
         source: &Ready,
-        chosen: Option<&ChosenPaths>,
+        replaced: &Replaced,
     ) -> Result<(Option<Ready>, bool), Failure> {
         let Work { context, here, config, locks, acting } = self;
         let store = here.repo.store();
@@ -279,15 +303,14 @@ impl Work<'_> {
             && catalog.is_ready(head).map_err(|error| Stuck::new("look at the head", error))?
         {
             let head = catalog.open(head)?;
-            let bar = Bar::new(context, "comparing");
-            // What is in the head may be replaced: that is read, not guessed.
-            let trust = Trust::Nothing;
-            let changed = match chosen {
-                Some(chosen) => diff::since_of(store, &head, &root, chosen, trust, &bar)?,
-                None => diff::since(store, &head, &root, trust, &bar)?,
-            };
-            if changed.is_empty() {
+            if self.has(&head, &root, replaced)? {
                 return Ok((Some(head), false));
+            }
+            // What is there already is restored once more.
+            if matches!(replaced, Replaced::Chosen(_) | Replaced::All)
+                && self.has(source, &root, replaced)?
+            {
+                return Ok((Some(source.clone()), false));
             }
         } else {
             let files = store.list(&layout::payload(&here.worktree));
@@ -301,11 +324,25 @@ impl Work<'_> {
             ..Options::default()
         };
         let note = format!("before restoring {}", source.id());
-        let wish = snapshot::CaptureRequest { note: Some(&note), tags: &[], options };
+        // Not what `@` means from then on: who restores it once more gets the same.
+        let place = LinePlace::Aside;
+        let wish = snapshot::CaptureRequest { note: Some(&note), tags: &[], options, place };
         let (kept, _) =
             taken(context, here, locks, acting, &mut SnapshotHold::Lease(lease), &wish)?;
         Ok((Some(kept.ready), true))
     }
+}
+
+/// What a restore replaces, and may be asked to bring back.
+enum Replaced {
+    /// These paths, be they there or not.
+    Chosen(ChosenPaths),
+    /// Of all files only these.
+    Some(ChosenPaths),
+    /// None of all files: some are added.
+    Nothing,
+    /// All files.
+    All,
 }
 
 fn left_behind(store: &PosixStore, old: &Left) -> String {

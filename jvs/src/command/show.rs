@@ -42,7 +42,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ShowArgs) -> Result<Done, Failur
     Ok(Done::new(told).with_text(text).paged())
 }
 
-/// What a snapshot has that its parent had not, and the other way round.
+/// What a snapshot has that the one before it had not, and the other way round.
 enum Changes {
     /// The parent was collected.
     Unknown,
@@ -65,7 +65,7 @@ impl Changes {
 
 fn changes(here: &Here, ready: &Ready) -> Result<Changes, Failure> {
     let store = here.repo.store();
-    let parent = match ready.descriptor().parent {
+    let parent = match ready.descriptor().before() {
         Some(parent) => match jvs_snapshot::Catalog::new(store).open(parent) {
             Err(SnapshotError::Collected { .. }) => return Ok(Changes::Unknown),
             answer => Some(Box::new(answer?)),

@@ -4,6 +4,7 @@ use jvs_lock::{Lease, Locks};
 use jvs_repo::config::Config;
 use jvs_repo::name::TagName;
 use jvs_snapshot::descriptor::{About, check_note};
+use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, Taken, take};
 use jvs_snapshot::{SnapshotError, Snapshots, tags};
@@ -30,6 +31,7 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
         note: args.note.as_deref().or(args.message.as_deref()),
         tags: &names,
         options: options(args, &config),
+        place: LinePlace::Next,
     };
     let taken = taken(context, &here, &locks, &acting, &mut held.as_hold(), &wish);
     let drift = held.give_back();
@@ -52,7 +54,8 @@ pub(super) fn under_lease(
 ) -> Result<Done, Failure> {
     let config = here.repo.config()?;
     let args = SnapshotArgs { note: Some(note.to_owned()), ..SnapshotArgs::default() };
-    let wish = CaptureRequest { note: Some(note), tags: &[], options: options(&args, &config) };
+    let options = options(&args, &config);
+    let wish = CaptureRequest { note: Some(note), tags: &[], options, place: LinePlace::Next };
     let (taken, _) = taken(context, here, locks, acting, &mut SnapshotHold::Lease(lease), &wish)?;
     Ok(told(context, here, &taken, &[]))
 }
@@ -62,6 +65,7 @@ pub(super) struct CaptureRequest<'w> {
     pub(super) note: Option<&'w str>,
     pub(super) tags: &'w [TagName],
     pub(super) options: Options,
+    pub(super) place: LinePlace,
 }
 
 fn options(args: &SnapshotArgs, config: &Config) -> Options {
@@ -110,8 +114,10 @@ pub(super) fn taken(
         tags: wish.tags.to_vec(),
         holder_id: session.holder_id(),
         session_id: session.id().as_str().to_owned(),
+        line: None,
     };
-    let request = Request { source: &source, about, options: wish.options.clone() };
+    let options = wish.options.clone();
+    let request = Request { source: &source, about, options, place: wish.place };
     let at = Snapshots::new(locks.seams(), store);
     let bar = Bar::new(context, "looking");
     let taken = take(&at, hold, request, &bar)?;

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use jvs_snapshot::compare::{Difference, Trust};
-use jvs_snapshot::{Catalog, diff};
+use jvs_snapshot::{Catalog, diff, line};
 use serde_json::json;
 
 use super::diff::{data, lines, sums};
@@ -28,12 +28,13 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
     let store = here.repo.store();
     let payload = here.repo.payload(&here.worktree)?;
     let catalog = Catalog::new(store);
-    let head = match view.state.head {
+    let (head, named) = match view.state.head {
         // A head that nobody has shown yet is the next snapshot's to show.
         Some(head) if catalog.is_ready(head).map_err(|e| Stuck::new("look at the head", e))? => {
-            Some(catalog.open(head)?)
+            let named = line::end(catalog, Some(head))?;
+            (named.map(|head| catalog.open(head)).transpose()?, named)
         }
-        _ => None,
+        unseen => (None, unseen),
     };
     let changes = match &head {
         Some(head) => {
@@ -78,7 +79,7 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
         told["worktree"] = json!(here.worktree);
         told["isolation"] = json!(isolation.as_str());
         tell_path(&mut told, "path", &payload);
-        told["head"] = json!(view.state.head);
+        told["head"] = json!(named);
         told["full"] = json!(args.full);
         told["clean"] = json!(changes.as_ref().map(Vec::is_empty));
         told["restoring"] = json!(view.restoring);

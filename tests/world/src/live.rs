@@ -10,6 +10,7 @@ use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, RepoPath};
 use jvs_snapshot::descriptor::About;
+use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::restore::Restore;
 use jvs_snapshot::stage::Options;
@@ -104,8 +105,10 @@ impl World {
                 tags: Vec::new(),
                 holder_id: "host:ann:1:1".into(),
                 session_id: "s".into(),
+                line: None,
             },
             options: Options::default(),
+            place: LinePlace::Next,
         }
     }
 

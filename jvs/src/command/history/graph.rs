@@ -6,7 +6,7 @@ use jvs_repo::id::SnapshotId;
 use jvs_snapshot::Descriptor;
 
 /// Draws `shown`, newest first, one line per snapshot with its `label`. Every
-/// snapshot has one parent, so lines only ever run together downwards.
+/// snapshot follows one at most, so lines only ever run together downwards.
 pub(super) fn draw(shown: &[Descriptor], label: impl Fn(&Descriptor) -> String) -> String {
     let mut text = String::new();
     // Which snapshot each line leads down to.
@@ -29,8 +29,8 @@ pub(super) fn draw(shown: &[Descriptor], label: impl Fn(&Descriptor) -> String) 
             text.push_str(if at == mine { "* " } else { "| " });
         }
         let _ = writeln!(text, " {}", label(descriptor));
-        match descriptor.parent.filter(|parent| shown.iter().any(|d| d.snapshot_id == *parent)) {
-            Some(parent) => lines[mine] = parent,
+        match descriptor.before().filter(|before| shown.iter().any(|d| d.snapshot_id == *before)) {
+            Some(before) => lines[mine] = before,
             None => {
                 lines.remove(mine);
             }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use jvs_snapshot::imprint::{Change, Imprint};
+use jvs_snapshot::line;
 use jvs_snapshot::lineage::{Lineage, LineageStep};
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::progress::Progress as _;
@@ -35,7 +36,7 @@ pub(super) fn run(
     mut told: Annotations,
 ) -> Result<Done, Failure> {
     let path = UserPlace::find(context, &here.repo.payload(&here.worktree)?)?.inside(path)?;
-    let head = head(context, here)?;
+    let head = line::end(Catalog::new(here.repo.store()), head(context, here)?)?;
     told.heads.extend(head.map(|head| (head, vec!["head".to_owned()])));
     let mut found = Vec::new();
     let ever = each(context, here, &path, &mut |one| {
@@ -88,7 +89,7 @@ fn each(
     // The newer of two neighbours, until the older one is known.
     let mut newer: Option<(Ready, Option<Imprint>)> = None;
     let mut ever = false;
-    for step in Lineage::from_head(Catalog::new(store), head(context, here)?)? {
+    for step in Lineage::line(Catalog::new(store), head(context, here)?)? {
         let LineageStep::Ready(ready) = step? else { continue };
         let imprint = match &newer {
             Some((newer, imprint)) if has_the_same_tree(newer, &ready) => imprint.clone(),

@@ -1,6 +1,7 @@
 //! Snapshots through the real command, on real filesystems, with real deaths.
 #![allow(clippy::print_stderr, reason = "how often somebody died is worth seeing")]
 
+mod again;
 mod believing;
 mod deaths;
 mod deep;

@@ -30,6 +30,7 @@ pub fn about(now: WallMs) -> About {
         tags: Vec::new(),
         holder_id: "host:ann:1:1".into(),
         session_id: "s".into(),
+        line: None,
     }
 }
 

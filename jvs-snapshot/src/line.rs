@@ -1,0 +1,62 @@
+//! The line of a worktree: its snapshots as people count them.
+//!
+//! The register only ever goes forward, so everything that is committed is in the lineage.
+//! Not all of it is a step that somebody took: what a restore replaced is beside the line,
+//! and so is a snapshot that says that another is undone. Each snapshot says itself what it
+//! follows, so that the line is known whatever is collected beside it.
+
+use jvs_repo::id::SnapshotId;
+use jvs_repo::record::descriptor::LineStanding;
+
+use crate::catalog::Catalog;
+use crate::error::SnapshotError;
+
+/// Where a new snapshot is to stand.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LinePlace {
+    /// On the line, after what it ends with.
+    #[default]
+    Next,
+    /// Beside it, so that it ends with what it did.
+    Aside,
+    /// Beside it, so that a line that ends with `from` ends with `to`.
+    Move {
+        /// What the line has to end with now.
+        from: Option<SnapshotId>,
+        /// What it ends with then.
+        to: Option<SnapshotId>,
+    },
+}
+
+/// What the line ends with, of a worktree whose register names `head`.
+pub fn end(
+    catalog: Catalog<'_>,
+    head: Option<SnapshotId>,
+) -> Result<Option<SnapshotId>, SnapshotError> {
+    let Some(head) = head else { return Ok(None) };
+    // Without a descriptor it is whatever it is: who reads it is told.
+    Ok(catalog.describe(head)?.map_or(Some(head), |(descriptor, _)| descriptor.line_head()))
+}
+
+/// What a snapshot on top of `parent` says about the line; `Err` of what the line ends with
+/// if it was to be moved from elsewhere.
+pub(crate) fn on_top_of(
+    catalog: Catalog<'_>,
+    parent: Option<SnapshotId>,
+    place: LinePlace,
+) -> Result<Result<Option<LineStanding>, Option<SnapshotId>>, SnapshotError> {
+    let now = end(catalog, parent)?;
+    Ok(match place {
+        LinePlace::Next => Ok(after(now, parent)),
+        LinePlace::Aside => Ok(Some(LineStanding { aside: true, follows: now })),
+        LinePlace::Move { from, to } if from == now => {
+            Ok(Some(LineStanding { aside: true, follows: to }))
+        }
+        LinePlace::Move { .. } => Err(now),
+    })
+}
+
+/// A step of the line that ends with `now`, committed on top of `parent`.
+fn after(now: Option<SnapshotId>, parent: Option<SnapshotId>) -> Option<LineStanding> {
+    (now != parent).then_some(LineStanding { aside: false, follows: now })
+}
