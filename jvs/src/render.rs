@@ -567,31 +567,46 @@ fn table_within<const N: usize>(
 /// A column that is narrower is left to the terminal.
 const NARROWEST: usize = 16;
 
-/// `text` in lines of at most `room` columns, broken between words; a word that is longer
-/// is broken where it has to be.
+/// `text` in lines of at most `room` columns, broken between words. A word that is longer, a
+/// path or an id, stays whole: it can be copied from a terminal that breaks it itself.
 fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
-        let wide = inert::columns(word);
-        let last = lines.last().map_or(0, |line| inert::columns(line));
         let line = lines.last_mut().expect("there is always one");
-        if last + usize::from(last > 0) + wide <= room {
-            if last > 0 {
-                line.push(' ');
-            }
+        if line.is_empty() {
             line.push_str(word);
-            continue;
+        } else if inert::columns(line) + 1 + inert::columns(word) <= room {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
         }
-        let mut line = if last > 0 { String::new() } else { lines.pop().unwrap_or_default() };
-        for c in word.chars() {
-            if inert::columns(&line) + inert::columns_of(c) > room {
-                lines.push(std::mem::take(&mut line));
-            }
-            line.push(c);
-        }
-        lines.push(line);
     }
     lines
+}
+
+/// A line `lead value` of a list. On a terminal that is too narrow, the value is continued
+/// below itself, word by word. It may be what others wrote.
+pub(crate) fn fact(emphasis: Option<Emphasis>, lead: &str, value: &str) -> String {
+    fact_within(emphasis, lead, value, answer_columns())
+}
+
+fn fact_within(
+    emphasis: Option<Emphasis>,
+    lead: &str,
+    value: &str,
+    columns: Option<usize>,
+) -> String {
+    let value = on_one_line(value);
+    let before = inert::columns(lead) + 1;
+    let room = columns.map(|columns| columns.saturating_sub(before));
+    let lines = match room.filter(|room| *room >= NARROWEST) {
+        Some(room) => wrapped(&value, room),
+        None => vec![value],
+    };
+    let lead = emphasis.map_or_else(|| lead.to_owned(), |emphasis| emphasis.of(lead));
+    let text = format!("{lead} {}", lines.join(&format!("\n{}", " ".repeat(before))));
+    text.trim_end().to_owned() + "\n"
 }
 
 /// Bytes as text that every program can turn back (RFC 4648).
@@ -712,13 +727,18 @@ mod tests {
         let text = table_within(Paint, ["X", "NOTE"], &rows, Some(24));
         let (_, text) = text.split_once('\n').expect("a head");
         assert_eq!(text, "名前  seven short words\n      in one long note\n");
-        assert_eq!(wrapped("abcdef gh", 4), ["abcd", "ef", "gh"]);
+        assert_eq!(wrapped("ab cdefgh ij", 4), ["ab", "cdefgh", "ij"]);
         assert_eq!(wrapped("", 4), [""]);
         for width in [24, 40, 80, 120] {
             let text = table_within(Paint, ["X", "NOTE"], &rows, Some(width));
             assert!(text.lines().skip(1).all(|line| inert::columns(line) <= width), "{text}");
         }
+        let fact = |columns| fact_within(None, "  note", "seven short words", columns);
+        assert_eq!(fact(None), "  note seven short words\n");
+        assert_eq!(fact_within(None, "note", "", None), "note\n");
+        assert_eq!(fact(Some(23)), "  note seven short\n       words\n");
         // There is no room for words: it is the terminal's to break.
+        assert_eq!(fact(Some(12)), fact(None));
         assert_eq!(table_within(Paint, ["X", "NOTE"], &rows, Some(10)).lines().count(), 2);
     }
 }

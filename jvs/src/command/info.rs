@@ -1,7 +1,5 @@
 //! `jvs info [SNAPSHOT]`: all that is known about one.
 
-use std::fmt::Write;
-
 use jvs_snapshot::Ready;
 use serde_json::Value;
 
@@ -9,29 +7,25 @@ use super::doctor::probe;
 use super::snapshots::{counted, data, find, size, tags};
 use crate::args::InfoArgs;
 use crate::context::{Context, Here};
-use crate::fail::{Failure, on_one_line};
-use crate::render::{Done, shown, tell_path};
+use crate::fail::Failure;
+use crate::render::{Done, fact, shown, tell_path};
+use crate::sink::Emphasis;
 
 pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failure> {
     let here = context.here()?;
     let ready = find(context, &here, &args.snapshot)?;
-    let (text, data) = told(context, &here, &ready)?;
+    let (text, data) = told(&here, &ready)?;
     Ok(Done::new(data).with_text(text))
 }
 
 /// What people and programs are told about one.
-pub(super) fn told(
-    context: &Context<'_>,
-    here: &Here,
-    ready: &Ready,
-) -> Result<(String, Value), Failure> {
+pub(super) fn told(here: &Here, ready: &Ready) -> Result<(String, Value), Failure> {
     let tags = tags(here)?;
     let names = tags.of(ready.id());
     let d = ready.descriptor();
-    let paint = context.paint();
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{} {}", paint.dim(&format!("{name:12}")), on_one_line(value));
+        text += &fact(Some(Emphasis::Dim), &format!("{name:12}"), value);
     };
     line("snapshot", &d.snapshot_id.to_string());
     line("worktree", d.worktree_id.as_str());

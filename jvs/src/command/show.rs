@@ -19,7 +19,7 @@ use crate::render::Done;
 pub(crate) fn run(context: &Context<'_>, args: &ShowArgs) -> Result<Done, Failure> {
     let here = context.here()?;
     let ready = find(context, &here, &args.snapshot)?;
-    let (mut text, mut told) = info::told(context, &here, &ready)?;
+    let (mut text, mut told) = info::told(&here, &ready)?;
     let changed = changes(&here, &ready)?;
     told["changes"] = changed.data();
     text.push('\n');

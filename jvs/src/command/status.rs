@@ -16,7 +16,7 @@ use crate::args::StatusArgs;
 use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, on_one_line};
-use crate::render::{Done, tell_path};
+use crate::render::{Done, fact, tell_path};
 
 /// How many changed paths are named.
 const NAMED: usize = 20;
@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
     };
     let session = context.session_id().ok();
     let paint = context.paint();
-    let mut text = format!("{}: {}", paint.bold(here.worktree.as_str()), report::lines(&view));
+    let mut text = report::lines(&view);
     if let Some(session) = &session {
         let _ = writeln!(text, "session {}", on_one_line(session.as_str()));
     }
@@ -59,8 +59,7 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
         (Some(head), Some(changes)) => {
             let tags = tags(&here)?;
             let remark = remark(head.descriptor(), &tags.of(head.id()), &[]);
-            let line = format!("head {} {}", head.id(), on_one_line(&remark));
-            let _ = writeln!(text, "{}", line.trim_end());
+            text += &fact(None, &format!("head {}", head.id()), &remark);
             match changes.is_empty() {
                 true => text += "nothing changed since\n",
                 false => {

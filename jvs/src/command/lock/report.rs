@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::fail::on_one_line;
-use crate::render::Done;
+use crate::render::{Done, fact};
+use crate::sink::Emphasis;
 
 /// The answer to a command that ends with this session holding the lock.
 pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: LeaseOrigin) -> Done {
@@ -114,17 +115,16 @@ fn record(record: &jvs_lock::record::Record) -> Value {
     data
 }
 
-/// How a lock stands, in lines of which none is long.
+/// Which worktree it is and how its lock stands, in lines of which none is long.
 pub(crate) fn lines(view: &View) -> String {
-    let plainly_held = view.word() == StatusWord::Held && view.foreign.is_none();
-    match plainly_held {
-        true => {
-            let holder = view.holder();
-            let (title, until) = (on_one_line(&holder.title()), on_one_line(&holder.until_when()));
-            format!("held by {title}\n  {}\n", until.replace(", ", "\n  "))
-        }
-        false => format!("{}\n", line(view)),
+    let worktree = format!("{}:", view.worktree);
+    if view.word() != StatusWord::Held || view.foreign.is_some() {
+        return fact(Some(Emphasis::Bold), &worktree, &line(view));
     }
+    let holder = view.holder();
+    let title = fact(Some(Emphasis::Bold), &worktree, &format!("held by {}", holder.title()));
+    let until = holder.until_when();
+    until.split(", ").fold(title, |text, part| text + &fact(None, " ", part))
 }
 
 /// How a lock stands, in one line that is short if it can be.

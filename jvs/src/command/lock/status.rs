@@ -17,8 +17,7 @@ use crate::render::Done;
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let here = context.here()?;
     let view = look(context, &here)?;
-    let worktree = context.paint().bold(view.worktree.as_str());
-    let mut text = format!("{worktree}: {}", report::lines(&view));
+    let mut text = report::lines(&view);
     if let Some(keeper) = view.record().and_then(|record| record.keeper.as_ref()) {
         let alive = match keeper::running(keeper) {
             Some(true) => "which runs",

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::fail::on_one_line;
 use crate::keeper;
+use crate::render::fact;
 
 /// What it costs a holder to be overruled.
 const FENCED: &str = "the holder can publish nothing more";
@@ -136,7 +137,8 @@ pub(super) fn text(ways: &[Way]) -> String {
     let mut text = "To get it, from the gentlest way to the roughest:\n".to_owned();
     for Way { command, by, cost } in ways {
         text += &format!("  {}\n", on_one_line(command));
-        text += &format!("    by      {}\n    costs   {}\n", on_one_line(by), on_one_line(cost));
+        text += &fact(None, "    by     ", by);
+        text += &fact(None, "    costs  ", cost);
     }
     text
 }

@@ -16,7 +16,7 @@ use super::{look, status, ways};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
 use crate::keeper;
-use crate::render::Done;
+use crate::render::{self, Done};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let here = context.here()?;
@@ -31,7 +31,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let paint = context.paint();
     let mut text = format!("{}\n", verdict(&view));
     for fact in &facts {
-        text += &format!("  {:10} {}\n", fact.label, fact.sentence);
+        text += &render::fact(None, &format!("  {:10}", fact.label), &fact.sentence);
     }
     let ways = ways::out(context, &view, &here.repo.config()?, unneeded);
     text += &ways::text(&ways);

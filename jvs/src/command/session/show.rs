@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::survey::{Looking, SessionHold, SessionSurvey};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
-use crate::render::{Done, shown, tell_path};
+use crate::render::{Done, fact, shown, tell_path};
 use crate::session::{self, NamedSession, Whence};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
@@ -24,7 +24,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let me = context.onlooker();
     let mut text = format!("session {}\n", context.paint().bold(named.id.as_str()));
     let mut say = |label: &str, what: &str| {
-        let _ = writeln!(text, "  {label:10} {}", on_one_line(what));
+        text += &fact(None, &format!("  {label:10}"), what);
     };
     say("known by", &known_by(&named));
     if let Some(me) = &me {
