@@ -33,7 +33,7 @@ mod whereabouts;
 pub mod whom;
 
 pub use end::{Cause, Ending};
-pub use enter::{Ask, Entered};
+pub use enter::{Ask, Entered, HandedTerm};
 pub use files::{Holds, ProcessLookup, Scan};
 pub use give_back::LeaveOutcome;
 pub use name::{HoldName, HoldState};

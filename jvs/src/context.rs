@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use jvs_lock::hold::{Holds, ProcessLookup};
+use jvs_lock::hold::{HandedTerm, Holds, ProcessLookup};
 use jvs_lock::holder::Onlooker;
 use jvs_lock::session::{Purpose, SessionId};
 use jvs_lock::{Identity, Locks, Seams, Session, State, Ticket};
@@ -15,7 +15,7 @@ use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::config::LockPolicy;
 use jvs_repo::discover::{ControlDir, Located, discover, discover_here};
 use jvs_repo::entropy::{Entropy, SystemEntropy};
-use jvs_repo::id::{Epoch, FencingToken, HolderNonce, strict_decimal};
+use jvs_repo::id::{FencingToken, HolderNonce, strict_decimal};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
@@ -197,12 +197,13 @@ impl<'a> Context<'a> {
     pub(crate) fn handed_token(
         &self,
         worktree: &WorktreeName,
-    ) -> Result<Option<(FencingToken, Option<Epoch>)>, Failure> {
+    ) -> Result<Option<HandedTerm>, Failure> {
         let meant = self.env.text("JVS_WORKTREE")?.is_none_or(|name| name == worktree.as_str());
         let Some(token) = self.env.text("JVS_FENCING_TOKEN")?.filter(|_| meant) else {
             let handed = self.handed_tokens()?.into_iter();
             let ours = handed.filter(|ticket| ticket.worktree == *worktree);
-            return Ok(ours.map(|ticket| (ticket.term.token, Some(ticket.term.epoch))).next());
+            let term = |Term { token, epoch }| HandedTerm { token, epoch: Some(epoch) };
+            return Ok(ours.map(|ticket| term(ticket.term)).next());
         };
         let unusable = |name: &str, text: &str, what: &str| {
             let message = format!("{name} is \"{text}\", which is not a valid {what}");
@@ -216,7 +217,7 @@ impl<'a> Context<'a> {
             }
             None => None,
         };
-        Ok(Some((FencingToken(number), epoch)))
+        Ok(Some(HandedTerm { token: FencingToken(number), epoch }))
     }
 
     /// Those that a parent handed down for several worktrees.

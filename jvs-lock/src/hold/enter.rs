@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use jvs_repo::id::{FencingToken, OpNonce};
+use jvs_repo::id::{Epoch, FencingToken, OpNonce};
 use jvs_repo::sabotage;
 use jvs_repo::term::Term;
 
@@ -40,12 +40,28 @@ pub struct Ask {
     pub lasts_ms: Option<u64>,
     /// Share with a run that has it to itself.
     pub joins: bool,
-    /// The token that a parent handed down.
-    pub handed: Option<FencingToken>,
+    /// The hold that a parent handed down.
+    pub handed: Option<HandedTerm>,
     /// Acknowledges that others may have written since: `lock acquire`.
     pub acknowledges_loss: bool,
     /// The process that asks: this replaces what it was promised before.
     pub by: Option<Who>,
+}
+
+/// The hold that a command was told to act on, and on no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandedTerm {
+    /// Its token.
+    pub token: FencingToken,
+    /// The epoch of the register that it was granted in, if that was handed down, too.
+    pub epoch: Option<Epoch>,
+}
+
+impl HandedTerm {
+    /// Is that hold the one of `term`?
+    fn means(self, term: Term) -> bool {
+        self.token == term.token && self.epoch.is_none_or(|epoch| epoch == term.epoch)
+    }
 }
 
 impl Ask {
@@ -342,12 +358,12 @@ impl<'r> Locks<'r> {
             return Err(refusal.into());
         }
         if let Some(handed) =
-            ask.handed.filter(|token| stake.term.is_none_or(|term| term.token != *token))
+            ask.handed.filter(|handed| !stake.term.is_some_and(|term| handed.means(term)))
         {
             // Of a hold that is over: what began under it must not go on under another.
             let current = self.inspect(worktree)?.state.token;
             let worktree = worktree.clone();
-            return Err(LeaseError::Fenced { worktree, token: handed, current }.into());
+            return Err(LeaseError::Fenced { worktree, token: handed.token, current }.into());
         }
         if let Some(term) = stake.term {
             // A piece of work is promised nothing beyond its end: what it finds lasts as

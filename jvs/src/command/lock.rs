@@ -17,12 +17,12 @@ mod watch;
 mod ways;
 mod why;
 
+use jvs_lock::hold::HandedTerm;
 use jvs_lock::record::renew_interval_ms;
 use jvs_lock::view::{self, View};
 use jvs_lock::{Lease, Locks, OfRegister, Ticket, Want};
 use jvs_repo::code::Coded;
 use jvs_repo::config::Config;
-use jvs_repo::id::{Epoch, FencingToken};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::probe::{Filesystem, JuiceFsMount};
 use jvs_repo::record::worktree::Isolation;
@@ -169,7 +169,7 @@ pub(super) fn resume<'r>(
     locks: &Locks<'r>,
     Here { repo, worktree }: &Here,
 ) -> Result<Lease<'r>, Failure> {
-    let ticket = |(token, epoch): (FencingToken, Option<Epoch>)| {
+    let ticket = |HandedTerm { token, epoch }| {
         // Without its epoch the token is taken for one of the epoch that there is: a
         // register that was rebuilt goes on above it.
         let epoch = match epoch {

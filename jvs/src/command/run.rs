@@ -96,7 +96,7 @@ fn run(
     let holds = context.holds_of_all(&all, &acting)?;
     let turns = turns(context, &all, &locks, &holds);
     let entered = enter_all(&turns, guard.wait.wait, |turn, wait| {
-        let handed = context.handed_token(&turn.here.worktree)?.map(|(token, _)| token);
+        let handed = context.handed_token(&turn.here.worktree)?;
         let ask = Ask { joins: guard.join, handed, ..Ask::plain(kind) };
         match wait {
             Some(at_most) => turn.in_line(&ask, want, at_most, &signals),

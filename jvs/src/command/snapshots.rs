@@ -83,7 +83,7 @@ pub(super) fn hold<'r>(
     }
     let holds = context.holds(repo, worktree, acting)?;
     let turn = LockTurn { context, here, locks, holds: &holds };
-    let handed = context.handed_token(worktree)?.map(|(token, _)| token);
+    let handed = context.handed_token(worktree)?;
     let ask = Ask { handed, ..Ask::plain(StakeKind::Work) };
     // Not past those who wait in line for the lock.
     let lease_ms = config.lock.lease_duration_ms;

@@ -136,7 +136,7 @@ fn begin<'r>(
     let LockTurn { context, here, holds, .. } = turn;
     let Entered { mut lease, stake, joined } = entered;
     let handed = context.handed_token(&here.worktree)?;
-    if handed.is_some_and(|(token, _)| token == lease.token()) {
+    if handed.is_some_and(|handed| handed.token == lease.token()) {
         holds.remove(&stake);
         return Ok(Begun { lease, left: None });
     }

@@ -1,6 +1,6 @@
 //! `jvs lock renew`.
 
-use jvs_lock::hold::{Ask, StakeKind};
+use jvs_lock::hold::{Ask, HandedTerm, StakeKind};
 use jvs_lock::{LeaseError, Want};
 
 use super::turn::LockTurn;
@@ -23,7 +23,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     }
     let lease_ms = held.claim().lease_ms;
     let lasts_ms = Some(lease_ms);
-    let ask = Ask { lasts_ms, handed: Some(held.token()), ..Ask::plain(StakeKind::Acquire) };
+    let handed = Some(HandedTerm { token: held.token(), epoch: Some(held.term().epoch) });
+    let ask = Ask { lasts_ms, handed, ..Ask::plain(StakeKind::Acquire) };
     let holds = context.holds(repo, &here.worktree, &acting)?;
     let turn = LockTurn { context, here: &here, locks: &locks, holds: &holds };
     // Like everybody who is told that it holds: with a stake in the open hold.

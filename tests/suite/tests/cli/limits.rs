@@ -234,11 +234,14 @@ fn a_token_that_is_handed_down_is_one_of_its_life() {
     let world = World::new();
     let jvs = world.command(&[]).command().get_program().to_owned();
     let script = "\"$0\" lock renew && JVS_FENCING_EPOCH=1-0000 \"$0\" lock renew; \
+                  JVS_FENCING_EPOCH=1-0000 \"$0\" snapshot; \
+                  JVS_FENCING_EPOCH=1-0000 \"$0\" run true; \
                   env -u JVS_FENCING_EPOCH \"$0\" lock renew";
     let told = world.command(&["run", "--", "sh", "-c", script]).arg(jvs).run().ok();
     let renewed = told.stdout().matches("Renewed").count();
     assert_eq!(renewed, 2, "with its life, and in the old form without: {told}");
-    assert!(told.stderr().contains("error[E_FENCING_MISMATCH]"), "{told}");
+    let refused = told.stderr().matches("error[E_FENCING_MISMATCH]").count();
+    assert_eq!(refused, 3, "a renewal, a snapshot and a run: {told}");
     world
         .command(&["lock", "renew"])
         .env("JVS_FENCING_TOKEN", "1")
