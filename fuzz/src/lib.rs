@@ -16,6 +16,7 @@ mod command;
 mod ledger;
 mod log;
 mod manifest;
+mod mcp;
 mod mutate;
 mod names;
 mod records;
@@ -88,6 +89,7 @@ targets! {
     sighting in command, FIXED;
     trust_list in command, FIXED;
     environment in command, FIXED;
+    mcp_frame in mcp, FIXED;
 }
 
 /// The target of that name.

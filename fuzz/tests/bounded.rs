@@ -91,4 +91,5 @@ bounded! {
     sighting
     trust_list
     environment
+    mcp_frame
 }

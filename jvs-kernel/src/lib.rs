@@ -1,6 +1,6 @@
 //! What is asked of the kernel without a safe wrapper: the state of its clock,
 //! signals, copies of a process, the end of inherited descriptors, the memory of the
-//! program, and whether a file has a writer.
+//! program, programs that end with it, and whether a file has a writer.
 //!
 //! **Responsibility.** All unsafe code of the project, behind functions that are
 //! safe to call with anything. Every other crate forbids it.

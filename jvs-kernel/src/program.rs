@@ -1,7 +1,33 @@
-//! The memory that the program itself takes.
+//! The memory that the program itself takes, and programs that end with it.
 
 use std::ffi::{CStr, c_void};
+use std::io;
 use std::os::raw::c_int;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+/// A program that is started by `command` is asked to end (SIGTERM) as soon as the thread
+/// that started it has ended, in whatever way. What that program starts in turn is not.
+pub fn end_with_this_process(command: &mut Command) {
+    let starter = std::process::id();
+    let bind = move || {
+        // SAFETY: both calls only speak to the kernel, and take no pointer.
+        let (bound, parent) = unsafe {
+            let term = libc::SIGTERM as libc::c_ulong;
+            (libc::prctl(libc::PR_SET_PDEATHSIG, term), libc::getppid())
+        };
+        if bound != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // It ended before it was bound to: there will be no signal.
+        match u32::try_from(parent) == Ok(starter) {
+            true => Ok(()),
+            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    };
+    // SAFETY: between fork and exec the function makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(bind) };
+}
 
 /// Lets go of the pages of this program and of its libraries that nothing was ever written
 /// to: its code and its constants. What is used again comes back from where it came from, a
@@ -64,6 +90,19 @@ mod tests {
         let status = std::fs::read_to_string("/proc/self/status").expect("readable");
         let line = status.lines().find_map(|line| line.strip_prefix("RssFile:")).expect("told");
         line.split_whitespace().next().and_then(|kb| kb.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn a_program_ends_with_the_thread_that_started_it() {
+        let started = std::thread::spawn(|| {
+            let mut command = Command::new("sleep");
+            command.arg("600");
+            end_with_this_process(&mut command);
+            command.spawn().expect("started")
+        });
+        let status = started.join().expect("the thread ends").wait().expect("it ends, too");
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        assert_eq!(signal, Some(libc::SIGTERM));
     }
 
     #[test]

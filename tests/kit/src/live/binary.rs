@@ -7,8 +7,17 @@ use std::path::{Path, PathBuf};
 /// Cargo does not build another package's binary for a test, so a missing one
 /// is a loud failure that says how to build it.
 pub fn jvs() -> PathBuf {
+    built("jvs")
+}
+
+/// The built `jvs-mcp`, beside the running test executable.
+pub fn jvs_mcp() -> PathBuf {
+    built("jvs-mcp")
+}
+
+fn built(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a running test knows its executable");
-    let found = profile_dir(&test).join("jvs");
+    let found = profile_dir(&test).join(name);
     assert!(
         found.is_file(),
         "{} is missing: run `cargo build --workspace` before the tests",

@@ -6,8 +6,8 @@ use jvs_repo::layout::CONTROL_DIR;
 use crate::source::{Source, files, root, sources};
 
 /// The crates that ship, each knowing only those before it.
-pub(crate) const CRATES: [&str; 6] =
-    ["jvs-kernel", "jvs-repo", "jvs-lock", "jvs-snapshot", "jvs-doctor", "jvs"];
+pub(crate) const CRATES: [&str; 7] =
+    ["jvs-kernel", "jvs-repo", "jvs-lock", "jvs-snapshot", "jvs-doctor", "jvs", "jvs-mcp"];
 
 /// Modules that touch the filesystem other than through the store, and why.
 const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
@@ -30,6 +30,8 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/trust.rs", "reads the user's own list, which is in no repository"),
     ("jvs/src/umask.rs", "names the modes of a umask"),
     ("jvs-kernel/src/fork.rs", "counts its threads in /proc"),
+    ("jvs-mcp/src/lib.rs", "looks whether the command is beside it"),
+    ("jvs-mcp/src/session.rs", "claims a session outside any repository"),
     ("jvs-repo/src/discover.rs", "looks for the root that the store will stand on"),
     ("jvs-repo/src/entropy.rs", "reads /dev/urandom where a sandbox forbids the call"),
     ("jvs-repo/src/nursery.rs", "finds the directory that the store will stand on"),
@@ -54,9 +56,11 @@ const PATH_METHODS: [&str; 10] = [
     ".try_exists()",
 ];
 
-/// Modules that read the environment of the process, below the command.
-const READ_THE_ENVIRONMENT: &[(&str, &str)] =
-    &[("jvs-repo/src/discover.rs", "begins where its user is, if nobody says where")];
+/// Modules that read the environment of the process, besides the command.
+const READ_THE_ENVIRONMENT: &[(&str, &str)] = &[
+    ("jvs-mcp/src/lib.rs", "is the other program, which is told by whoever starts it, too"),
+    ("jvs-repo/src/discover.rs", "begins where its user is, if nobody says where"),
+];
 
 /// Modules that decide, from plain values alone.
 const DECIDE: [&str; 9] = [
@@ -76,6 +80,9 @@ const READ_THE_CLOCK: &[(&str, &str)] = &[("jvs-repo/src/clock.rs", "is the cloc
 
 /// Modules that write to the standard streams.
 const PRINT: &[(&str, &str)] = &[
+    ("jvs-mcp/src/call.rs", "hears what the command says"),
+    ("jvs-mcp/src/frames.rs", "speaks the protocol, which is JSON"),
+    ("jvs-mcp/src/lib.rs", "says what it is, and why it cannot serve"),
     ("jvs-snapshot/src/engine/juicefs/program.rs", "hears what the program that it runs says"),
     ("jvs/src/command/demo.rs", "shows what the commands it ran have printed"),
     ("jvs/src/command/run.rs", "hands its streams to its child"),
@@ -86,6 +93,8 @@ const PRINT: &[(&str, &str)] = &[
 
 /// Who writes to one.
 const WRITE_TO_A_STREAM: &[(&str, &str)] = &[
+    ("jvs-mcp/src/frames.rs", "speaks the protocol, which is JSON"),
+    ("jvs-mcp/src/lib.rs", "escapes what it says"),
     ("jvs/src/keeper/supervisor.rs", "speaks to whoever started it, through a pipe"),
     ("jvs/src/sink.rs", "lets nothing out that a terminal would act on"),
 ];
@@ -327,6 +336,11 @@ fn dependencies_between_crates_run_one_way() {
             );
         }
     }
+}
+
+#[test]
+fn the_mcp_server_knows_the_command_and_no_library_of_it() {
+    assert_eq!(own_dependencies("jvs-mcp"), ["jvs-kernel"]);
 }
 
 #[test]

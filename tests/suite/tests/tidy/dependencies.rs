@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use serde_json::Value;
-use toml_edit::{DocumentMut, Item};
+use toml_edit::{DocumentMut, InlineTable, Item};
 
 use crate::source::root;
 
@@ -19,18 +19,21 @@ fn packages() -> Vec<Value> {
     let rules = rules();
     let mut packages = Vec::new();
     for target in words(&rules["graph"]["targets"]) {
-        let said = Command::new(env!("CARGO"))
-            .args(["metadata", "--format-version=1", "--locked"])
-            .args(["--filter-platform", &target])
-            .current_dir(root())
-            .output()
-            .expect("cargo runs");
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
-        let mut metadata: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+        let mut metadata = metadata(&target);
         packages.append(metadata["packages"].as_array_mut().expect("a list"));
     }
     assert!(packages.len() > 20, "cargo lists the packages");
     packages
+}
+
+fn metadata(target: &str) -> Value {
+    let said = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked", "--filter-platform", target])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    serde_json::from_slice(&said.stdout).expect("JSON")
 }
 
 fn rules() -> DocumentMut {
@@ -92,21 +95,77 @@ fn a_licence_is_chosen_where_there_is_a_choice_and_taken_where_there_is_none() {
 fn nothing_that_is_banned_is_compiled_in() {
     let rules = rules();
     let banned = rules["bans"]["deny"].as_array().expect("a list of bans");
-    let banned: Vec<_> = banned
-        .iter()
-        .filter_map(|ban| ban.as_inline_table())
-        .map(|ban| ["crate", "reason"].map(|key| ban[key].as_str().expect("a text")))
-        .collect();
+    let banned: Vec<Ban> =
+        banned.iter().filter_map(|ban| ban.as_inline_table()).map(Ban::read).collect();
     assert!(!banned.is_empty(), "the bans are found");
-    for package in packages() {
-        for [crate_name, reason] in &banned {
-            assert_ne!(*crate_name, name(&package), "it is banned: {reason}");
+    for (by, package) in who_compiles_what() {
+        for ban in banned.iter().filter(|ban| ban.name == package) {
+            assert!(ban.wrappers.contains(&by), "{by} needs {package}: {}", ban.reason);
         }
+    }
+    for package in packages() {
         let dependencies = package["dependencies"].as_array().expect("a list");
         for dependency in dependencies.iter().filter(|dependency| dependency["req"] == "*") {
             let ours = dependency["path"].is_string();
             assert!(ours, "{}: any version of {}", name(&package), dependency["name"]);
         }
+    }
+}
+
+/// A crate that nothing may use, but for those that are named.
+struct Ban {
+    name: String,
+    reason: String,
+    wrappers: Vec<String>,
+}
+
+impl Ban {
+    fn read(ban: &InlineTable) -> Ban {
+        let text = |key: &str| ban[key].as_str().expect("a text").to_owned();
+        let wrappers = ban.get("wrappers").and_then(|list| list.as_array());
+        let wrappers = wrappers.into_iter().flatten().filter_map(|word| word.as_str());
+        Ban {
+            name: text("crate"),
+            reason: text("reason"),
+            wrappers: wrappers.map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// Which crate is compiled because which other one depends on it.
+fn who_compiles_what() -> BTreeSet<(String, String)> {
+    let mut pairs = BTreeSet::new();
+    for target in words(&rules()["graph"]["targets"]) {
+        let metadata = metadata(&target);
+        let packages = metadata["packages"].as_array().expect("a list");
+        let called = |id: &Value| {
+            let found = packages.iter().find(|package| package["id"] == *id);
+            name(found.expect("a package of that id")).to_owned()
+        };
+        for node in metadata["resolve"]["nodes"].as_array().expect("a list") {
+            let by = called(&node["id"]);
+            let needs = node["dependencies"].as_array().expect("a list");
+            pairs.extend(needs.iter().map(|needed| (by.clone(), called(needed))));
+        }
+    }
+    pairs
+}
+
+#[test]
+fn the_command_is_built_without_what_only_the_mcp_server_needs() {
+    let pairs = who_compiles_what();
+    let mut reached = BTreeSet::from(["jvs".to_owned()]);
+    loop {
+        let new = pairs.iter().filter(|(by, what)| reached.contains(by) && !reached.contains(what));
+        let new: Vec<String> = new.map(|(_, what)| what.clone()).collect();
+        if new.is_empty() {
+            break;
+        }
+        reached.extend(new);
+    }
+    for foreign in ["rmcp", "tokio", "chrono", "schemars", "jvs-mcp"] {
+        assert!(pairs.iter().any(|(by, what)| by == foreign || what == foreign), "{foreign}");
+        assert!(!reached.contains(foreign), "the command would need {foreign}");
     }
 }
 

@@ -15,6 +15,9 @@ const PARSERS: &[(&str, &str)] = &[
     ("jvs-lock/src/record.rs", "record"),
     ("jvs-lock/src/session.rs", "file_name"),
     ("jvs-lock/src/state.rs", "register_name"),
+    ("jvs-mcp/src/frames.rs", "mcp_frame"),
+    ("jvs-mcp/src/handle.rs", "mcp_frame"),
+    ("jvs-mcp/src/resource.rs", "mcp_frame"),
     ("jvs-repo/src/audit.rs", "file_name"),
     ("jvs-repo/src/config.rs", "config"),
     ("jvs-repo/src/config/admins.rs", "config"),
@@ -72,6 +75,7 @@ const NO_PARSER: &[(&str, &str)] = &[
     ("jvs/src/taste.rs", "reads the file that its own user wrote, which `trust_list` parses, too"),
     ("jvs-doctor/src/check/seal.rs", "reads what `record/worktree.rs` parses"),
     ("jvs-doctor/src/survey.rs", "reads what `record/worktree.rs` parses"),
+    ("jvs-mcp/src/call.rs", "reads what a command that it ran has printed"),
     ("jvs-lock/src/inherit.rs", "reads what `state.rs` parses, from its own starter"),
     ("jvs-lock/src/worktrees/note.rs", "reads what `record/worktree.rs` parses"),
 ];

@@ -12,6 +12,7 @@ mod fuzzed;
 mod glossary;
 mod hints;
 mod language;
+mod mcp;
 mod names;
 mod numbers;
 mod on_disk;

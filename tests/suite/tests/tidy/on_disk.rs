@@ -32,6 +32,8 @@ const READ: &[(&str, &str)] = &[
     ("jvs-repo/src/json.rs", "is the strict reader"),
     ("jvs-repo/src/record/seal.rs", "takes the content out of what the strict reader read"),
     ("jvs-lock/src/legacy.rs", "reads files of other tools, whose formats are not ours to refuse"),
+    ("jvs-mcp/src/call.rs", "reads what a command that it ran has printed"),
+    ("jvs-mcp/src/frames.rs", "reads messages of a protocol, which are on no disk"),
     ("jvs/src/command/demo.rs", "reads what a command that it ran has printed"),
 ];
 
@@ -39,6 +41,7 @@ const READ: &[(&str, &str)] = &[
 const WRITE: &[(&str, &str)] = &[
     ("jvs-repo/src/json.rs", "has the form in which files are written"),
     ("jvs-repo/src/record.rs", "has the shapes on disk"),
+    ("jvs-mcp/src/frames.rs", "sends messages of a protocol"),
     ("jvs/src/render.rs", "prints the answer of a command"),
 ];
 

@@ -1,0 +1,137 @@
+//! What only a person decides.
+
+use std::process::Command;
+
+use jvs_kit::live::binary;
+use jvs_kit::live::process::run;
+use serde_json::{Value, json};
+
+use crate::client::{BOTH, Client, Revision};
+use crate::{PATIENCE, World};
+
+/// An agent whose client can ask its person.
+fn attended(world: &World, revision: Revision) -> Client {
+    Client::connect(&world.server(), revision, json!({ "elicitation": { "form": {} } }))
+}
+
+/// Calls a tool, has the person give this answer, and answers the result.
+#[track_caller]
+fn asked(client: &mut Client, revision: Revision, call: &Value, person: &Value) -> Value {
+    let id = client.ask("tools/call", call.clone());
+    if revision == Revision::Previous {
+        let question = client.notice("elicitation/create");
+        assert!(question["params"]["message"].is_string(), "{question}");
+        client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": person }));
+        return client.answer(id)["result"].clone();
+    }
+    let question = client.answer(id)["result"].clone();
+    assert_eq!(question["resultType"], "input_required", "{question}");
+    let again = with_answer(call, &question["requestState"], person);
+    client.request("tools/call", again)["result"].clone()
+}
+
+fn with_answer(call: &Value, state: &Value, person: &Value) -> Value {
+    let mut again = call.clone();
+    again["inputResponses"] = json!({ "confirm": person });
+    again["requestState"] = state.clone();
+    again
+}
+
+fn yes() -> Value {
+    json!({ "action": "accept", "content": { "confirm": true } })
+}
+
+#[test]
+fn files_are_replaced_if_a_person_agrees_and_not_otherwise() {
+    for revision in BOTH {
+        let world = World::new();
+        let file = world.main().join("a");
+        let mut client = attended(&world, revision);
+        let handle = client.acquire();
+        fs_err::write(&file, "before").expect("written");
+        client.ok("snapshot", json!({ "handle": handle, "tags": ["good"] }));
+        fs_err::write(&file, "after").expect("written");
+        let arguments = json!({ "handle": handle, "snapshot": "good", "reason": "it was better" });
+        let call = json!({ "name": "restore", "arguments": arguments });
+        for no in [
+            json!({ "action": "decline" }),
+            json!({ "action": "cancel" }),
+            json!({ "action": "accept", "content": { "confirm": false } }),
+        ] {
+            let told = asked(&mut client, revision, &call, &no);
+            assert_eq!(told["isError"], true, "{told}");
+            assert!(
+                told["content"][0]["text"].as_str().is_some_and(|it| it.contains("M_DECLINED"))
+            );
+            assert_eq!(fs_err::read_to_string(&file).expect("read"), "after");
+        }
+        let told = asked(&mut client, revision, &call, &yes());
+        assert_eq!(told["isError"], false, "{told}");
+        assert_eq!(fs_err::read_to_string(&file).expect("read"), "before");
+    }
+}
+
+#[test]
+fn an_agreement_is_to_what_was_asked_and_to_nothing_else() {
+    let world = World::new();
+    let mut client = attended(&world, Revision::Current);
+    let handle = client.acquire();
+    client.ok("snapshot", json!({ "handle": handle }));
+    let call = |reason: &str| {
+        let arguments = json!({ "handle": handle, "snapshot": "@", "reason": reason });
+        json!({ "name": "restore", "arguments": arguments })
+    };
+    let mut is_asked = |call: Value| {
+        let told = client.request("tools/call", call)["result"].clone();
+        assert_eq!(told["resultType"], "input_required", "{told}");
+        told["requestState"].clone()
+    };
+    // Nobody was asked.
+    is_asked(with_answer(&call("a"), &json!("made up"), &yes()));
+    let state = is_asked(call("a"));
+    // Something else was asked.
+    is_asked(with_answer(&call("b"), &state, &yes()));
+    // The question was answered by then, even if it was not by that.
+    is_asked(with_answer(&call("a"), &state, &yes()));
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_command_to_type_is_said_and_works() {
+    for revision in BOTH {
+        let world = World::new();
+        world.jvs("config set reclaim.same_user true").run().ok();
+        world.jvs("lock acquire").run().ok();
+        let mut client = world.agent(revision);
+        let refused = client.refused("reclaim", json!({ "reason": "it's urgent" }));
+        assert_eq!(refused["code"], "M_NO_PERSON", "{refused}");
+        assert_eq!(world.status()["record"]["session_id"], "rival");
+        let typed = refused["hint"].as_str().expect("a command");
+        let as_typed = world.home.jvs::<&str>([]).command();
+        let mut shell = Command::new("sh");
+        shell.env_clear().arg("-c").arg(typed);
+        shell.envs(as_typed.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        let bin = binary::jvs().parent().expect("a directory").display().to_string();
+        shell.env("PATH", format!("{bin}:/usr/bin:/bin")).env_remove("JVS_KEEP_WHILE");
+        run(shell, PATIENCE).ok();
+        // It is the agent's, which has a handle as soon as it asks for one.
+        let handle = client.acquire();
+        client.ok("release", json!({ "handle": handle }));
+    }
+}
+
+#[test]
+fn a_lock_is_taken_from_a_holder_if_a_person_agrees() {
+    for revision in BOTH {
+        let world = World::new();
+        world.jvs("config set reclaim.same_user true").run().ok();
+        world.jvs("lock acquire").run().ok();
+        let mut client = attended(&world, revision);
+        let call = json!({ "name": "reclaim", "arguments": { "reason": "urgent" } });
+        let told = asked(&mut client, revision, &call, &yes());
+        let handle = told["structuredContent"]["handle"].clone();
+        client.ok("snapshot", json!({ "handle": handle }));
+        client.hang_up();
+        client.ended();
+        world.eventually_free();
+    }
+}
