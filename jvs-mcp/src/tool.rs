@@ -342,7 +342,8 @@ impl Tool {
     fn answers(&self) -> JsonObject {
         let properties = self.answer.iter().map(|(name, kind)| {
             let mut schema = match kind.strip_suffix('?') {
-                Some(kind) => json!({ "type": [kind, "null"] }),
+                // Not every client takes a list of types.
+                Some(kind) => json!({ "anyOf": [{ "type": kind }, { "type": "null" }] }),
                 None => json!({ "type": kind }),
             };
             if *name == "handle" {

@@ -25,6 +25,8 @@ pub enum Capability {
     MdBook,
     /// Loop devices.
     Loop,
+    /// The MCP clients that `scripts/setup` put into `target/mcp`.
+    McpClients,
     /// A program on the search path.
     Program(&'static str),
 }
@@ -46,6 +48,11 @@ impl Capability {
                 Self::Program("java")
                     .missing()
                     .or_else(|| (!jar.is_file()).then(|| format!("no {}", jar.display())))
+            }
+            Self::McpClients => {
+                let installed = Path::new(env!("CARGO_MANIFEST_DIR"));
+                let installed = installed.join("../../target/mcp/installed");
+                (!installed.is_file()).then(|| format!("no {}", installed.display()))
             }
             Self::JuiceFs => {
                 let program = juicefs_program();

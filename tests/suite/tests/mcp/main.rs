@@ -1,11 +1,13 @@
 //! The MCP server as clients meet it: the built `jvs-mcp`, spoken to line by line, and by
-//! clients of others.
+//! those of others.
 
 mod asking;
 mod client;
+mod clients;
 mod ends;
 mod frames;
 mod holding;
+mod recorded;
 mod resources;
 mod shown;
 
