@@ -12,6 +12,7 @@
 //! # Limitations
 //! Time is bounded by libFuzzer's `-timeout` and by the test's own limit, not measured.
 
+mod agents;
 mod command;
 mod ledger;
 mod log;
@@ -90,6 +91,9 @@ targets! {
     trust_list in command, FIXED;
     environment in command, FIXED;
     mcp_frame in mcp, FIXED;
+    // What is read of a harness is kept and printed in several forms.
+    hook_payload in agents, FIXED;
+    agent_settings in agents, FIXED;
 }
 
 /// The target of that name.

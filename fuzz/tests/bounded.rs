@@ -92,4 +92,6 @@ bounded! {
     trust_list
     environment
     mcp_frame
+    hook_payload
+    agent_settings
 }

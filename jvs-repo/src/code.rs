@@ -42,6 +42,7 @@ codes! {
     SnapshotNeeded "E_SNAPSHOT_NEEDED" 1 "Something needs the snapshot, so it was not forgotten.";
     ConfigInvalid "E_CONFIG_INVALID" 1 "The configuration has an unknown key or a bad value; the line is named.";
     RecordInvalid "E_RECORD_INVALID" 1 "A control file is torn, oversized or not what it should be.";
+    AgentFileInvalid "E_AGENT_FILE_INVALID" 1 "A file of a coding agent is not what it should be, and was not changed.";
     SessionInvalid "E_SESSION_INVALID" 1 "The session id or its local secret cannot be used.";
     Permission "E_PERMISSION" 1 "This user may not use a part of the repository; the message names its owner and what would help.";
     LockConflict "E_LOCK_CONFLICT" 2 "Another session holds the lock and its lease is live.";

@@ -1,5 +1,6 @@
 //! What may be typed: raw clap types, not yet checked against anything.
 
+mod agent;
 mod audit;
 mod completion;
 mod config;
@@ -27,6 +28,9 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
+pub(crate) use agent::{
+    Agent, AgentCommand, AgentPlaceArgs, HookArgs, HookWays, InstallArgs, OnError, UninstallArgs,
+};
 pub(crate) use audit::AuditArgs;
 pub(crate) use completion::{CompleteArgs, Wanted, asked};
 pub(crate) use config::ConfigCommand;
@@ -135,6 +139,10 @@ pub(crate) enum Command {
     Forget(ForgetArgs),
     Doctor(DoctorArgs),
     Audit(AuditArgs),
+    /// Install hooks by which coding agents keep to the lock
+    #[command(subcommand)]
+    Agent(AgentCommand),
+    Hook(HookArgs),
     /// Show and change the repository's policy
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -169,6 +177,8 @@ impl Command {
             Command::Forget(_) => "forget",
             Command::Doctor(_) => "doctor",
             Command::Audit(_) => "audit",
+            Command::Agent(command) => command.name(),
+            Command::Hook(_) => "hook",
             Command::Config(command) => command.name(),
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",

@@ -1,5 +1,6 @@
 //! The verbs: one file each. A verb asks a library and says what it answered.
 
+mod agent;
 mod audit;
 mod cat;
 mod complete;
@@ -11,6 +12,7 @@ mod doctor;
 mod forget;
 mod gc;
 mod history;
+mod hook;
 mod info;
 mod init;
 mod lock;
@@ -54,7 +56,8 @@ fn suggesting(context: &Context<'_>, failure: Failure) -> Failure {
 /// Runs one command.
 pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failure> {
     // A command is a sign of life. Also at its end: it may have taken long.
-    let unattended = matches!(command, Command::Keeper(_) | Command::Complete(_));
+    let unattended =
+        matches!(command, Command::Keeper(_) | Command::Complete(_) | Command::Hook(_));
     let life = (!unattended).then(|| context.life());
     life.iter().for_each(SignsOfLife::sign);
     let answer = match command {
@@ -76,6 +79,9 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Forget(args) => forget::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Audit(args) => audit::run(context, &args),
+        Command::Agent(command) => agent::run(context, &command),
+        // Its answer is the harness's, in which there is no room for anything else.
+        Command::Hook(args) => return hook::run(context, &args),
         Command::Config(command) => config::run(context, &command),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),

@@ -4,9 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum as _;
 use jvs_lock::judge::Watch;
 use jvs_repo::clock::{BootClock, Reading};
 
+use crate::harness::{self, Harness, HookVerdict, ShellUse};
 use crate::{args, command, fail, keeper, session, tree, trust};
 
 /// What a word is printed as, if it is one.
@@ -73,4 +75,42 @@ pub fn trusts(text: &str, root: &Path) -> bool {
 /// A text from elsewhere, on one line.
 pub fn on_one_line(text: &str) -> String {
     fail::on_one_line(text)
+}
+
+/// What is said of a payload to each harness, as it is printed.
+pub fn hook_answers(bytes: &[u8]) -> Vec<String> {
+    let mut said = Vec::new();
+    for harness in Harness::value_variants().iter().copied() {
+        let (event, why) = match harness::read(harness, None, bytes) {
+            Ok(call) => (call.event.clone(), format!("{call:?}")),
+            Err(misread) => (misread.event.unwrap_or_default(), misread.why),
+        };
+        for verdict in [HookVerdict::Pass, HookVerdict::Deny(why)] {
+            let bytes = verdict.to_bytes();
+            let verdict = HookVerdict::of_bytes(&bytes).expect("as it was said");
+            if let harness::HookAnswer::Document(document) =
+                harness::answer(harness, &event, verdict)
+            {
+                said.push(harness::line(&document));
+            }
+        }
+    }
+    said
+}
+
+/// How many words of a command may name files; the command is judged, too.
+pub fn shell_words(command: &str) -> usize {
+    let _ = ShellUse::of(command, "session");
+    harness::words_of(command).len()
+}
+
+/// JSON with a member more, and without it again; `None` if it is no object.
+pub fn spliced(text: &str) -> Option<(String, String)> {
+    use harness::splice::{append, measure, without};
+    const NAME: &str = "jvs added";
+    let root = measure(text).filter(|root| root.is_object() && root.member(NAME).is_none())?;
+    let added = append(text, &root, Some(NAME), &serde_json::json!([{ "x": 1 }]));
+    let again = measure(&added)?;
+    let removed = without(&added, &again, again.position(NAME)?);
+    Some((added, removed))
 }

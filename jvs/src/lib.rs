@@ -23,6 +23,7 @@ mod fail;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod given;
+mod harness;
 #[allow(clippy::too_many_lines, reason = "a table: one sentence per hint")]
 mod hint;
 mod interrupt;

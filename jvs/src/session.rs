@@ -26,7 +26,9 @@ use jvs_repo::next::Next;
 use jvs_repo::proc;
 use jvs_repo::store::PosixStore;
 
-pub(crate) use named::{NamedSession, Whence, has_terminal, require_lasting, variables_of};
+pub(crate) use named::{
+    NamedSession, Whence, has_terminal, id_of_run, require_lasting, variables_of,
+};
 pub(crate) use secret::{Turns, leftovers, notes_dir};
 
 use crate::context::Env;
@@ -50,6 +52,11 @@ pub(crate) fn id(given: Option<&str>, env: Env<'_>) -> Result<SessionId, Failure
 /// The session's id, and how it was found.
 pub(crate) fn named(given: Option<&str>, env: Env<'_>) -> Result<NamedSession, Failure> {
     named::find(given, env)
+}
+
+/// The same, if somebody says who it is: the environment, without a look at any terminal.
+pub(crate) fn said(env: Env<'_>) -> Option<SessionId> {
+    named::said(None, env).ok().flatten().map(|named| named.id)
 }
 
 /// The session with its secret, made on first use.

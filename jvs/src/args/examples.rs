@@ -139,6 +139,21 @@ examples! {
         "What was done today" => "jvs audit --since 1d",
         "Who held what, as a page for a browser" => "jvs audit --html locks.html",
         "Prove that nothing is missing" => "jvs audit --verify";
+    "agent":
+        "Claude Code cannot write without the lock any more" => "jvs agent install claude",
+        "Which agents is something installed for?" => "jvs agent status";
+    "agent install":
+        "Deny writes without the lock" => "jvs agent install claude",
+        "Take it with the first write, and keep what each turn did" =>
+            "jvs agent install codex --auto --checkpoint",
+        "What would change?" => "jvs agent install gemini --dry-run";
+    "agent status":
+        "All agents, in this worktree" => "jvs agent status",
+        "What is installed for all of my repositories" => "jvs agent status --user";
+    "agent uninstall":
+        "Put the files back as they were" => "jvs agent uninstall claude";
+    "hook":
+        "As an agent asks, by hand" => "echo '{}' | jvs hook claude PreToolUse";
     "config":
         "What may be set" => "jvs config list";
     "config list":

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 
 use clap::{Args as _, FromArgMatches as _};
 
+use super::agent::HookArgs;
 use super::completion::{COMMAND as COMPLETE, CompleteArgs};
 use super::keeper::KeeperArgs;
 use super::lock::{AcquireArgs, ReleaseArgs, StealArgs};
@@ -20,6 +21,7 @@ use crate::keeper::COMMAND as KEEPER;
 /// The command, if it is a hot one and the words are right.
 pub(super) fn parse(words: &[OsString]) -> Option<Args> {
     let command = match plain_words(words) {
+        ["hook", _] => HookArgs::augment_args(clap::Command::new("hook")),
         ["run", _] => RunArgs::augment_args(clap::Command::new("run")),
         [COMPLETE, _] => CompleteArgs::augment_args(clap::Command::new(COMPLETE)),
         [KEEPER, _] => KeeperArgs::augment_args(clap::Command::new(KEEPER)),
@@ -88,6 +90,9 @@ mod tests {
             "jvs lock acquire --lease 30s --note x --purpose automated --no-keeper",
             "jvs lock steal --reason x --observe --lease 1h",
             "jvs __complete -- jvs lock acquire --wa",
+            "jvs hook claude",
+            "jvs hook codex PreToolUse --auto --checkpoint --on-error allow",
+            "jvs --session s hook gemini --on-error=deny",
             "jvs run -- true",
             "jvs run true",
             "jvs run --join make -j4 --help --json -w x",
@@ -125,6 +130,9 @@ mod tests {
             "jvs run --contain box -- true",
             "jvs help run",
             "jvs shell",
+            "jvs hook",
+            "jvs hook vi",
+            "jvs hook claude --help",
             "jvs __keeper",
         ] {
             assert!(parse(&words_of(line)).is_none(), "{line}");

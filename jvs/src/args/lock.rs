@@ -47,7 +47,7 @@ impl LockCommand {
 }
 
 /// What every way to a lease may be told.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct LeaseArgs {
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms; without a
     /// keeper by environment and purpose]
@@ -64,7 +64,7 @@ pub(crate) struct LeaseArgs {
 }
 
 /// For how long, and by whom, a lease is kept.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct KeepArgs {
     /// Keep the lease renewed for this long [default: see `jvs config list`]
     #[arg(long = "for", value_name = "DUR")]
@@ -81,7 +81,7 @@ pub(crate) struct KeepArgs {
 }
 
 /// Wait in line for a lock.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct WaitArgs {
     /// If another session has it, wait in line for at most this long
     #[arg(
@@ -95,7 +95,7 @@ pub(crate) struct WaitArgs {
 }
 
 /// Watch, before it is taken, what looks abandoned by the clock of another host.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct WatchArgs {
     /// Answer at once, without first watching a lock that looks abandoned by another host's clock
     #[arg(long)]
@@ -109,7 +109,7 @@ impl WatchArgs {
 }
 
 /// Take the lock of a worktree, or refresh it if it is this session's already
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = super::SEVERAL)]
 pub(crate) struct AcquireArgs {
     #[command(flatten)]

@@ -61,6 +61,12 @@ pub(crate) enum OwnNext {
     ReleaseFirst(String, String, bool),
     /// Mount the repository, or forget this session anyway.
     MountOrForget(String),
+    /// Take the lock of this worktree before writing to it; wait, if others have it.
+    HoldFirst(WorktreeName, bool),
+    /// Install what there is for this agent in the worktree instead.
+    InstallHere(&'static str),
+    /// Have a harness run the hook, which nobody types.
+    InstallAgent,
     /// Acknowledge the loss of this lock, named by these options, as that session; or
     /// forget it.
     AcknowledgeOrForget(String, String),
@@ -138,6 +144,16 @@ fn spell(own: &OwnNext) -> String {
         }
         OwnNext::MountOrForget(session) => {
             format!("mount it and try again; if it is gone for good: {}", forget(session))
+        }
+        OwnNext::HoldFirst(worktree, wait) => {
+            let wait = if *wait { " --wait=90s" } else { "" };
+            format!("take its lock first, then try again: jvs lock acquire{wait} -w {worktree}")
+        }
+        OwnNext::InstallHere(agent) => {
+            format!("install it in a worktree: jvs agent install {agent}")
+        }
+        OwnNext::InstallAgent => {
+            "have the agent run it, once its hooks are installed: jvs agent install claude".into()
         }
         OwnNext::AcknowledgeOrForget(options, session) => format!(
             "see what changed and acknowledge it: jvs lock acquire {options} --session {session}; \

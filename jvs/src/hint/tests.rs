@@ -153,6 +153,9 @@ fn own() -> Vec<OwnNext> {
         OwnNext::ReleaseFirst(options(), session(), false),
         OwnNext::ReleaseFirst(options(), session(), true),
         OwnNext::MountOrForget(session()),
+        OwnNext::HoldFirst("a".parse().expect("a name"), true),
+        OwnNext::InstallAgent,
+        OwnNext::InstallHere("claude"),
         OwnNext::AcknowledgeOrForget(options(), session()),
     ]
 }

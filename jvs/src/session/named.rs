@@ -103,6 +103,11 @@ pub(super) fn is_called_by(id: &SessionId, agent: &str) -> bool {
     id.as_str().strip_prefix(agent).is_some_and(|rest| rest.starts_with(':'))
 }
 
+/// The session that the system of that name calls `run`.
+pub(crate) fn id_of_run(system: &str, run: &str) -> SessionId {
+    as_id(system, &[run.to_owned()])
+}
+
 fn harness(env: Env<'_>) -> Result<Option<(&'static str, SessionId)>, Failure> {
     for Harness { name, is, names } in HARNESSES {
         if !is.iter().all(|variable| env.says_yes(variable)) {

@@ -80,6 +80,24 @@ pub(super) fn of(
     Ok(head + &hunks)
 }
 
+/// The same of two texts that are in no worktree.
+pub(in crate::command) fn of_texts(
+    paint: Paint,
+    path: &str,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> String {
+    let name = |text: Option<&str>, letter: char| match text {
+        None => "/dev/null".to_owned(),
+        Some(_) => format!("{letter}/{path}"),
+    };
+    let (old, new) = (before.unwrap_or_default(), after.unwrap_or_default());
+    let lines = compare(&split(old.as_bytes()), &split(new.as_bytes()));
+    let (from, to) = (name(before, 'a'), name(after, 'b'));
+    let head = paint.bold(&format!("--- {from}")) + "\n" + &paint.bold(&format!("+++ {to}")) + "\n";
+    head + &hunks(paint, Style::Lines, &lines)
+}
+
 fn is(difference: &Difference, aspect: Aspect) -> bool {
     difference.aspects.contains(&aspect)
 }

@@ -31,6 +31,11 @@ fn dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/transcript")
 }
 
+/// Where the payloads are that agents' harnesses send.
+fn payloads() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/payload")
+}
+
 /// The names of all transcripts.
 pub(crate) fn on_disk() -> Vec<String> {
     let files = dir().read_dir().expect("the transcripts are there");
@@ -120,6 +125,7 @@ impl Stage {
             shell.env(key, value.expect("variables are set, not removed"));
         }
         shell.env("JVS_USER", "ann").env("JVS_ENVIRONMENT", "local");
+        shell.env("PAYLOADS", payloads());
         shell.env("PATH", format!("{bin}:/usr/bin:/bin"));
         run(shell, DEADLINE)
     }

@@ -3,6 +3,7 @@
 //!
 //! Tests named after a seed's acceptance criterion cover that criterion.
 
+mod agents;
 mod deadlock;
 mod escapes;
 mod holds;

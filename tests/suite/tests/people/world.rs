@@ -48,7 +48,18 @@ impl World {
         self.root_on(0)
     }
 
-    fn root_on(&self, host: usize) -> PathBuf {
+    /// Sends a signal to the client behind a mount: one that is stopped hangs.
+    pub(crate) fn signal_mount(&self, host: usize, signal: Signal) {
+        self.volume.as_ref().expect("there are mounts").signal_host(host, signal);
+    }
+
+    /// `jvs` of this user on one of two hosts, not yet started.
+    pub(crate) fn jvs_on(&self, host: usize, words: &str) -> Jvs {
+        let home = if host == 0 { &self.home } else { &self.other };
+        home.jvs(words.split(' ')).cwd(self.root_on(host).join("main"))
+    }
+
+    pub(crate) fn root_on(&self, host: usize) -> PathBuf {
         let place = self.volume.as_ref().map_or(self.dir.path(), |volume| volume.host(host));
         place.join("r")
     }

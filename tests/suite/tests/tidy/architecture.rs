@@ -12,8 +12,10 @@ pub(crate) const CRATES: [&str; 7] =
 /// Modules that touch the filesystem other than through the store, and why.
 const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/sleeper.rs", "asks the kernel to say when something changes"),
+    ("jvs/src/command/agent.rs", "asks whether the program in PATH is this one"),
     ("jvs/src/command/audit/tla.rs", "makes the directory for a trace"),
     ("jvs/src/command/demo.rs", "plays in a directory of its own"),
+    ("jvs/src/command/hook.rs", "asks where a path of an agent leads, and closes its streams"),
     ("jvs/src/command/init.rs", "asks whose home it is that would become a worktree"),
     ("jvs/src/command/man.rs", "makes the directory for manual pages"),
     ("jvs/src/command/restore.rs", "asks which directory of the worktree its user is in"),

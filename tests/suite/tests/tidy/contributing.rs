@@ -138,6 +138,7 @@ fn every_kind_that_a_newcomer_adds_has_an_example_and_a_list() {
             "A remedy of doctor",
             "A snapshot engine",
             "A fuzz target",
+            "A harness",
         ]
     );
     assert!(kinds.iter().all(|kind| kind.places.len() > 2), "{kinds:#?}");

@@ -48,6 +48,8 @@ const PARSERS: &[(&str, &str)] = &[
     ("jvs-snapshot/src/restore/journal.rs", "restore_journal"),
     ("jvs/src/args/keeper.rs", "keeper_wire"),
     ("jvs/src/command/run/guardian.rs", "keeper_wire"),
+    ("jvs/src/harness/payload.rs", "hook_payload"),
+    ("jvs/src/harness/splice.rs", "agent_settings"),
     ("jvs/src/keeper/wire.rs", "keeper_wire"),
     ("jvs/src/session/sightings.rs", "sighting"),
     ("jvs/src/tree.rs", "keeper_wire"),
@@ -70,6 +72,8 @@ const TOLD_BY_NOTHING: &[&str] = &[
 const NO_PARSER: &[(&str, &str)] = &[
     ("jvs/src/args.rs", "reads the words that its own user typed"),
     ("jvs/src/args/hot.rs", "reads the words that its own user typed"),
+    ("jvs/src/command/agent/piece.rs", "reads what `splice.rs` measures, with the strict reader"),
+    ("jvs/src/command/agent/receipt.rs", "reads what this command wrote, with the strict reader"),
     ("jvs/src/command/demo.rs", "reads what a command that it ran has printed"),
     ("jvs/src/command/doctor/probe.rs", "reads what `record/probe.rs` parses"),
     ("jvs/src/taste.rs", "reads the file that its own user wrote, which `trust_list` parses, too"),

@@ -1,0 +1,3 @@
+#![no_main]
+
+jvs_fuzz::program!(hook_payload);

@@ -1,0 +1,179 @@
+//! Where an agent's files are: below a worktree or the home directory, and not through any
+//! symlink.
+
+use std::io;
+use std::path::PathBuf;
+
+use jvs_repo::code::{Code, Coded, code_of_io};
+use jvs_repo::id::OpNonce;
+use jvs_repo::next::Next;
+use jvs_repo::store::{PosixStore, RepoPath, Store};
+
+use crate::context::{Context, Here};
+use crate::fail::{Failure, Stuck, WrongUsage};
+use crate::render::shown;
+
+/// Largest file that is read.
+const SIZE_MAX: usize = 4 << 20;
+
+/// The directory that an agent takes for its project, or for its user's.
+pub(super) struct AgentPlace {
+    store: PosixStore,
+    pub(super) root: PathBuf,
+    /// The worktree, if it is one.
+    pub(super) here: Option<Here>,
+}
+
+/// A file, and who may use it.
+#[derive(Debug, Clone)]
+pub(super) struct AgentFile {
+    pub(super) text: String,
+    pub(super) mode: u32,
+}
+
+impl AgentPlace {
+    pub(super) fn of(context: &Context<'_>, user: bool) -> Result<Self, Failure> {
+        let (root, here) = match user {
+            true => {
+                let home = context.home().ok_or_else(|| {
+                    WrongUsage::new("HOME does not say where the home directory is", "set HOME")
+                })?;
+                (home, None)
+            }
+            false => {
+                let here = context.here()?;
+                (here.repo.payload(&here.worktree)?, Some(here))
+            }
+        };
+        let store = PosixStore::open(&root)
+            .map_err(|error| Stuck::new(format!("open {}", shown(&root)), error))?;
+        Ok(AgentPlace { store, root, here })
+    }
+
+    /// The file at `path`, if there is one.
+    pub(super) fn read(&self, path: &str) -> Result<Option<AgentFile>, Failure> {
+        let at = self.at(path)?;
+        let bytes = match self.store.read(&at, SIZE_MAX) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.unusable(path, error).into()),
+        };
+        let mode = self.store.stat(&at).map_err(|error| self.unusable(path, error))?.mode & 0o7777;
+        let text = String::from_utf8(bytes).map_err(|_| self.unfit(path, "is not UTF-8"))?;
+        Ok(Some(AgentFile { text, mode }))
+    }
+
+    /// Writes the file, whole or not at all; names the directories that were made for it.
+    pub(super) fn write(
+        &self,
+        context: &Context<'_>,
+        path: &str,
+        file: &AgentFile,
+    ) -> Result<Vec<String>, Failure> {
+        let stuck = |error| self.unusable(path, error).half_done();
+        let at = self.at(path)?;
+        let mut made = Vec::new();
+        let mut dir = RepoPath::root();
+        for step in at.parent().as_str().split('/').filter(|step| !step.is_empty()) {
+            dir = dir.child(step).map_err(stuck)?;
+            match self.store.make_dir(&dir) {
+                Ok(()) => made.push(dir.as_str().to_owned()),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(stuck(error).into()),
+            }
+        }
+        let nonce = OpNonce::random(context.entropy());
+        let name = format!("{}.{nonce}", at.split().1);
+        let tmp = at.parent().child(&name).map_err(stuck)?;
+        let draft = self.store.write_tmp(&tmp, file.text.as_bytes()).map_err(stuck)?;
+        let placed = self.store.set_mode(&tmp, file.mode).and_then(|()| {
+            self.store.place_over(&draft, &at)?;
+            self.store.sync_dir(&at.parent())
+        });
+        if let Err(error) = placed {
+            let _ = self.store.remove(&tmp);
+            return Err(stuck(error).into());
+        }
+        Ok(made)
+    }
+
+    pub(super) fn remove(&self, path: &str) -> Result<(), Failure> {
+        let removed = self.store.remove(&self.at(path)?);
+        removed.map_err(|error| self.unusable(path, error).into())
+    }
+
+    /// Removes a directory that was made here, unless somebody else uses it by now.
+    pub(super) fn remove_dir(&self, path: &str) {
+        if let Ok(at) = self.at(path) {
+            let _ = self.store.remove_dir(&at);
+        }
+    }
+
+    fn at(&self, path: &str) -> Result<RepoPath, Failure> {
+        let steps = path.split('/').try_fold(RepoPath::root(), |at, step| at.child(step));
+        Ok(steps.map_err(|error| self.unusable(path, error))?)
+    }
+
+    /// What is there cannot be what it should be.
+    pub(super) fn unfit(&self, path: &str, why: impl Into<String>) -> UnfitFile {
+        let hint = "correct it, or move it away, then run the same command again".into();
+        let file = shown(&self.root.join(path));
+        UnfitFile {
+            file,
+            why: why.into(),
+            code: Code::AgentFileInvalid,
+            next: Some(hint),
+            half_done: false,
+        }
+    }
+
+    fn unusable(&self, path: &str, error: io::Error) -> UnfitFile {
+        match error.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::IsADirectory => {
+                self.unfit(path, "is no regular file of at most 4 MiB")
+            }
+            _ => {
+                let (file, code) = (shown(&self.root.join(path)), code_of_io(&error));
+                let why = match code {
+                    Code::PathEscape => "is a symlink, or is reached through one".to_owned(),
+                    _ => format!("cannot be used: {error}"),
+                };
+                UnfitFile { file, why, code, next: None, half_done: false }
+            }
+        }
+    }
+}
+
+/// A file that is not touched because of what it is.
+#[derive(Debug, thiserror::Error)]
+#[error("{file} {why}{}", if *.half_done { "" } else { "; nothing was changed" })]
+pub(super) struct UnfitFile {
+    file: String,
+    why: String,
+    code: Code,
+    next: Option<Next>,
+    /// Other files were changed before.
+    half_done: bool,
+}
+
+impl UnfitFile {
+    /// It was found out in the middle of the work.
+    fn half_done(self) -> Self {
+        UnfitFile { half_done: true, ..self }
+    }
+
+    /// Somebody else's.
+    pub(super) fn of_others(self) -> Self {
+        UnfitFile { code: Code::Exists, ..self }
+    }
+}
+
+impl Coded for UnfitFile {
+    fn code(&self) -> Code {
+        self.code
+    }
+
+    fn next(&self) -> Option<Next> {
+        self.next.clone()
+    }
+}

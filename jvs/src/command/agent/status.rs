@@ -1,0 +1,130 @@
+//! `jvs agent status`.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum as _;
+use serde_json::{Value, json};
+
+use super::piece::{Piece, PieceKind, pieces};
+use super::place::AgentPlace;
+use super::receipt::{Receipts, digest};
+use crate::args::{Agent, AgentPlaceArgs};
+use crate::context::Context;
+use crate::fail::{Failure, on_one_line};
+use crate::render::{Done, shown, tell_path};
+
+pub(super) fn run(context: &Context<'_>, args: &AgentPlaceArgs) -> Result<Done, Failure> {
+    let place = AgentPlace::of(context, args.user)?;
+    let all = args.agent.map_or(Agent::value_variants().to_vec(), |agent| vec![agent]);
+    let receipts = Receipts::read(&place)?;
+    let mut told = Vec::new();
+    let mut text = format!("in {}\n", shown(&place.root));
+    for agent in all {
+        let (state, files) = look(&place, agent, args.user, &receipts);
+        let _ = writeln!(text, "{}: {state}", context.paint().bold(agent.as_str()));
+        for file in &files {
+            let (path, how) = (file["path"].as_str(), file["state"].as_str());
+            let (path, how) = (path.unwrap_or_default(), how.unwrap_or_default());
+            let options = file["options"].as_str().filter(|it| !it.is_empty());
+            let options = options.map(|it| format!(",{it}")).unwrap_or_default();
+            let _ = writeln!(text, "  {}", on_one_line(&format!("{path}: {how}{options}")));
+        }
+        for line in abilities(agent) {
+            let _ = writeln!(text, "  {line}");
+        }
+        told.push(json!({
+            "agent": agent.as_str(),
+            "state": state,
+            "denies": agent.harness().is_some(),
+            "abilities": abilities(agent),
+            "files": files,
+        }));
+    }
+    let data = || {
+        let mut data = json!({ "agents": told });
+        tell_path(&mut data, "place", &place.root);
+        data
+    };
+    Ok(context.done(data).with_text(text))
+}
+
+/// How it stands with `agent` in a word or two, and with each of its files.
+fn look(
+    place: &AgentPlace,
+    agent: Agent,
+    user: bool,
+    receipts: &Receipts,
+) -> (&'static str, Vec<Value>) {
+    let kept = receipts.of(agent);
+    let mut files = Vec::new();
+    let (mut there, mut missing) = (0, 0);
+    for piece in pieces(agent, user) {
+        let read = place.read(piece.path).and_then(|file| {
+            let less = file.as_ref().map(|it| piece.stripped(place, it)).transpose()?;
+            Ok((file, less.flatten().is_some()))
+        });
+        let (file, ours) = match read {
+            Ok(read) => read,
+            Err(failure) => {
+                missing += 1;
+                let state = format!("not usable ({})", failure.code());
+                files.push(json!({ "path": piece.path, "kind": kind(&piece), "state": state, "options": null }));
+                continue;
+            }
+        };
+        let known = kept.iter().find(|kept| kept.path == piece.path);
+        let same =
+            file.as_ref().zip(known).is_some_and(|(it, kept)| digest(&it.text) == kept.after);
+        let state = match (ours || same, &file) {
+            (true, _) if same => "as installed",
+            (true, _) if matches!(piece.kind, PieceKind::Section(_)) => "installed",
+            (true, _) => "installed, and changed since",
+            (false, Some(_)) if known.is_some() => "changed since, ours is not in it",
+            (false, Some(_)) => "there, nothing of it is ours",
+            (false, None) => "not there",
+        };
+        if ours || same {
+            there += 1;
+        } else {
+            missing += 1;
+        }
+        let options = file.as_ref().and_then(|file| piece.options(&file.text));
+        files.push(
+            json!({ "path": piece.path, "kind": kind(&piece), "state": state, "options": options }),
+        );
+    }
+    let state = match (there, missing) {
+        (0, _) => "not installed",
+        (_, 0) => "installed",
+        _ => "incomplete: install it again",
+    };
+    (state, files)
+}
+
+/// What a file is for.
+fn kind(piece: &Piece) -> &'static str {
+    match piece.kind {
+        PieceKind::Hooks(_) => "hooks",
+        PieceKind::Whole(_) | PieceKind::Section(_) => "instructions",
+    }
+}
+
+/// What the hooks of an agent can and cannot do, in sentences.
+fn abilities(agent: Agent) -> &'static [&'static str] {
+    match agent {
+        Agent::Claude => {
+            &["denies writes without the lock; releases it when the session ends; makes worktrees"]
+        }
+        Agent::Codex => &[
+            "denies commands and patches without the lock, in versions with PreToolUse",
+            "tells nobody that a session ends: the lock ends with the process, or when it is idle",
+            "runs hooks only once they were reviewed there: /hooks",
+        ],
+        Agent::Cursor => &[
+            "denies commands without the lock, and edits in versions with preToolUse",
+            "shows no message but a denial",
+        ],
+        Agent::Gemini => &["denies writes without the lock; releases it when the session ends"],
+        Agent::AgentsMd => &["denies nothing: instructions only"],
+    }
+}

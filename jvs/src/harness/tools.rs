@@ -1,0 +1,241 @@
+//! What a tool does to files, as far as its name and its input tell.
+
+use std::path::{Path, PathBuf};
+
+use jvs_repo::inert::on_one_line;
+use serde_json::Value;
+
+use super::patch;
+
+/// What a tool is about to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ToolUse {
+    /// It is known to change no file of a worktree.
+    Reads,
+    /// It writes these files, and no other.
+    Files(Vec<PathBuf>),
+    /// A command for a shell, and where.
+    Shell(String, PathBuf),
+    /// Nobody knows what it does; its input names these paths.
+    Unknown(Vec<PathBuf>),
+}
+
+/// Tools that only read, or only talk. Those that are not listed may write.
+const READING: &[&str] = &[
+    // Claude Code
+    "AskUserQuestion",
+    "Agent",
+    "BashOutput",
+    "EnterPlanMode",
+    "ExitPlanMode",
+    "Glob",
+    "Grep",
+    "KillBash",
+    "KillShell",
+    "LS",
+    "ListMcpResourcesTool",
+    "NotebookRead",
+    "Read",
+    "ReadMcpResourceTool",
+    "Skill",
+    "SlashCommand",
+    "Task",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoRead",
+    "TodoWrite",
+    "ToolSearch",
+    "WebFetch",
+    "WebSearch",
+    // Codex CLI
+    "update_plan",
+    "view_image",
+    "web_search",
+    // Cursor
+    "ReadLints",
+    "SemanticSearch",
+    // Gemini CLI
+    "activate_skill",
+    "ask_user",
+    "glob",
+    "google_web_search",
+    "grep_search",
+    "list_directory",
+    "read_file",
+    "read_many_files",
+    "search_file_content",
+    "web_fetch",
+    "write_todos",
+];
+
+/// Tools that run a command.
+const SHELLS: &[&str] = &["Bash", "Shell", "run_shell_command", "shell", "exec_command"];
+
+/// Tools that write the file that they name.
+const WRITING: &[&str] = &[
+    "Delete",
+    "Edit",
+    "EditNotebook",
+    "MultiEdit",
+    "NotebookEdit",
+    "StrReplace",
+    "Write",
+    "replace",
+    "write_file",
+];
+
+/// The names of the one file that such a tool writes.
+const FILE_FIELDS: &[&str] =
+    &["file_path", "notebook_path", "path", "target_file", "target_notebook"];
+
+/// Most paths that are looked for in an input of unknown shape, and how deep.
+const PATHS_MAX: usize = 64;
+const DEPTH_MAX: usize = 6;
+const PATH_LENGTH_MAX: usize = 4096;
+
+/// What `tool` is about to do with `input`, in `cwd`; or why that cannot be told.
+pub(super) fn read(tool: &str, input: &Value, cwd: &Path) -> Result<ToolUse, String> {
+    if READING.contains(&tool) {
+        return Ok(ToolUse::Reads);
+    }
+    if SHELLS.contains(&tool) {
+        let dir = ["workdir", "working_directory", "directory", "dir_path", "cwd"];
+        let dir = dir.iter().find_map(|name| input.get(name)?.as_str()).unwrap_or("");
+        return Ok(ToolUse::Shell(command(input)?, cwd.join(dir)));
+    }
+    if tool == "apply_patch" {
+        let text = ["command", "input", "patch"].iter().find_map(|name| input.get(name)?.as_str());
+        let text = text.ok_or("the input of apply_patch has no patch")?;
+        let files = patch::files(text);
+        if files.is_empty() {
+            return Err("the patch names no file".to_owned());
+        }
+        return Ok(ToolUse::Files(files.into_iter().map(|file| cwd.join(file)).collect()));
+    }
+    if WRITING.contains(&tool) {
+        let file = FILE_FIELDS.iter().find_map(|name| input.get(name)?.as_str());
+        let file = file.filter(|file| !file.is_empty());
+        let file = file.ok_or_else(|| format!("the input of {} names no file", short(tool)))?;
+        return Ok(ToolUse::Files(vec![cwd.join(file)]));
+    }
+    let mut paths = Vec::new();
+    collect(input, "", cwd, 0, &mut paths);
+    Ok(ToolUse::Unknown(paths))
+}
+
+/// The command of a shell: text, or the words of a program.
+fn command(input: &Value) -> Result<String, String> {
+    match input.get("command").or_else(|| input.get("cmd")) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(words)) => {
+            let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
+            match words.as_deref() {
+                Some([shell, flag, script])
+                    if shell.ends_with("sh") && ["-c", "-lc"].contains(flag) =>
+                {
+                    Ok((*script).to_owned())
+                }
+                Some(words) => Ok(words.join(" ")),
+                None => Err("the command has words that are no text".to_owned()),
+            }
+        }
+        _ => Err("the input of the shell has no command".to_owned()),
+    }
+}
+
+/// What looks like a path in an input of unknown shape: text that begins with a slash, or
+/// that is called a path or a file.
+fn collect(value: &Value, name: &str, cwd: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
+    if depth > DEPTH_MAX || paths.len() >= PATHS_MAX {
+        return;
+    }
+    match value {
+        Value::String(text) => {
+            let text = text.strip_prefix("file://").unwrap_or(text);
+            let name = name.to_ascii_lowercase();
+            let is_called = ["path", "file", "dir"].iter().any(|word| name.contains(word));
+            let fits = (1..=PATH_LENGTH_MAX).contains(&text.len()) && !text.contains(['\n', '\0']);
+            if fits && (text.starts_with('/') || is_called) {
+                paths.push(cwd.join(text));
+            }
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| collect(item, name, cwd, depth + 1, paths));
+        }
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, it)| collect(it, name, cwd, depth + 1, paths));
+        }
+        _ => {}
+    }
+}
+
+/// A name that others chose, for a sentence.
+pub(super) fn short(name: &str) -> String {
+    on_one_line(&name.chars().take(64).collect::<String>()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn used(tool: &str, input: &Value) -> Result<ToolUse, String> {
+        read(tool, input, Path::new("/r/main"))
+    }
+
+    fn files(paths: &[&str]) -> ToolUse {
+        ToolUse::Files(paths.iter().map(PathBuf::from).collect())
+    }
+
+    #[test]
+    fn a_tool_that_writes_is_known_by_the_file_that_it_names() {
+        for (tool, input, path) in [
+            ("Write", json!({"file_path": "/r/main/a", "content": "x"}), "/r/main/a"),
+            ("Edit", json!({"file_path": "b", "old_string": "/x"}), "/r/main/b"),
+            ("NotebookEdit", json!({"notebook_path": "/r/n.ipynb"}), "/r/n.ipynb"),
+            ("replace", json!({"file_path": "/r/main/c"}), "/r/main/c"),
+            ("apply_patch", json!({"command": "*** Add File: d\n+x"}), "/r/main/d"),
+        ] {
+            assert_eq!(used(tool, &input), Ok(files(&[path])), "{tool}");
+        }
+        for (tool, input) in [
+            ("Write", json!({})),
+            ("Write", json!({"file_path": ""})),
+            ("Edit", json!({"file_path": 7})),
+            ("apply_patch", json!({"command": "nothing"})),
+            ("Bash", json!({"command": null})),
+            ("Bash", json!([])),
+        ] {
+            assert!(used(tool, &input).is_err(), "{tool} {input}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_nobody_knows_is_judged_by_the_paths_that_it_names() {
+        let input = json!({"from": "/r/main/a", "options": {"target_path": "b"}, "note": "c"});
+        let paths = vec![PathBuf::from("/r/main/a"), PathBuf::from("/r/main/b")];
+        assert_eq!(used("mcp__fs__move", &input), Ok(ToolUse::Unknown(paths)));
+        assert_eq!(used("Read", &input), Ok(ToolUse::Reads));
+        let mut deep = json!("/r/main/x");
+        (0..50).for_each(|_| deep = json!([deep]));
+        assert_eq!(used("new", &deep), Ok(ToolUse::Unknown(Vec::new())));
+    }
+
+    #[test]
+    fn a_command_is_text_or_words_and_says_where_it_runs() {
+        let dir = || PathBuf::from("/r/main");
+        for (input, command, dir) in [
+            (json!({"command": "make"}), "make", dir()),
+            (json!({"command": ["bash", "-lc", "make -j"]}), "make -j", dir()),
+            (json!({"command": ["make", "-j"], "workdir": "sub"}), "make -j", dir().join("sub")),
+            (json!({"command": "x", "dir_path": "/tmp"}), "x", PathBuf::from("/tmp")),
+        ] {
+            assert_eq!(used("Bash", &input), Ok(ToolUse::Shell(command.to_owned(), dir)));
+        }
+    }
+}

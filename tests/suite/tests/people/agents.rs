@@ -1,0 +1,314 @@
+//! Coding agents that ask the hook before each tool: what they may do, at once, on a mount
+//! that hangs, and with payloads that nobody should send.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use jvs_kit::live::home::Jvs;
+use jvs_kit::live::process::Outcome;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::world::World;
+
+/// Each of four agents uses so many tools; `JVS_LONG=1` makes it a thousand.
+fn calls() -> usize {
+    if std::env::var_os("JVS_LONG").is_some() { 1_000 } else { 50 }
+}
+
+const HARNESSES: [&str; 4] = ["claude", "codex", "cursor", "gemini"];
+
+/// One agent, scripted.
+struct Agent<'w> {
+    world: &'w World,
+    host: usize,
+    session: String,
+    options: &'static str,
+    /// Where its payloads are put.
+    payload: PathBuf,
+}
+
+impl<'w> Agent<'w> {
+    fn new(world: &'w World, host: usize, session: &str, options: &'static str) -> Self {
+        let payload = world.outside(&format!("payload-{session}.json"));
+        Agent { world, host, session: session.to_owned(), options, payload }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.world.root_on(self.host).join("main")
+    }
+
+    /// A command that it types.
+    fn types(&self, words: &str) -> Jvs {
+        let jvs = self.world.jvs_on(self.host, words).env_remove("JVS_SESSION_ID");
+        jvs.env("CLAUDE_CODE_SESSION_ID", &self.session)
+    }
+
+    fn asks(&self, event: &str, fields: Value) -> Outcome {
+        let mut payload = json!({
+            "session_id": self.session,
+            "cwd": self.dir(),
+            "hook_event_name": event,
+        });
+        for (name, value) in fields.as_object().expect("fields") {
+            payload[name] = value.clone();
+        }
+        fs_err::write(&self.payload, payload.to_string()).expect("written");
+        let jvs = self.types(&format!("hook claude {event}{}", self.options));
+        fed(jvs, &self.payload).run().ok()
+    }
+
+    /// May it use the tool? If not, what it is told to run.
+    fn may(&self, tool: &str, input: Value) -> Result<(), String> {
+        let answer = self.asks("PreToolUse", json!({ "tool_name": tool, "tool_input": input }));
+        if answer.stdout().is_empty() {
+            return Ok(());
+        }
+        let said = answer.json()["hookSpecificOutput"].clone();
+        assert_eq!(said["permissionDecision"], "deny", "{answer}");
+        let why = said["permissionDecisionReason"].as_str().expect("a reason");
+        let (_, command) = why.split_once("try again: jvs ").unwrap_or_else(|| panic!("{why}"));
+        Err(command.to_owned())
+    }
+
+    /// Uses the tool `n`th; counts what it writes.
+    fn uses(&self, n: usize, writes: &AtomicUsize) {
+        let file = self.dir().join(format!("{}-{n}", self.session));
+        let (tool, input) = match n % 5 {
+            0 => ("Read", json!({ "file_path": file })),
+            1 => ("Bash", json!({ "command": "ls -la && git status" })),
+            2 => ("Bash", json!({ "command": "make" })),
+            3 => ("Edit", json!({ "file_path": file, "old_string": "a", "new_string": "b" })),
+            _ => ("Write", json!({ "file_path": file, "content": "x" })),
+        };
+        while let Err(command) = self.may(tool, input.clone()) {
+            assert!(n % 5 > 1, "{tool} only reads");
+            // As it was told to. Others may be quicker, and then it is told again.
+            let _ = self.types(&command.replace("--wait=90s", "--wait=30s")).run();
+        }
+        if n % 5 > 1 {
+            self.writes_alone(&file);
+            writes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Nobody else writes, and it holds.
+    fn writes_alone(&self, file: &Path) {
+        let mark = self.dir().join("being-written");
+        let made = fs_err::OpenOptions::new().write(true).create_new(true).open(&mark);
+        made.unwrap_or_else(|error| panic!("{} writes beside another: {error}", self.session));
+        fs_err::write(file, &self.session).expect("written");
+        let status = self.types("lock status --json").run().json();
+        fs_err::remove_file(&mark).expect("removed");
+        assert_eq!(status["data"]["mine"], true, "{} does not hold: {status}", self.session);
+    }
+}
+
+/// With its standard input from a file.
+fn fed(jvs: Jvs, input: &Path) -> Jvs {
+    let script = format!("exec \"$@\" < '{}'", input.display());
+    jvs.under(["sh", "-c", &script, "sh"])
+}
+
+fn four_agents(world: &World) {
+    let writes = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            let options = if n < 2 { "" } else { " --auto --checkpoint" };
+            let agent = Agent::new(world, n % 2, &format!("agent-{n}"), options);
+            let writes = &writes;
+            scope.spawn(move || {
+                let greeting = agent.asks("SessionStart", json!({ "source": "startup" }));
+                assert!(greeting.stdout().contains("one session at a time"), "{greeting}");
+                for call in 0..calls() {
+                    agent.uses(call, writes);
+                    if call % 10 == 9 {
+                        let end = agent.asks("Stop", json!({ "stop_hook_active": false }));
+                        assert_eq!(end.stdout(), "", "{end}");
+                        agent.types("lock release").run().ok();
+                    }
+                }
+                let end = agent.asks("SessionEnd", json!({ "reason": "exit" }));
+                assert_eq!(end.stdout(), "", "{end}");
+            });
+        }
+    });
+    assert_eq!(writes.load(Ordering::Relaxed), calls() / 5 * 3 * 4);
+    assert_eq!(world.status()["state"], "free");
+    assert_eq!(world.tickets(), 0);
+    world.audit_holds();
+}
+
+#[test]
+fn four_agents_at_once_write_only_what_they_hold() {
+    four_agents(&World::new());
+}
+
+#[test]
+fn four_agents_on_two_mounts_write_only_what_they_hold() {
+    if let Some(world) = World::on_two_mounts() {
+        four_agents(&world);
+    }
+}
+
+#[test]
+fn a_hook_answers_although_the_mount_hangs() {
+    let Some(world) = World::on_two_mounts() else { return };
+    let agent = Agent::new(&world, 0, "agent", "");
+    let payload = |event: &str| {
+        let file = agent.dir().join("file");
+        let text = json!({
+            "session_id": "agent", "cwd": agent.dir(), "hook_event_name": event,
+            "tool_name": "Write", "tool_input": { "file_path": file },
+        });
+        fs_err::write(&agent.payload, text.to_string()).expect("written");
+    };
+    // Not from within: nobody could even start there.
+    let hook = |words: &str| {
+        let jvs = agent.types(words).cwd(world.outside(""));
+        fed(jvs, &agent.payload).run().ok()
+    };
+    world.signal_mount(0, Signal::STOP);
+    payload("PreToolUse");
+    let denied = hook("hook claude");
+    let allowed = hook("hook claude --on-error allow");
+    payload("SessionEnd");
+    let ended = hook("hook claude --auto");
+    world.signal_mount(0, Signal::CONT);
+    assert_eq!(denied.json()["hookSpecificOutput"]["permissionDecision"], "deny", "{denied}");
+    for (said, has) in [(&denied, "did not answer in time"), (&allowed, "let it pass")] {
+        assert!(said.stdout().contains(has), "{said}");
+    }
+    assert!(allowed.json().get("hookSpecificOutput").is_none(), "{allowed}");
+    // It holds nothing, which is known without a look at the mount.
+    assert_eq!(ended.stdout(), "", "{ended}");
+    world.eventually_free();
+}
+
+#[test]
+fn a_payload_that_never_ends_is_answered() {
+    let world = World::new();
+    let jvs = world.jvs("ann", "hook claude PreToolUse");
+    let outcome = jvs.under(["sh", "-c", "tail -f /dev/null | \"$@\"; pkill -P $$", "sh"]).start();
+    let said = outcome.wait(crate::world::PATIENCE);
+    assert!(said.stdout().contains("did not end in time"), "{said}");
+}
+
+#[test]
+fn a_lock_taken_by_the_first_write_ends_with_the_harness() {
+    let world = World::new();
+    let agent = Agent::new(&world, 0, "agent", " --auto");
+    let text = json!({
+        "session_id": "agent", "cwd": agent.dir(), "hook_event_name": "PreToolUse",
+        "tool_name": "Bash", "tool_input": { "command": "make" },
+    });
+    fs_err::write(&agent.payload, text.to_string()).expect("written");
+    let up = world.outside("up");
+    // The harness is whoever starts the shell that starts the hook.
+    let script = format!(
+        "sh -c '\"$@\" < {}; true' sh \"$@\"; echo > {}; exec sleep 60",
+        agent.payload.display(),
+        up.display()
+    );
+    let jvs = agent.types("hook claude --auto").env_remove("JVS_KEEP_WHILE");
+    let harness = jvs.under(["timeout", "60", "bash", "-c", &script, "sh"]).start();
+    jvs_kit::live::process::eventually("it was asked", crate::world::PATIENCE, || up.exists());
+    assert_eq!(world.status()["state"], "held");
+    harness.signal(Signal::KILL);
+    world.eventually_free();
+}
+
+/// Payloads that are torn, hostile, or of a world to come: with what a tool event must be
+/// answered.
+#[test]
+fn whatever_a_hook_is_sent_it_answers_and_leaves_no_lock() {
+    let world = World::new();
+    let dir = world.root().join("main");
+    let long = "x".repeat(100_000);
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000));
+    let file = dir.join("file");
+    let tool = |session: Value, input: Value| {
+        json!({
+            "session_id": session, "conversation_id": session, "cwd": dir, "tool_name": "Write",
+            "tool_input": input,
+        })
+        .to_string()
+    };
+    let good = json!({ "file_path": file });
+    let bad: Vec<(&str, String)> = vec![
+        ("nothing", String::new()),
+        ("no JSON", "rm -rf /".to_owned()),
+        ("half", "{\"session_id\": \"a\"".to_owned()),
+        ("a list", "[{}]".to_owned()),
+        ("too deep", format!("{{\"session_id\":\"a\",\"x\":{deep}}}")),
+        ("twice", "{\"session_id\":\"a\",\"session_id\":\"b\"}".to_owned()),
+        ("a number for a session", tool(json!(7), good.clone())),
+        ("no session", tool(Value::Null, good.clone())),
+        ("a long session", tool(json!(long), good.clone())),
+        ("a zero byte in the session", tool(json!("a\0b"), good.clone())),
+        ("no input", tool(json!("a"), Value::Null)),
+        ("no file", tool(json!("a"), json!({}))),
+        ("a file that is none", tool(json!("a"), json!({ "file_path": ["x"] }))),
+        (
+            "a zero byte in the file",
+            tool(json!("a"), json!({ "file_path": format!("{}\0x", file.display()) })),
+        ),
+        ("another event", "{\"session_id\":\"a\",\"hook_event_name\":\"Stop\"}".to_owned()),
+    ];
+    let input = world.outside("payload");
+    for harness in HARNESSES {
+        let event = match harness {
+            "cursor" => "preToolUse",
+            "gemini" => "BeforeTool",
+            _ => "PreToolUse",
+        };
+        for (what, payload) in &bad {
+            fs_err::write(&input, payload).expect("written");
+            let jvs = world.jvs_on(0, &format!("hook {harness} {event} --auto"));
+            let said = fed(jvs.env_remove("JVS_SESSION_ID"), &input).run().ok();
+            let answer = said.json();
+            let denies = [
+                &answer["hookSpecificOutput"]["permissionDecision"],
+                &answer["permission"],
+                &answer["decision"],
+            ];
+            assert!(denies.contains(&&json!("deny")), "{harness}, {what}: {said}");
+            assert_eq!(said.stderr(), "", "{harness}, {what}");
+            assert_eq!(world.status()["state"], "free", "{harness}, {what}");
+        }
+        // What is odd, and can be answered all the same.
+        let odd = json!("odd \u{202e}\u{1b}[2J session/../..");
+        fs_err::write(&input, tool(odd, good.clone())).expect("written");
+        let said = fed(world.jvs_on(0, &format!("hook {harness} {event}")), &input).run().ok();
+        assert!(said.stdout().is_ascii() && said.stdout().contains("deny"), "{said}");
+    }
+    assert_eq!(dir.read_dir().expect("listed").count(), 0, "nothing was made");
+}
+
+#[test]
+fn a_worktree_that_is_named_from_elsewhere_is_guarded_too() {
+    let world = World::new();
+    world.ok("ann", "worktree create other");
+    let agent = Agent::new(&world, 0, "agent", "");
+    agent.types("lock acquire").run().ok();
+    let bash = |command: &str| agent.may("Bash", json!({ "command": command }));
+    assert_eq!(bash("make"), Ok(()));
+    for command in ["rm -rf ../worktrees/other/x", "cd ../worktrees/other && make"] {
+        let told = bash(command).expect_err(command);
+        assert!(told.ends_with("lock acquire -w other"), "{command}: {told}");
+    }
+    let outside = |command: &str| {
+        let input = json!({ "command": command });
+        let payload = json!({
+            "session_id": "nobody", "cwd": world.outside(""), "hook_event_name": "PreToolUse",
+            "tool_name": "Bash", "tool_input": input,
+        });
+        fs_err::write(&agent.payload, payload.to_string()).expect("written");
+        let jvs = agent.types("hook claude").cwd(world.outside(""));
+        fed(jvs, &agent.payload).run().ok().stdout().to_owned()
+    };
+    assert_eq!(outside("make"), "");
+    let root = world.root().display().to_string();
+    let denied = outside(&format!("rm -r {root}/main/x"));
+    assert!(denied.contains("deny") && denied.contains(&format!("--repo {root}")), "{denied}");
+}
