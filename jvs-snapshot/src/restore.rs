@@ -263,7 +263,8 @@ impl<'r> Restore<'r> {
 
     /// What has to be done to the files of `worktree`, which are at `root`, so that they
     /// are those of `source`: as `status` sees it. `None` if not every path of it can be
-    /// moved, so that only all files can be swapped at once.
+    /// moved, or there are more than can be written down, so that only all files can be
+    /// swapped at once.
     pub fn plan(
         &self,
         source: &Ready,
@@ -276,7 +277,7 @@ impl<'r> Restore<'r> {
         let (there, from) = (layout::payload(worktree), layout::snapshot_payload(&source.dir()));
         let steps = plan.deeds();
         let stuck = first_stuck(self.store, &there, &from, steps).is_some();
-        Ok((!stuck).then_some(plan))
+        Ok((!stuck && plan.fits_a_journal()).then_some(plan))
     }
 
     /// The same for `chosen` paths, whatever is there; all of them are in the snapshot.

@@ -33,9 +33,13 @@ pub struct RestoreJournal {
 impl RestoreJournal {
     /// Writes it to `dir`, on disk when this returns.
     pub(super) fn write(&self, store: &dyn Store, dir: &RepoPath) -> Result<(), SnapshotError> {
-        let path = layout::journal(dir);
-        write_down(store, &path, &self.to_bytes())
-            .map_err(SnapshotError::io(format!("write {path}")))
+        let (path, bytes) = (layout::journal(dir), self.to_bytes());
+        let written = match bytes.len() > patch::LIMITS.size {
+            // Nobody could finish what it says.
+            true => Err(io::ErrorKind::FileTooLarge.into()),
+            false => write_down(store, &path, &bytes),
+        };
+        written.map_err(SnapshotError::io(format!("write {path}")))
     }
 
     /// Its bytes on disk.
@@ -68,15 +72,9 @@ impl RestoreJournal {
                 path => Ok(JournalStep { path, inode, replaces }),
             }
         };
-        let steps: Vec<JournalStep> = steps.into_iter().map(step).collect::<Result<_, String>>()?;
-        let directories: Vec<TreePath> =
-            directories.iter().map(|text| path_of(text)).collect::<Result<_, _>>()?;
-        let in_order = steps.is_sorted_by(|one, next| one.path < next.path)
-            && directories.is_sorted_by(|one, next| one < next);
-        match in_order {
-            true => Ok(RestoreJournal { steps, directories }),
-            false => Err("its paths are not in order".to_owned()),
-        }
+        let steps = steps.into_iter().map(step).collect::<Result<_, String>>()?;
+        let directories = directories.into_iter().map(|text| path_of(&text));
+        Ok(RestoreJournal { steps, directories: directories.collect::<Result<_, _>>()? })
     }
 
     /// The paths that are touched.

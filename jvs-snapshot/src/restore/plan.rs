@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use jvs_repo::record::patch::Patch;
 use jvs_repo::store::PosixStore;
 
 use super::journal::JournalStep;
@@ -64,6 +65,13 @@ impl RestorePlan {
     fn chosen(&self, which: impl Fn(Deed) -> bool) -> Option<ChosenPaths> {
         let deeds = self.deeds.iter().filter(|(_, deed)| which(**deed));
         ChosenPaths::new(deeds.map(|(path, _)| path.clone()))
+    }
+
+    /// Can all of it be written down, so that others can finish it?
+    pub(super) fn fits_a_journal(&self) -> bool {
+        let length = |path: &TreePath| path.as_bytes().len();
+        let steps = self.deeds.keys().map(length);
+        Patch::has_room(steps, self.directories.iter().map(|entry| length(&entry.path)))
     }
 
     pub(super) fn deeds(&self) -> impl Iterator<Item = (&TreePath, Deed)> {

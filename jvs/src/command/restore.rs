@@ -181,8 +181,8 @@ impl Work<'_> {
         let plan = self.engine().plan(source, worktree, &root, &bar)?;
         if plan.is_none() {
             self.context.tell(
-                "some of what differs cannot be replaced by itself here, so all files are replaced \
-                 in one step"
+                "what differs cannot be replaced path by path here, so all files are replaced in \
+                 one step"
                     .to_owned(),
             );
         }

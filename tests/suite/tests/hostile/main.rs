@@ -4,6 +4,7 @@
 #![expect(clippy::print_stdout, reason = "the count of cases, and what is wrong with one at once")]
 
 mod bytes;
+mod forged;
 mod inert;
 mod limits;
 mod matrix;
