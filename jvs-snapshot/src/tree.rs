@@ -211,6 +211,21 @@ pub fn make_directory(dir: impl AsFd, name: &[u8]) -> io::Result<()> {
     Ok(fs::mkdirat(dir, name, Mode::from_raw_mode(0o700))?)
 }
 
+/// The same for the root of a copy: whatever access control lists the directory that it is
+/// in hands on, it has none, and hands none on to what is made in it. They would be in the
+/// copy and not in its original.
+pub fn make_bare_directory(dir: impl AsFd, name: &[u8]) -> io::Result<()> {
+    make_directory(&dir, name)?;
+    let made = open_directory(&dir, name)?;
+    for list in [c"system.posix_acl_default", c"system.posix_acl_access"] {
+        match fs::fremovexattr(&made, list) {
+            Ok(()) | Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
 /// Makes a symlink.
 pub fn make_symlink(target: &[u8], dir: impl AsFd, name: &[u8]) -> io::Result<()> {
     Ok(fs::symlinkat(target, dir, name)?)

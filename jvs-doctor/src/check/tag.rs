@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jvs_repo::id::SnapshotId;
-use jvs_repo::json::Limits;
+use jvs_repo::json::{Limits, RecordError, UnusableReason};
 use jvs_repo::layout;
 use jvs_repo::name::TagName;
 use jvs_repo::next::Next;
@@ -31,26 +31,27 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for (name, tag) in all.tags {
         let path = layout::tag(&name);
         match tag {
-            Err(error) => {
-                let link =
-                    matches!(&error.reason, jvs_repo::json::UnusableReason::Io(e) if is_symlink(e));
-                if !link {
-                    // It protects whatever it stood for: the log or a person must
-                    // say what.
-                    let advice = format!(
-                        "restore it from a backup, or remove it and tag the snapshot again; until \
-                         then nothing is collected: rm {path}"
-                    );
-                    let seen = survey.store().read(&path, Limits::RECORD.size);
-                    let remedy = seen.ok().zip(only(&told, &name)).map(|(seen, told)| {
-                        let (path, bytes) = (path.clone(), told.to_bytes());
-                        Remedy::Replace { path, seen, bytes, how: Provenance::Remembered }
-                    });
-                    report
-                        .add(Check::TagInvalid, &path, error.to_string())
-                        .advice(advice)
-                        .maybe(remedy);
+            // What the filesystem does not show is not damaged; symlinks are found elsewhere.
+            Err(RecordError { reason: UnusableReason::Io(error), .. }) => {
+                if !is_symlink(&error) {
+                    report.unreadable(&path, &error);
                 }
+            }
+            Err(error) => {
+                // It protects whatever it stood for: the log or a person must say what.
+                let advice = format!(
+                    "restore it from a backup, or remove it and tag the snapshot again; until then \
+                     nothing is collected: rm {path}"
+                );
+                let seen = survey.store().read(&path, Limits::RECORD.size);
+                let remedy = seen.ok().zip(only(&told, &name)).map(|(seen, told)| {
+                    let (path, bytes) = (path.clone(), told.to_bytes());
+                    Remedy::Replace { path, seen, bytes, how: Provenance::Remembered }
+                });
+                report
+                    .add(Check::TagInvalid, &path, error.to_string())
+                    .advice(advice)
+                    .maybe(remedy);
             }
             Ok(tag) => {
                 let id = tag.snapshot_id;

@@ -224,6 +224,8 @@ impl PosixStore {
                 Err(Errno::NOSYS | Errno::PERM) => self.no_openat2.store(true, Ordering::Relaxed),
                 // A rename somewhere on the way makes the kernel doubt itself.
                 Err(Errno::AGAIN) => {}
+                // It leads out; what is between two filesystems is no matter of opening.
+                Err(Errno::XDEV) => return Err(self.refused(path, flags, Errno::LOOP)),
                 Err(error) => return Err(self.refused(path, flags, error)),
                 Ok(fd) => return Ok(fd),
             }
@@ -427,7 +429,8 @@ impl Store for PosixStore {
             fs::fstat(&self.root)?
         } else {
             let (dir, name) = self.open_parent(path)?;
-            fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?
+            fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|error| self.explained(path.as_str(), Asked::Read, error))?
         };
         #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
         Ok(EntryStat {

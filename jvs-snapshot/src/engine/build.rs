@@ -201,7 +201,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
             }
         };
         if branch.path.is_root() {
-            tree::make_directory(self.work.staging, PAYLOAD.as_bytes())
+            tree::make_bare_directory(self.work.staging, PAYLOAD.as_bytes())
                 .map_err(failed("make the copy of"))?;
         }
         let target = match above {

@@ -163,7 +163,7 @@ impl JuiceFsEngine {
             move |error| CaptureError::io(path, "clone", error)
         };
         let root = TreePath::root();
-        tree::make_directory(work.staging, PAYLOAD.as_bytes()).map_err(failed(&root))?;
+        tree::make_bare_directory(work.staging, PAYLOAD.as_bytes()).map_err(failed(&root))?;
         let payload =
             tree::open_directory(work.staging, PAYLOAD.as_bytes()).map_err(failed(&root))?;
         let source = tree::path_of_open(work.source).map_err(failed(&root))?;

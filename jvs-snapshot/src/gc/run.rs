@@ -62,16 +62,17 @@ pub fn run(
     };
     for name in &plan.unfinished {
         match name {
-            StagingName::Condemned { id, op } => settle(at, *id, *op, &mut freed)?,
-            other => {
-                if let Err(error) = finish(at.trees, &other.path()) {
-                    freed.left.push((other.path(), error.to_string()));
-                    step();
-                    continue;
+            StagingName::Condemned { id, op } => {
+                if passed_over(settle(at, *id, *op, &mut freed), name.path(), &mut freed)?.is_some()
+                {
+                    freed.unfinished += 1;
                 }
             }
+            other => match finish(at.trees, &other.path()) {
+                Ok(()) => freed.unfinished += 1,
+                Err(error) => freed.left.push((other.path(), error.to_string())),
+            },
         }
-        freed.unfinished += 1;
         step();
     }
     let mut swaps: Vec<&StagingName> = plan.set_aside.iter().collect();
@@ -93,9 +94,11 @@ pub fn run(
     }
     for name in swaps {
         // Looked at again, where nobody can swap it any more.
-        match leftover::settle(at, locks, name)? {
-            Some(files) => freed.set_aside.push(files),
-            None => freed.dead += 1,
+        let settled = leftover::settle(at, locks, name);
+        match passed_over(settled, name.path(), &mut freed)? {
+            Some(Some(files)) => freed.set_aside.push(files),
+            Some(None) => freed.dead += 1,
+            None => {}
         }
         step();
     }
@@ -113,7 +116,9 @@ pub fn run(
         }
         for unneeded in batch {
             let before = freed.snapshots.len();
-            collect(at, unneeded.snapshot_id, &mut freed)?;
+            let id = unneeded.snapshot_id;
+            // What stays is there, and counts before its tombstone.
+            passed_over(collect(at, id, &mut freed), layout::snapshot(id), &mut freed)?;
             if freed.snapshots.len() > before {
                 freed.bytes = freed.bytes.saturating_add(unneeded.bytes);
             }
@@ -130,6 +135,25 @@ pub fn run(
         answer => freed.left.extend(answer?),
     }
     Ok(freed)
+}
+
+/// What came of one of many, none if that is not ours to remove: it is named, and stops
+/// nothing else.
+fn passed_over<T>(
+    answer: Result<T, SnapshotError>,
+    path: RepoPath,
+    freed: &mut Freed,
+) -> Result<Option<T>, SnapshotError> {
+    let is_another_s = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy)
+    };
+    match answer {
+        Err(SnapshotError::Io { source, .. }) if is_another_s(&source) => {
+            freed.left.push((path, source.to_string()));
+            Ok(None)
+        }
+        answer => answer.map(Some),
+    }
 }
 
 /// Is it only room that was missing? A process that makes room must not need any.
@@ -272,12 +296,9 @@ pub(super) fn settle(
         }
     }
     freed.snapshots.push(id);
-    match finish(at.trees, &doomed) {
-        // Collected anyway: a user who may removes the rest with the next collection.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            freed.left.push((doomed, error.to_string()));
-            Ok(())
-        }
-        answer => answer.map_err(SnapshotError::io(format!("delete {id}"))),
+    // Collected anyway: a user who may removes the rest with the next collection.
+    if let Err(error) = finish(at.trees, &doomed) {
+        freed.left.push((doomed, error.to_string()));
     }
+    Ok(())
 }

@@ -114,6 +114,17 @@ impl Denied {
                     "have user {owner} or root give your group access: {all_but_files} chmod g+rwX {{}} +"
                 )
             }
+            // What is refused first is not all that is closed: all of it, and what others
+            // make there from now on.
+            (Some(owner), _)
+                if self.path.starts_with(self.root.join(crate::layout::CONTROL_DIR)) =>
+            {
+                format!(
+                    "have user {owner} or root give you access: {all_but_files} setfacl -m \
+                     u:{you}:rwX {{}} + ; find {control} -name payload -prune -o -type d -exec \
+                     setfacl -d -m u:{you}:rwX {{}} +"
+                )
+            }
             (Some(owner), _) => {
                 format!("have user {owner} or root give you access: setfacl -m u:{you}:rwX {path}")
             }

@@ -87,6 +87,13 @@ impl Volume {
         Self { mounts: Vec::new(), redis, metadata, dir }
     }
 
+    /// Lets files have access control lists on all mounts from now on.
+    pub fn allow_lists(&self) {
+        let mut config = Command::new(juicefs_program());
+        config.args(["config", "--yes", "--enable-acl", &self.metadata]);
+        run(config, DEADLINE).ok();
+    }
+
     /// Formats a volume and mounts it `hosts` times with the client's defaults.
     #[track_caller]
     pub fn mounted(engine: Engine, hosts: usize) -> Option<Self> {

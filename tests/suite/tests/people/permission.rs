@@ -84,6 +84,39 @@ fn what_a_user_may_not_do_is_told_with_whose_it_is_and_what_helps() {
     as_stranger(&world, "lock acquire --no-keeper").run().ok();
 }
 
+/// Who is of another group is let in by one command, too: to what is there, and to what
+/// others make there later.
+#[test]
+fn what_is_advised_to_let_somebody_in_by_a_list_lets_them_in() {
+    let Some(world) = world_of_root() else { return };
+    if !granted(&[Capability::Program("setfacl")]) {
+        return;
+    }
+    let stranger = |words: &str| {
+        let home = world.outside("stranger");
+        let me = ["setpriv", "--reuid", STRANGER, "--regid", STRANGER, "--clear-groups"];
+        let jvs = world.jvs("stranger", words).under(me).env("HOME", &home);
+        jvs.env("XDG_RUNTIME_DIR", &home).env("XDG_STATE_HOME", &home)
+    };
+    let told = stranger("--json lock acquire --no-keeper").run().exits(1).json();
+    let hint = told["error"]["hint"].as_str().expect("text");
+    let (who, command) = hint.split_once(": ").expect("a command");
+    assert_eq!(who, "have user 0 or root give you access", "{told}");
+    let helped = Command::new("sh").args(["-c", command]).status().expect("typed");
+    assert!(helped.success(), "{command}");
+    for _ in 0..2 {
+        for words in ["lock acquire --no-keeper", "snapshot mine", "lock release", "gc", "doctor"] {
+            stranger(words).run().ok();
+        }
+        world.ok("ann", "worktree create later");
+        world.ok("ann", "snapshot hers");
+        stranger("lock acquire --no-keeper -w later").run().ok();
+        stranger("lock release -w later").run().ok();
+        world.ok("ann", "worktree remove later");
+    }
+    world.ok("ann", "verify --all");
+}
+
 /// Whether there is a repository cannot be told from where nobody else may look.
 #[test]
 fn a_place_that_i_may_not_look_at_is_told_with_whose_it_is() {
@@ -107,8 +140,11 @@ fn what_a_user_may_not_read_is_not_damaged() {
         is_denied(&world, command);
     }
     world.ok("ann", "snapshot whose-parent-is-closed");
-    // A descriptor, too: the lineage of the next one cannot be followed beyond it.
-    for closed in [manifest, world.root().join(layout::descriptor(&dir).as_str())] {
+    // A descriptor, too: the lineage of the next one cannot be followed beyond it; and a tag.
+    world.ok("ann", "tag @ v1");
+    let tag = layout::tag(&"v1".parse().expect("a name"));
+    let paths = [layout::descriptor(&dir), tag].map(|path| world.root().join(path.as_str()));
+    for closed in [manifest].into_iter().chain(paths) {
         fs_err::set_permissions(&closed, Permissions::from_mode(0o600)).expect("closed");
         let checked = as_stranger(&world, "doctor --strict").run();
         for word in ["CORRUPT", "TORN", "FORGED", "BROKEN", "backup"] {

@@ -209,6 +209,118 @@ fn what_another_user_owns_is_left_to_them_and_told() {
     ann.ok(&main, "doctor --strict");
 }
 
+/// What somebody else, or a mount, keeps in its place stops nothing else.
+#[test]
+fn one_that_may_not_be_moved_keeps_no_other_from_being_collected() {
+    let Some((_dir, team, [ann, _])) = two_of_a_team() else { return };
+    ann.ok(&team, "init r");
+    let main = team.join("r/main");
+    let mut ids = Vec::new();
+    for text in ["one", "two", "three", "four"] {
+        ann.writes(&main.join("file"), text);
+        let taken = ann.ok(&main, "snapshot --json").json();
+        ids.push(taken["data"]["snapshot_id"].as_str().expect("an id").to_owned());
+    }
+    let dir = layout::snapshot(ids[0].parse().expect("an id"));
+    chown(team.join("r").join(dir.as_str()), Some(0), Some(0)).expect("taken");
+    // The same, half collected and half restored, by somebody who shared it once.
+    let staging = team.join("r").join(layout::staging().as_str());
+    for round in 0..2 {
+        let said = ann.jvs(&main, "--json gc --keep-last 1 --keep-within 0s").run().ok().json();
+        let data = &said["data"];
+        let removed = data["removed"].as_array().map(Vec::len);
+        assert_eq!(removed, Some(if round == 0 { 2 } else { 0 }), "{data}");
+        assert_eq!(data["left"].as_array().map(Vec::len), Some(1), "{data}");
+        assert!(data["left"][0]["path"].as_str().expect("text").contains(&ids[0]), "{data}");
+        assert_eq!(staging.read_dir().expect("listed").count(), 0);
+        ann.ok(&main, "verify --all");
+        ann.ok(&main, "doctor --strict");
+    }
+    chown(team.join("r").join(dir.as_str()), Some(ann.uid), None).expect("given");
+    let said = ann.jvs(&main, "--json gc --keep-last 1 --keep-within 0s").run().ok().json();
+    assert_eq!(said["data"]["removed"].as_array().map(Vec::len), Some(1), "{said}");
+}
+
+/// A list of a directory says who may use what is made in it, and no umask does.
+fn lists_alone_let_in(place: &Path) {
+    let [ann, bob] = [0, 1].map(|n| Member::new(n, "077"));
+    let (uids, room) = ([ann.uid, bob.uid], place.join("room"));
+    fs_err::create_dir(&room).expect("made");
+    fs_err::set_permissions(&room, Permissions::from_mode(0o700)).expect("closed");
+    for uid in uids {
+        for list in [&["-m"][..], &["-d", "-m"]] {
+            let mut setfacl = std::process::Command::new("setfacl");
+            setfacl.args(list).arg(format!("u:{uid}:rwX")).arg(&room);
+            jvs_kit::live::process::run(setfacl, std::time::Duration::from_secs(60)).ok();
+        }
+    }
+    ann.ok(&room, "init r");
+    let main = room.join("r/main");
+    for (n, (me, other)) in [(&ann, &bob), (&bob, &ann)].into_iter().enumerate() {
+        let file = main.join(format!("file{n}"));
+        me.ok(&main, &format!("run -- cp /etc/hostname {}", file.display()));
+        // One that was made elsewhere, and has no list; nor have its copies.
+        let elsewhere = place.join("elsewhere");
+        me.writes(&elsewhere, "text");
+        fs_err::set_permissions(&elsewhere, Permissions::from_mode(0o644)).expect("opened");
+        fs_err::rename(elsewhere, main.join(format!("moved{n}"))).expect("moved");
+        me.ok(&main, "lock acquire --lease 1h --no-keeper");
+        other.jvs(&main, "lock acquire --no-keeper").run().exits(2);
+        me.ok(&main, "snapshot mine");
+        me.ok(&main, "lock release");
+        other.ok(&main, "run -- sh -c echo>>file");
+        other.ok(&main, "snapshot other's");
+        me.ok(&main, &format!("worktree create w{n}"));
+        other.ok(&main, &format!("worktree rename w{n} x{n}"));
+        other.ok(&main, &format!("tag @ t{n}"));
+        me.ok(&main, &format!("worktree remove x{n} --force"));
+        me.ok(&main, "verify --all");
+        me.ok(&main, "audit --verify");
+        other.ok(&main, "gc --keep-last 1 --keep-within 0s");
+        me.ok(&main, "doctor --strict");
+    }
+    let stranger = Member::new(2, "022");
+    stranger.jvs(place, &format!("--repo {} status", room.join("r").display())).run().exits(1);
+}
+
+#[test]
+fn default_access_lists_decide_who_may_use_what_is_made_on_ext4() {
+    if !granted(&[Capability::Root, Capability::Program("setpriv"), Capability::Program("setfacl")])
+    {
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("jvs-lists-").tempdir().expect("a directory");
+    let image = dir.path().join("image");
+    let disk = jvs_kit::live::mount::MountPoint::create(dir.path().join("disk"));
+    let script = format!(
+        "truncate -s 128M '{0}' && mkfs.ext4 -q '{0}' && mount -o loop,acl '{0}' '{1}'",
+        image.display(),
+        disk.path().display()
+    );
+    if !granted(&[Capability::Loop, Capability::Program("mkfs.ext4")]) {
+        return;
+    }
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]);
+    jvs_kit::live::process::run(shell, std::time::Duration::from_secs(60)).ok();
+    for open in [dir.path(), disk.path()] {
+        fs_err::set_permissions(open, Permissions::from_mode(0o755)).expect("opened");
+    }
+    lists_alone_let_in(disk.path());
+}
+
+#[test]
+fn default_access_lists_decide_who_may_use_what_is_made_on_juicefs() {
+    if !granted(&[Capability::Root, Capability::Program("setpriv"), Capability::Program("setfacl")])
+    {
+        return;
+    }
+    let Some(mut volume) = Volume::format(Engine::Redis) else { return };
+    volume.allow_lists();
+    let place = volume.mount(&[]);
+    lists_alone_let_in(&place);
+}
+
 #[test]
 fn a_repository_that_a_stranger_put_above_me_is_not_used_unless_i_name_it() {
     if !granted(&[Capability::Root, Capability::Program("setpriv")]) {
