@@ -32,8 +32,8 @@ pub(crate) enum Advisory {
     Refused(String),
 }
 
-/// Reads the file at `path`. Fails only for a symlink, which nobody may
-/// plant in the control plane.
+/// Reads the file at `path`. A symlink, which anybody who may write there can plant, is not
+/// followed and keeps nobody out.
 pub(crate) fn read_advisory(store: &dyn Store, path: &RepoPath) -> io::Result<Advisory> {
     let read = store.open(path).and_then(|file| file.read_within(READ_MAX, PATIENCE_MS));
     match read {
@@ -45,7 +45,9 @@ pub(crate) fn read_advisory(store: &dyn Store, path: &RepoPath) -> io::Result<Ad
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Ok(Advisory::Unfit(error.to_string()))
         }
-        Err(error) if code_of_io(&error) == Code::PathEscape => Err(error),
+        Err(error) if code_of_io(&error) == Code::PathEscape => {
+            Ok(Advisory::Unfit(format!("{path} is a symlink, which is not followed")))
+        }
         Err(error) => not_shown(error),
     }
 }

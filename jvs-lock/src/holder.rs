@@ -125,6 +125,9 @@ impl<'v> Holder<'v> {
         let terminal = record.place.terminal.as_deref();
         match self.kinship() {
             Kinship::OtherPrivateDir => match &record.place.private_dir {
+                Some(_) if self.has_my_private_dir() => {
+                    "the same session id, whose secret or memory is not here any more".to_owned()
+                }
                 Some(dir) => format!("the same session id with another private directory ({dir})"),
                 None => "the same session id with another private directory".to_owned(),
             },
@@ -136,6 +139,13 @@ impl<'v> Holder<'v> {
                 format!("{user} on {host} ({})", through(record))
             }
         }
+    }
+
+    /// Is its secret where the observer has its own? Then it is not that directory which
+    /// tells them apart.
+    fn has_my_private_dir(&self) -> bool {
+        let mine = self.view.seen_by.as_deref().and_then(|me| me.place.private_dir.as_ref());
+        mine.is_some() && self.record.and_then(|it| it.place.private_dir.as_ref()) == mine
     }
 
     fn unknown(&self) -> String {
@@ -240,6 +250,10 @@ impl<'v> Holder<'v> {
                 let base = dir.strip_suffix("/jvs")?;
                 let me = self.view.seen_by.as_deref()?;
                 let words = match me.is_user_of(record) == Some(true) {
+                    _ if self.has_my_private_dir() => format!(
+                        "see whether HOME and XDG_STATE_HOME are as they were, and whose these \
+                         are: ls -ld {dir} ~/.local/state/jvs-holds"
+                    ),
                     true => format!("use that directory: export XDG_RUNTIME_DIR={base}"),
                     false => format!("run this as the user to whom {dir} belongs"),
                 };

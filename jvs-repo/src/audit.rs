@@ -21,7 +21,7 @@ use crate::id::{NotAnId, hex, strict_hex, text_serde};
 use crate::layout;
 use crate::store::Store;
 
-pub use append::{Alone, AppendTurn, EventTooLong, Log, Spoilt};
+pub use append::{Alone, AppendTurn, EventTooLong, Log, NoTurn, Spoilt};
 pub use newest::newest;
 pub use read::{Flaw, Line, read_log, read_since};
 

@@ -147,6 +147,9 @@ impl<E: Layered> Coded for E {
 /// what it is. Everything else is plain `E_IO`.
 pub fn code_of_io(error: &std::io::Error) -> Code {
     use rustix::io::Errno;
+    if let Some(no_turn) = crate::audit::NoTurn::of(error) {
+        return no_turn.code();
+    }
     if let Some(inner) = error.get_ref() {
         if inner.is::<crate::audit::Spoilt>() {
             return Code::AuditChainBroken;
@@ -159,7 +162,7 @@ pub fn code_of_io(error: &std::io::Error) -> Code {
         }
     }
     match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::LOOP | Errno::XDEV) => Code::PathEscape,
+        Some(Errno::LOOP) => Code::PathEscape,
         _ if error.kind() == std::io::ErrorKind::PermissionDenied => Code::Permission,
         _ => Code::Io,
     }
@@ -189,7 +192,8 @@ mod tests {
         for errno in [Errno::ACCESS, Errno::PERM] {
             assert_eq!(code_of_io(&errno.into()), Code::Permission);
         }
-        for errno in [Errno::IO, Errno::ROFS, Errno::STALE] {
+        // A rename between two filesystems leaves nothing.
+        for errno in [Errno::IO, Errno::ROFS, Errno::STALE, Errno::XDEV] {
             assert_eq!(code_of_io(&errno.into()), Code::Io);
         }
     }

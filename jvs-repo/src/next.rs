@@ -243,9 +243,21 @@ impl Next {
     /// What helps against a filesystem that failed or refused.
     pub fn after_io(error: &std::io::Error) -> Self {
         use std::io::ErrorKind;
+        if let Some(no_turn) = crate::audit::NoTurn::of(error) {
+            return no_turn.next();
+        }
+        if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+            return "put the real file or directory back where the symlink is; none is followed here"
+                .into();
+        }
         match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Next::FreeSpace(None),
             ErrorKind::PermissionDenied => Next::SeeWhose,
+            ErrorKind::CrossesDevices => {
+                "a repository is on one filesystem: see with `findmnt` what is mounted in it, and \
+                 unmount that"
+                    .into()
+            }
             _ => Next::CheckMount,
         }
     }
@@ -268,6 +280,10 @@ mod tests {
         }
         for errno in [Errno::IO, Errno::ROFS] {
             assert_eq!(after(errno), Next::CheckMount, "{errno}");
+        }
+        for (errno, helps) in [(Errno::LOOP, "symlink"), (Errno::XDEV, "findmnt")] {
+            let Next::Words(words) = after(errno) else { panic!("{errno}") };
+            assert!(words.contains(helps), "{words}");
         }
     }
 }

@@ -53,7 +53,7 @@ impl Layered for BirthError {
     fn own_next(&self) -> Option<Next> {
         Some(match self {
             BirthError::Exists { .. } => Next::ListWorktrees,
-            BirthError::Io { .. } => "check the mount, then run the same command again".into(),
+            BirthError::Io { source, .. } => Next::after_io(source),
             BirthError::OutcomeUnknown { .. } => {
                 "once the mount answers again, run the same command again".into()
             }

@@ -105,6 +105,20 @@ fn the_same_id_with_another_private_directory_is_told_which() {
 }
 
 #[test]
+fn the_same_id_whose_private_directory_is_mine_is_not_told_to_have_another() {
+    let view = seen(|record, me| {
+        me.session = "s".into();
+        (me.uid, me.host, me.boot_id) = (Some(1000), "host-a".into(), record.boot_id.clone());
+        record.place.private_dir = Some("/run/user/7/jvs".into());
+        me.place.private_dir = record.place.private_dir.clone();
+    });
+    let who = view.holder().who();
+    assert_eq!(who, "the same session id, whose secret or memory is not here any more");
+    let Some(Next::Words(words)) = view.holder().advice() else { panic!("advice") };
+    assert!(words.contains("XDG_STATE_HOME") && !words.contains("export"), "{words}");
+}
+
+#[test]
 fn the_end_of_a_lock_is_what_ends_it_and_not_the_next_renewal() {
     let until = |renews, kept: Option<Kept>| {
         seen(|record, _| (record.renews, record.kept) = (renews, kept)).holder().until()

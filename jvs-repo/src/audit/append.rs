@@ -5,9 +5,15 @@
 
 use std::any::Any;
 use std::io;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
 
 use super::{Event, WriterId, room};
+use crate::code::Code;
 use crate::layout;
+use crate::name::ShownName;
+use crate::next::Next;
 use crate::record::audit::{LINE_MAX, Sum, body_of, put_together, take_apart};
 use crate::store::{Store, StoredFile};
 
@@ -40,6 +46,53 @@ impl AppendTurn for Alone {
 
     fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Any>>> {
         self.take(writer).map(Some)
+    }
+}
+
+/// What lets the processes of a writer take turns cannot be used. It is not in the
+/// repository, and nothing is wrong with the log.
+#[derive(Debug, thiserror::Error)]
+#[error("this session's own file {} cannot be used: {source}", ShownName::new(place))]
+pub struct NoTurn {
+    place: PathBuf,
+    source: io::Error,
+}
+
+impl NoTurn {
+    /// A call on `place` failed.
+    pub fn at(place: PathBuf, source: io::Error) -> io::Error {
+        io::Error::new(source.kind(), NoTurn { place, source })
+    }
+
+    pub(crate) fn of(error: &io::Error) -> Option<&NoTurn> {
+        error.get_ref()?.downcast_ref()
+    }
+
+    /// Something is there that is not what it should be; else it is only that the system
+    /// lacks something.
+    pub(crate) fn code(&self) -> Code {
+        match self.source.raw_os_error().map(Errno::from_raw_os_error) {
+            Some(
+                Errno::LOOP
+                | Errno::ISDIR
+                | Errno::NXIO
+                | Errno::NODEV
+                | Errno::ACCESS
+                | Errno::PERM,
+            ) => Code::SessionInvalid,
+            _ => Code::Io,
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) fn next(&self) -> Next {
+        match self.code() {
+            Code::SessionInvalid => {
+                let place = ShownName::new(&self.place).typed();
+                format!("see who made it, then `rm -r {place}`; it is made again").into()
+            }
+            _ => "check the disk of this host, then run the same command again".into(),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::Unusable;
 use super::home::{self, is_mine, nearest};
-use super::secret::{self, DIR};
+use super::secret::{self, DIR, Keeps};
 use crate::context::Env;
 use crate::fail::Failure;
 
@@ -53,18 +53,19 @@ pub(super) fn store(env: Env<'_>) -> Result<(PosixStore, String), Failure> {
         )
         .into());
     }
-    if secret::open_private_dir(&place)?.is_none() {
-        secret::make_private_dir(place.parent().unwrap_or(&place), &place)?;
+    if secret::open_private_dir(&place, Keeps::Memory)?.is_none() {
+        secret::make_private_dir(place.parent().unwrap_or(&place), &place, Keeps::Memory)?;
     }
     let holds = place.join(HOLDS);
-    if secret::open_private_dir(&holds)?.is_none() {
+    if secret::open_private_dir(&holds, Keeps::Memory)?.is_none() {
         match rustix::fs::mkdir(&holds, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(secret::not_usable(&holds, error.into())),
+            Err(error) => return Err(Keeps::Memory.not_usable(&holds, error.into())),
         }
     }
-    let store = PosixStore::open(&place).map_err(|error| secret::not_usable(&place, error))?;
-    let which = which(&place).map_err(|error| secret::not_usable(&place, error))?;
+    let store =
+        PosixStore::open(&place).map_err(|error| Keeps::Memory.not_usable(&place, error))?;
+    let which = which(&place).map_err(|error| Keeps::Memory.not_usable(&place, error))?;
     Ok((store, which))
 }
 
@@ -82,7 +83,7 @@ fn which(place: &Path) -> io::Result<String> {
 /// The directory, if there is one that can be trusted. Makes nothing.
 pub(super) fn peek(env: Env<'_>) -> Option<PosixStore> {
     let place = place(env).ok()?;
-    secret::open_private_dir(&place).ok()??;
+    secret::open_private_dir(&place, Keeps::Memory).ok()??;
     PosixStore::open(&place).ok()
 }
 

@@ -13,10 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvs_lock::session::{Secret, SessionId};
-use jvs_repo::audit::{AppendTurn, WriterId};
+use jvs_repo::audit::{AppendTurn, NoTurn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{OpNonce, hex};
+use jvs_repo::name::ShownName;
 use jvs_repo::store::PosixStore;
 use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
@@ -37,11 +38,12 @@ pub(super) fn of(
     let base = base(env)?;
     let place = base.join(DIR);
     // There but for the very first time, so look before making anything.
-    let dir = match open_private_dir(&place)? {
+    let dir = match open_private_dir(&place, Keeps::Secret)? {
         Some(dir) => dir,
         None => {
-            make_private_dir(&base, &place)?;
-            open_private_dir(&place)?.ok_or_else(|| not_usable(&place, Errno::NOENT.into()))?
+            make_private_dir(&base, &place, Keeps::Secret)?;
+            open_private_dir(&place, Keeps::Secret)?
+                .ok_or_else(|| Keeps::Secret.not_usable(&place, Errno::NOENT.into()))?
         }
     };
     let file = SecretFile::new(dir, place, id);
@@ -63,7 +65,7 @@ pub(super) fn place(env: Env<'_>) -> Result<PathBuf, Failure> {
 
 /// The private directory, if there is one. Makes nothing.
 pub(super) fn shared_private_dir(env: Env<'_>) -> Result<Option<OwnedFd>, Failure> {
-    open_private_dir(&base(env)?.join(DIR))
+    open_private_dir(&base(env)?.join(DIR), Keeps::Secret)
 }
 
 /// Can nobody else read or replace it?
@@ -76,7 +78,7 @@ pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failu
     // Where there is no place for secrets, none was ever kept.
     let Ok(base) = base(env) else { return Ok(None) };
     let place = base.join(DIR);
-    match open_private_dir(&place)? {
+    match open_private_dir(&place, Keeps::Secret)? {
         Some(dir) => SecretFile::new(dir, place, id).read(),
         None => Ok(None),
     }
@@ -86,10 +88,11 @@ pub(super) fn peek(id: &SessionId, env: Env<'_>) -> Result<Option<Secret>, Failu
 /// nothing.
 pub(super) fn peek_store(env: Env<'_>) -> Result<Option<(PosixStore, PathBuf)>, Failure> {
     let place = place(env)?;
-    if open_private_dir(&place)?.is_none() {
+    if open_private_dir(&place, Keeps::Secret)?.is_none() {
         return Ok(None);
     }
-    let store = PosixStore::open(&place).map_err(|error| not_usable(&place, error))?;
+    let store =
+        PosixStore::open(&place).map_err(|error| Keeps::Secret.not_usable(&place, error))?;
     Ok(Some((store, place)))
 }
 
@@ -116,7 +119,7 @@ pub(super) fn private_dir(
     env: Env<'_>,
 ) -> Result<Option<(OwnedFd, String)>, Failure> {
     let Ok(base) = base(env) else { return Ok(None) };
-    Ok(open_private_dir(&base.join(DIR))?.map(|dir| (dir, file_name(id))))
+    Ok(open_private_dir(&base.join(DIR), Keeps::Secret)?.map(|dir| (dir, file_name(id))))
 }
 
 /// Where words to the next commands of sessions lie; it is there only while
@@ -150,50 +153,83 @@ pub(super) fn base(env: Env<'_>) -> Result<PathBuf, Failure> {
     })
 }
 
-pub(super) fn not_usable(place: &Path, error: io::Error) -> Failure {
-    Stuck::new(format!("use {} for the session's secret", place.display()), error).into()
+/// What a private directory keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    /// What nobody else may know.
+    Secret,
+    /// What sessions hold, and what was taken from them.
+    Memory,
 }
 
-pub(super) fn make_private_dir(base: &Path, place: &Path) -> Result<(), Failure> {
-    let above = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(base);
-    above.map_err(|error| not_usable(base, error))?;
-    match rustix::fs::mkdir(place, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(error) => Err(not_usable(place, error.into())),
+impl Keeps {
+    const fn words(self) -> &'static str {
+        match self {
+            Keeps::Secret => "the session's secret",
+            Keeps::Memory => "the memory of this user's sessions",
+        }
+    }
+
+    /// What it costs to begin anew.
+    const fn costs(self) -> &'static str {
+        match self {
+            Keeps::Secret => "locks held by this session will expire",
+            Keeps::Memory => "sessions then do not know what was taken from them",
+        }
+    }
+
+    pub(super) fn not_usable(self, place: &Path, error: io::Error) -> Failure {
+        let doing = format!("use {} for {}", ShownName::new(place), self.words());
+        Stuck::new(doing, error).into()
+    }
+
+    fn suspicious(self, place: &Path, why: &str) -> Failure {
+        let (shown, typed) = (ShownName::new(place), ShownName::new(place).typed());
+        Unusable::new(
+            format!("{} cannot be trusted: {shown} {why}", self.words()),
+            format!("see who made it, then `rm -r {typed}`; {}", self.costs()),
+        )
+        .into()
     }
 }
 
-pub(super) fn open_private_dir(place: &Path) -> Result<Option<OwnedFd>, Failure> {
+pub(super) fn make_private_dir(base: &Path, place: &Path, keeps: Keeps) -> Result<(), Failure> {
+    let above = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(base);
+    above.map_err(|error| keeps.not_usable(base, error))?;
+    match rustix::fs::mkdir(place, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(keeps.not_usable(place, error.into())),
+    }
+}
+
+pub(super) fn open_private_dir(place: &Path, keeps: Keeps) -> Result<Option<OwnedFd>, Failure> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
     let dir = match rustix::fs::open(place, flags, Mode::empty()) {
         Ok(dir) => dir,
         Err(Errno::NOENT) => return Ok(None),
-        Err(Errno::LOOP | Errno::NOTDIR) => return Err(suspicious(place, "is not a directory")),
-        Err(error) => return Err(not_usable(place, error.into())),
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            return Err(keeps.suspicious(place, "is not a directory"));
+        }
+        Err(error) => return Err(keeps.not_usable(place, error.into())),
     };
-    let stat = rustix::fs::fstat(&dir).map_err(|error| not_usable(place, error.into()))?;
-    require_private(place, &stat)?;
+    let stat = rustix::fs::fstat(&dir).map_err(|error| keeps.not_usable(place, error.into()))?;
+    require_private(place, &stat, keeps)?;
     Ok(Some(dir))
 }
 
 /// What others can read or replace is no secret.
-fn require_private(place: &Path, stat: &Stat) -> Result<(), Failure> {
+fn require_private(place: &Path, stat: &Stat, keeps: Keeps) -> Result<(), Failure> {
     if stat.st_uid != rustix::process::geteuid().as_raw() {
-        return Err(suspicious(place, "belongs to another user"));
+        return Err(keeps.suspicious(place, "belongs to another user"));
     }
     if stat.st_mode & 0o077 != 0 {
-        return Err(suspicious(place, "is open to other users"));
+        return Err(keeps.suspicious(place, "is open to other users"));
     }
     Ok(())
 }
 
 fn suspicious(place: &Path, why: &str) -> Failure {
-    let place = place.display();
-    Unusable::new(
-        format!("the session's secret cannot be trusted: {place} {why}"),
-        format!("see who made it, then `rm -r {place}`; locks held by this session will expire"),
-    )
-    .into()
+    Keeps::Secret.suspicious(place, why)
 }
 
 /// A hash, so that no session id, however hostile, names another file.
@@ -236,7 +272,7 @@ impl SecretFile {
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(suspicious(&self.path(), "is not a regular file"));
         }
-        require_private(&self.path(), &stat)?;
+        require_private(&self.path(), &stat, Keeps::Secret)?;
         Ok(Some(fd))
     }
 
@@ -315,7 +351,8 @@ impl Turns {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let name = format!("{TURN}{writer}");
-        Ok(rustix::fs::openat(&self.file.dir, name, flags | OFlags::NONBLOCK, mode)?)
+        rustix::fs::openat(&self.file.dir, &name, flags | OFlags::NONBLOCK, mode)
+            .map_err(|error| NoTurn::at(self.file.place.join(name), error.into()))
     }
 }
 

@@ -272,8 +272,9 @@ fn what_a_colleague_puts_in_the_place_of_my_record_stops_nobody() {
     let record = team.join("r").join(layout::lock_record(&WorktreeName::main()).as_str());
     let precious = team.join("precious");
     fs_err::write(&precious, "text").expect("written");
-    for put in ["mkfifo", "ln", "mkdir"] {
+    for put in ["mkfifo", "ln", "mkdir", "ln -s", "ln -s /nowhere #"] {
         let source = if put.starts_with("ln") { precious.to_str().expect("text") } else { "" };
+        let (put, source) = put.split_once(" #").map_or((put, source), |(put, _)| (put, ""));
         let script = format!("rm -rf '{0}'; {put} {source} '{0}'", record.display());
         let status = std::process::Command::new("sh").args(["-c", &script]).status();
         assert!(status.expect("run").success(), "{script}");
@@ -281,6 +282,8 @@ fn what_a_colleague_puts_in_the_place_of_my_record_stops_nobody() {
         bob.ok(&main, "lock status");
         ann.ok(&main, "lock renew");
         ann.ok(&main, "snapshot mine --json");
+        bob.ok(&main, "lock why");
+        bob.ok(&main, "lock list");
         assert_eq!(fs_err::read_to_string(&precious).expect("there"), "text", "{put}");
     }
     ann.ok(&main, "lock release");

@@ -56,6 +56,62 @@ fn a_private_directory_that_is_a_file_is_refused() {
     is_refused_and_free(&world, &refused, "E_SESSION_INVALID");
 }
 
+/// It is not the secret that lies there.
+#[test]
+fn a_memory_that_cannot_be_used_is_told_as_that() {
+    let world = World::new();
+    fs_err::set_permissions(place(&world), std::fs::Permissions::from_mode(0o777)).expect("opened");
+    let refused = world.jvs("bob", "lock acquire").run().exits(1);
+    assert!(!refused.stderr().contains("secret"), "{refused}");
+    let what = "the memory of this user's sessions cannot be trusted: ";
+    assert!(refused.stderr().contains(what), "{refused}");
+    assert!(refused.stderr().contains(place(&world).to_str().expect("text")), "{refused}");
+}
+
+/// Nothing is wrong with the log then, nor with the mount that it is on.
+#[test]
+fn a_turn_at_the_log_that_cannot_be_taken_is_told_as_the_session_s_own_file() {
+    let world = World::new();
+    let runtime = world.home.runtime_dir().join("jvs");
+    world.ok("ann", "lock acquire --no-keeper");
+    world.ok("ann", "lock release");
+    // One of a session and repository each; `init` had no session of its own.
+    let entries = runtime.read_dir().expect("listed").map(|it| it.expect("listed").path());
+    let mut turns: Vec<PathBuf> =
+        entries.filter(|path| path.to_string_lossy().contains("/turn-")).collect();
+    turns.sort_by_key(|turn| turn.metadata().and_then(|meta| meta.modified()).expect("there"));
+    let turn = turns.pop().expect("ann has one");
+    let put: [fn(&PathBuf); 2] = [
+        |at| fs_err::create_dir(at).expect("made"),
+        |at| fs_err::os::unix::fs::symlink("/etc/passwd", at).expect("made"),
+    ];
+    for put in put {
+        fs_err::remove_file(&turn).expect("removed");
+        put(&turn);
+        for words in ["lock acquire --no-keeper", "worktree create x", "tag @ x", "gc"] {
+            let refused = world.jvs("ann", words).run();
+            if refused.code() == 0 {
+                continue;
+            }
+            let said = refused.stderr();
+            assert!(!said.contains("check the mount"), "{words}: {refused}");
+            assert!(
+                said.contains("E_SESSION_INVALID") || said.contains("E_NOT_FOUND"),
+                "{refused}"
+            );
+        }
+        let told = world.jvs("ann", "--json lock acquire --no-keeper").run().exits(1).json();
+        assert_eq!(told["error"]["code"], "E_SESSION_INVALID", "{told}");
+        let hint = told["error"]["hint"].as_str().expect("text");
+        let remedy = hint.split('`').nth(1).expect("a command");
+        assert!(remedy.ends_with(turn.to_str().expect("text")), "{hint}");
+        let typed = std::process::Command::new("sh").args(["-c", remedy]).status();
+        assert!(typed.expect("typed").success(), "{remedy}");
+        world.ok("ann", "lock acquire --no-keeper");
+        world.ok("ann", "lock release");
+    }
+}
+
 #[test]
 fn a_private_directory_on_a_filesystem_of_many_hosts_is_refused() {
     let Some(volume) = Volume::mounted(Engine::Sqlite, 1) else { return };
