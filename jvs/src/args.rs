@@ -242,6 +242,11 @@ pub(crate) fn parse(words: Vec<OsString>, columns: Option<&OsStr>) -> Words {
         return page;
     }
     let words = typed::meant(words);
+    if let Some(number) = typed::wait_without_unit(&words) {
+        let name = named_command(&words);
+        let failure = no_duration(number, &name);
+        return Words::Wrong { name, failure };
+    }
     if let Some(args) = hot::parse(&words) {
         return checked(args, &words);
     }
@@ -341,14 +346,18 @@ fn wrong_usage(error: &clap::Error, name: &str, typed: &[OsString]) -> Failure {
     let wrong = [ContextKind::InvalidSubcommand, ContextKind::InvalidArg];
     let wrong = wrong.into_iter().find_map(|kind| error.get(kind)).map(ToString::to_string);
     if let Some(word) = wrong.as_ref().filter(|word| typed::follows_wait(typed, word)) {
-        let message = format!("'{word}' after --wait is no duration, such as 30s, 10m or 1h30m");
-        return WrongUsage::new(message, OwnNext::WaitThisLong(name.to_owned())).into();
+        return no_duration(word, name);
     }
     let next = match wrong.as_ref().and_then(|word| foreign::answer(name, word)) {
         Some(answer) => OwnNext::InOwnWords(answer),
         None => help(similar(error, name)),
     };
     WrongUsage::new(words.join(" "), next).into()
+}
+
+fn no_duration(word: &str, name: &str) -> Failure {
+    let message = format!("'{word}' after --wait is no duration, such as 30s, 10m or 1h30m");
+    WrongUsage::new(message, OwnNext::WaitThisLong(name.to_owned())).into()
 }
 
 /// What is spelled much like the word that is wrong, the likeliest first.

@@ -166,7 +166,7 @@ mod tests {
             ("[[lock]]\nlease_duration_ms = 200\n", 1, "a section: [lock]"),
             ("[lock]\n\nlease_duration_ms = \"30s\"\n", 3, "cannot be \"30s\"; it is a whole"),
             ("[lock]\nlease_duration_ms = -1\n", 2, "cannot be -1"),
-            ("[lock]\nlease_duration_ms = 99\n", 2, "from 100 to 86400000"),
+            ("[lock]\nlease_duration_ms = 199\n", 2, "from 200 to 86400000"),
             ("[lock]\nlease_duration_ms = 86400001\n", 2, "from 100"),
             ("[lock]\nlease_duration_ms = 3e4\n", 2, "cannot be 3e4"),
             ("[lock]\nlease_duration_ms = []\n", 2, "cannot be []"),

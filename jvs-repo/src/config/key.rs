@@ -100,14 +100,14 @@ pub static KEYS: &[Key] = &[
     number(
         "lock.lease_duration_ms",
         "30000",
-        (100, DAY_MS),
+        (200, DAY_MS),
         |c| &mut c.lock.lease_duration_ms,
         "Length of a kept lease: how long a dead holder keeps others out.",
     ),
     number(
         "lock.renew_interval_ms",
         "10000",
-        (10, DAY_MS),
+        (20, DAY_MS),
         |c| &mut c.lock.renew_interval_ms,
         "Time between two renewals of a kept lease; shorter than the lease.",
     ),

@@ -51,7 +51,7 @@ impl LockCommand {
 pub(crate) struct LeaseArgs {
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms; without a
     /// keeper by environment and purpose]
-    #[arg(long, value_name = "DUR")]
+    #[arg(long, value_name = "DUR", value_parser = super::words::lasting)]
     pub(crate) lease: Option<Period>,
 
     /// What the lock is for: interactive, automated or emergency
@@ -67,7 +67,7 @@ pub(crate) struct LeaseArgs {
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct KeepArgs {
     /// Keep the lease renewed for this long [default: see `jvs config list`]
-    #[arg(long = "for", value_name = "DUR")]
+    #[arg(long = "for", value_name = "DUR", value_parser = super::words::kept_for)]
     pub(crate) for_: Option<Period>,
 
     /// Keep the lease renewed only while this process runs [default: $JVS_KEEP_WHILE, else this
@@ -193,7 +193,7 @@ pub(crate) struct TransferArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct FreezeArgs {
     /// How long the freeze lasts; it ends by itself
-    #[arg(long = "for", value_name = "DUR")]
+    #[arg(long = "for", value_name = "DUR", value_parser = super::words::lasting)]
     pub(crate) for_: Period,
 
     /// The reason, for the audit log and for others who find the worktree frozen

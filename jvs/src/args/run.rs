@@ -22,7 +22,7 @@ pub(crate) struct GuardArgs {
     pub(crate) join: bool,
 
     /// How long the lease lasts without renewal [default: lock.lease_duration_ms]
-    #[arg(long, value_name = "DUR")]
+    #[arg(long, value_name = "DUR", value_parser = super::words::lasting)]
     pub(crate) lease: Option<Period>,
 
     /// What to do with the command if the lease is lost

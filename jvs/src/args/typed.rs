@@ -47,6 +47,22 @@ pub(super) fn follows_wait(words: &[OsString], word: &str) -> bool {
     words.windows(2).any(|pair| pair[0] == "--wait" && pair[1] == word)
 }
 
+/// The word right after `--wait` that is a time but for its unit: who types it means no
+/// command of that name.
+pub(super) fn wait_without_unit(words: &[OsString]) -> Option<&str> {
+    let at = verb(words).filter(|at| WAITING.iter().any(|it| words[*at] == *it))?;
+    // What is run has words of its own.
+    let end = match words[at] == "run" {
+        true => plain(words, at + 1).map_or(words.len(), |run| run + 1),
+        false => words.len(),
+    };
+    let own = words[at..end].split(|word| word == "--").next().unwrap_or_default();
+    let pair = own.windows(2).find(|pair| pair[0] == "--wait")?;
+    let number = pair[1].to_str()?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    (is_number && number.starts_with(|c: char| c.is_ascii_digit())).then_some(number)
+}
+
 /// The words that are the command's own: up to `--`, or up to the command that is run.
 pub(super) fn own(words: &[OsString]) -> &[OsString] {
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
@@ -110,6 +126,25 @@ mod tests {
             ("jvs", "jvs"),
         ] {
             assert_eq!(meant(words_of(typed)), words_of(understood), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_number_after_wait_is_a_time_whose_unit_is_missing() {
+        for (line, number) in [
+            ("jvs run --wait 5 make", Some("5")),
+            ("jvs run --wait 1.5 make", Some("1.5")),
+            ("jvs run --note x --wait 5 -- make", Some("5")),
+            ("jvs shell --wait 10", Some("10")),
+            ("jvs lock acquire --wait 5", Some("5")),
+            ("jvs run --wait -- 5", None),
+            ("jvs run --wait 5s 5", None),
+            ("jvs run --wait 7z x", None),
+            ("jvs run --wait make --wait 5", None),
+            ("jvs run make --wait 5", None),
+            ("jvs snapshot --wait 5", None),
+        ] {
+            assert_eq!(wait_without_unit(&words_of(line)), number, "{line}");
         }
     }
 

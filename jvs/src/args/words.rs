@@ -1,7 +1,9 @@
-//! Limits on numbers, and on the length of notes and reasons. A longer text is refused, never
+//! Limits on numbers and times, and on the length of notes and reasons. A longer text is refused, never
 //! cut silently.
 
 use jvs_lock::record::NOTE_MAX;
+use jvs_lock::state::LEASE_MAX_MS;
+use jvs_repo::duration::{NotAPeriod, Period};
 use jvs_repo::id::strict_decimal;
 
 /// Longest reason, in bytes: a line of the audit log holds it, however it is escaped.
@@ -9,6 +11,31 @@ const REASON_MAX: usize = 2 * 1024;
 
 /// The largest number of snapshots that a policy can name: as in the settings.
 const NUMBER_MAX: u64 = 1_000_000;
+
+/// The shortest time that anything is locked or frozen for: no command could use less, and
+/// a keeper could not renew it on a slow filesystem.
+const SHORTEST: Period = Period::from_ms(200);
+
+/// For how long something is kept locked.
+pub(super) fn kept_for(text: &str) -> Result<Period, String> {
+    let period: Period = text.parse().map_err(|error: NotAPeriod| error.to_string())?;
+    match period >= SHORTEST {
+        true => Ok(period),
+        false => {
+            Err(format!("it is too short: {SHORTEST} is the least, such as 30s, 10m or 1h30m"))
+        }
+    }
+}
+
+/// How long a lease or a freeze lasts by itself.
+pub(super) fn lasting(text: &str) -> Result<Period, String> {
+    const LONGEST: Period = Period::from_ms(LEASE_MAX_MS);
+    let period = kept_for(text)?;
+    match period <= LONGEST {
+        true => Ok(period),
+        false => Err(format!("it is too long: {LONGEST} is the most")),
+    }
+}
 
 /// A note for others who find a worktree locked or frozen: kept in its record.
 pub(super) fn note(text: &str) -> Result<String, String> {

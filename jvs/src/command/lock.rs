@@ -69,21 +69,8 @@ fn want<'w>(
         false => config.lock.lease_duration_ms,
     };
     let lease_ms = args.lease.map_or_else(usual, |lease| lease.as_ms());
-    if !keep.no_keeper {
-        keepable(lease_ms)?;
-    }
     let renewed_every_ms = (!keep.no_keeper).then(|| renew_interval_ms(lease_ms, &config.lock));
     Ok(Want { note: args.note.as_deref(), renewed_every_ms, ..Want::lease(lease_ms) })
-}
-
-/// A lease that can be kept renewed also on a slow filesystem.
-pub(crate) fn keepable(lease_ms: u64) -> Result<(), Failure> {
-    const SHORTEST_MS: u64 = 200;
-    if lease_ms >= SHORTEST_MS {
-        return Ok(());
-    }
-    let message = format!("a lease that is kept renewed lasts at least {SHORTEST_MS} ms");
-    Err(WrongUsage::new(message, "use `--lease 1s`, or do without a keeper: --no-keeper").into())
 }
 
 /// On a JuiceFS mount that acknowledges writes before they are uploaded, what this

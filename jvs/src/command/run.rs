@@ -35,7 +35,7 @@ use self::trouble::{CannotRun, LostLease};
 use self::watch::{Guarded, RunOutcome, RunWatch};
 use super::lock::several::enter_all;
 use super::lock::turn::turns;
-use super::lock::{keepable, lockable, writeback_warning};
+use super::lock::{lockable, writeback_warning};
 use super::snapshot;
 use crate::alarm::Alarm;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
@@ -84,7 +84,6 @@ fn run(
     let signals = Signals::catch_unless_ignored(&FORWARDED)
         .map_err(|error| Stuck::new("catch signals", error))?;
     let lease_ms = guard.lease.map_or(config.lock.lease_duration_ms, |lease| lease.as_ms());
-    keepable(lease_ms)?;
     let want = Want {
         note: guard.note.as_deref(),
         renewed_every_ms: Some(renew_interval_ms(lease_ms, &config.lock)),

@@ -113,7 +113,16 @@ impl FromStr for StarterMessage {
 #[derive(Debug, Default)]
 pub(crate) struct MessageLines {
     rest: Vec<u8>,
+    /// What comes is the rest of a line that was too long.
+    too_long: bool,
 }
+
+/// The longest line that anybody listens to: a tree names few processes, and a notifier
+/// cuts what it says.
+const LINE_MAX: usize = 64 * 1024;
+
+/// How often in turn a pipe is read that never runs dry: as much as the largest one holds.
+const READS_MAX: usize = 256;
 
 impl MessageLines {
     /// Reads once. Returns the complete lines, and whether the other end is gone.
@@ -122,15 +131,17 @@ impl MessageLines {
         (self.whole(), gone)
     }
 
-    /// The same for a non-blocking pipe: reads everything that is there.
+    /// The same for a non-blocking pipe: reads everything that is there, as long as that
+    /// comes to an end.
     pub(crate) fn drain(&mut self, from: impl AsFd) -> (Vec<String>, bool) {
-        loop {
+        for _ in 0..READS_MAX {
             match self.fill(from.as_fd()) {
                 Filled::More => {}
-                Filled::Nothing => return (self.whole(), false),
+                Filled::Nothing => break,
                 Filled::Gone => return (self.whole(), true),
             }
         }
+        (self.whole(), false)
     }
 
     fn fill(&mut self, from: impl AsFd) -> Filled {
@@ -148,7 +159,18 @@ impl MessageLines {
     }
 
     pub(crate) fn take(&mut self, bytes: &[u8]) {
+        let mut bytes = bytes;
+        if self.too_long {
+            let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return };
+            (bytes, self.too_long) = (&bytes[end + 1..], false);
+        }
         self.rest.extend_from_slice(bytes);
+        // Whoever says so much without an end does not speak to us.
+        let begun = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        if self.rest.len() - begun > LINE_MAX {
+            self.rest.truncate(begun);
+            self.too_long = true;
+        }
     }
 
     pub(crate) fn whole(&mut self) -> Vec<String> {
@@ -209,6 +231,20 @@ mod tests {
                     && nonsense.parse::<StarterMessage>().is_err()
             );
         }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_kept_and_those_after_it_are_heard() {
+        let mut lines = MessageLines::default();
+        lines.take(b"one\n");
+        for _ in 0..1_000 {
+            lines.take(&[b'x'; 4_000]);
+            assert!(lines.rest.len() <= LINE_MAX + "one\n".len(), "{}", lines.rest.len());
+        }
+        assert_eq!(lines.whole(), ["one"]);
+        lines.take(b"x\ntold\nrel");
+        lines.take(b"ease\n");
+        assert_eq!(lines.whole(), ["told", "release"]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn a_busy_day(roots: [&Path; 2]) -> PathBuf {
         }
     }
     // Left by its holder, and stolen on the other host.
-    jvs(0, "ann", "lock acquire --no-keeper --lease 1ms").ok();
+    jvs(0, "ann", "lock acquire --no-keeper --lease 200ms").ok();
     jvs(1, "bob", "lock steal --observe --no-keeper --lease 10m --reason gone").ok();
     jvs(1, "bob", "config set reclaim.same_user true").ok();
     jvs(1, "eve", "lock reclaim --no-keeper --lease 10m --reason mine").ok();

@@ -23,6 +23,15 @@ fn a_kept_lease_outlives_many_times_its_length_and_every_command() {
 }
 
 #[test]
+fn a_keeper_whose_repository_was_removed_ends_with_its_next_renewal() {
+    let world = World::new();
+    world.ok("ann", "lock acquire --for 1h");
+    let keeper = world.keeper();
+    fs_err::remove_dir_all(world.root()).expect("removed");
+    eventually("it has ended", PATIENCE, || is_gone(keeper));
+}
+
+#[test]
 fn a_keeper_holds_none_of_its_starter_s_streams() {
     let world = World::new();
     // With `$(…)` the shell waits until nobody holds the pipe any more.

@@ -1,8 +1,9 @@
 //! Seed 000: the same owner acquires again.
 
+use jvs_kit::live::process::eventually;
 use serde_json::Value;
 
-use crate::world::World;
+use crate::world::{PATIENCE, World};
 
 #[test]
 fn seed000_ac1_same_owner_reacquires() {
@@ -58,7 +59,8 @@ fn seed000_ac6_waiting_refreshes_at_once() {
 #[test]
 fn seed000_edge_an_expired_lock_of_the_same_owner_is_refreshed() {
     let world = World::new();
-    world.ok("agent-1", "lock acquire --no-keeper --lease 1ms");
+    world.ok("agent-1", "lock acquire --no-keeper --lease 200ms");
+    eventually("it is over", PATIENCE, || world.status()["state"] == "stealable");
     let again = world.json("agent-1", "lock acquire --no-keeper --lease 1m");
     assert_eq!(
         (&again["data"]["how"], &again["data"]["fencing_token"]),
@@ -69,7 +71,7 @@ fn seed000_edge_an_expired_lock_of_the_same_owner_is_refreshed() {
 #[test]
 fn seed000_edge_another_owner_s_stale_lock_is_taken_over() {
     let world = World::new();
-    world.ok("agent-1", "lock acquire --no-keeper --lease 1ms");
+    world.ok("agent-1", "lock acquire --no-keeper --lease 200ms");
     let taken = world.json("agent-2", "lock acquire --no-keeper --wait=10s");
     assert_eq!(
         (&taken["data"]["how"], &taken["data"]["fencing_token"]),

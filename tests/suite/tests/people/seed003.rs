@@ -51,7 +51,7 @@ fn seed003_ac5_the_end_is_refreshed_by_acquiring_again() {
 #[test]
 fn seed003_ac6_a_lease_whose_end_is_past_is_over() {
     let world = World::new();
-    world.ok("ann", "lock acquire --no-keeper --lease 1ms");
+    world.ok("ann", "lock acquire --no-keeper --lease 200ms");
     eventually("it can be taken", PATIENCE, || world.status()["state"] == "stealable");
 }
 
