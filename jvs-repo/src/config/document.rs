@@ -167,7 +167,7 @@ mod tests {
             ("[lock]\n\nlease_duration_ms = \"30s\"\n", 3, "cannot be \"30s\"; it is a whole"),
             ("[lock]\nlease_duration_ms = -1\n", 2, "cannot be -1"),
             ("[lock]\nlease_duration_ms = 199\n", 2, "from 200 to 86400000"),
-            ("[lock]\nlease_duration_ms = 86400001\n", 2, "from 100"),
+            ("[lock]\nlease_duration_ms = 86400001\n", 2, "from 200"),
             ("[lock]\nlease_duration_ms = 3e4\n", 2, "cannot be 3e4"),
             ("[lock]\nlease_duration_ms = []\n", 2, "cannot be []"),
             ("[ttl.ci]\nautomated = 3600\n", 2, "a duration from \"1s\" to \"365d\""),

@@ -32,6 +32,8 @@ impl TakeoverRecord {
         let mut parts = self.holder_id.as_deref()?.rsplit(':');
         let start_time = strict_decimal(parts.next()?)?;
         let pid = u32::try_from(strict_decimal(parts.next()?)?).ok()?;
+        // Before them stand the user and the host: an id of any other form says nothing.
+        let (_user, _host) = (parts.next()?, parts.next()?);
         let boot_id = BootId(self.boot_id.clone().filter(|id| !id.is_empty())?);
         let (pid_namespace, time_namespace) = (self.pid_namespace, self.time_namespace);
         Some(Keeper { pid, start_time, boot_id, pid_namespace, time_namespace })
@@ -53,7 +55,7 @@ mod tests {
             assert!(TakeoverRecord::parse(&golden.as_bytes()[..length]).is_err(), "{length} bytes");
         }
         assert_eq!(TakeoverRecord::parse(b"{}"), Ok(TakeoverRecord::default()));
-        for odd in ["h:u:+6:5", "h:u:06:5", "h:u:6:-5", "6"] {
+        for odd in ["h:u:+6:5", "h:u:06:5", "h:u:6:-5", "6", "6:34", "u:6:34"] {
             let holder_id = Some(odd.to_owned());
             let takeover = TakeoverRecord {
                 holder_id,
