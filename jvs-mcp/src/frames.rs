@@ -15,9 +15,11 @@ use rmcp::model::{
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+/// What this server is called.
+pub(crate) const NAME: &str = "jvs-mcp";
 /// Longest message that is read. The tools take names, notes and paths.
 const FRAME_MAX: usize = 1024 * 1024;
 /// How many requests may be unanswered at once.
@@ -249,6 +251,16 @@ fn unanswered(open: &Mutex<HashSet<RequestId>>) -> MutexGuard<'_, HashSet<Reques
     open.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A result with the name of who gives it. Clients of earlier revisions know it already; their
+/// results have no type.
+fn signed(mut message: Value) -> Value {
+    if message["result"]["resultType"].is_string() {
+        let me = json!({ "name": NAME, "version": env!("CARGO_PKG_VERSION") });
+        message["result"]["_meta"]["io.modelcontextprotocol/serverInfo"] = me;
+    }
+    message
+}
+
 impl Transport<RoleServer> for Stdio {
     type Error = io::Error;
 
@@ -264,7 +276,7 @@ impl Transport<RoleServer> for Stdio {
         if let Some(id) = answered {
             unanswered(&self.open).remove(id);
         }
-        let line = serde_json::to_string(&item);
+        let line = serde_json::to_value(&item).map(|message| signed(message).to_string());
         let outgoing = self.outgoing.clone();
         async move {
             let gone = |_| io::Error::from(io::ErrorKind::BrokenPipe);
@@ -321,6 +333,20 @@ mod tests {
         ] {
             let start: String = line.chars().take(80).collect();
             assert_eq!(code(line), wanted, "{start}");
+        }
+    }
+
+    #[test]
+    fn a_result_of_the_present_revision_says_who_gives_it() {
+        let name = |message: Value| {
+            let meta = &signed(message)["result"]["_meta"];
+            meta["io.modelcontextprotocol/serverInfo"]["name"].clone()
+        };
+        assert_eq!(name(json!({ "id": 1, "result": { "resultType": "complete" } })), NAME);
+        let with_meta = json!({ "result": { "resultType": "complete", "_meta": { "a": 1 } } });
+        assert_eq!(name(with_meta), NAME);
+        for other in [json!({ "result": {} }), json!({ "error": {} }), json!({ "method": "m" })] {
+            assert_eq!(signed(other.clone()), other);
         }
     }
 

@@ -84,6 +84,9 @@ pub fn main() -> ExitCode {
             return ExitCode::from(64);
         }
     };
+    if rustix::termios::isatty(rustix::stdio::stdin()) {
+        complain("waits for an MCP client on standard input; see `jvs-mcp --help`");
+    }
     let session = session::of(&|name| std::env::var_os(name));
     let (id, refusal) = match &session {
         Ok(session) => (session.id.clone(), None),

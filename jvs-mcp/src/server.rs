@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::answer::{self, OwnRefusal};
 use crate::call::{CommandAnswer, Jvs, Trouble};
+use crate::frames::NAME;
 use crate::handle::Handle;
 use crate::held::Held;
 use crate::notice::{self, Notices};
@@ -243,7 +244,7 @@ impl ServerHandler for Server {
             .enable_resources_list_changed()
             .enable_resources_subscribe()
             .build();
-        let me = Implementation::new("jvs-mcp", env!("CARGO_PKG_VERSION"));
+        let me = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
         ServerConfig::new(able).with_server_info(me).with_instructions(INSTRUCTIONS)
     }
 

@@ -2,6 +2,7 @@
 //! those of others.
 
 mod asking;
+mod broken;
 mod client;
 mod clients;
 mod ends;
