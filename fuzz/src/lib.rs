@@ -21,6 +21,7 @@ mod mcp;
 mod mutate;
 mod names;
 mod records;
+mod rules;
 mod settings;
 mod system;
 
@@ -78,6 +79,7 @@ targets! {
     manifest in manifest, 1 << 20;
     ledger in ledger, FIXED;
     config in settings, FIXED;
+    ignore_rules in rules, FIXED;
     duration in settings, FIXED;
     time in settings, FIXED;
     audit_line in log, FIXED;

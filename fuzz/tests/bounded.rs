@@ -79,6 +79,7 @@ bounded! {
     manifest
     ledger
     config
+    ignore_rules
     duration
     time
     audit_line

@@ -25,7 +25,7 @@ pub use key::{Allowed, KEYS, Key, Value};
 pub use lock_policy::LockPolicy;
 pub use reclaim::ReclaimRules;
 pub use retention::{RequiredTags, Retention};
-pub use snapshot::{Consistency, Engine, SnapshotPolicy};
+pub use snapshot::{Consistency, Engine, IgnorePatterns, SnapshotPolicy};
 pub use ttl::TtlTable;
 
 use crate::layout;

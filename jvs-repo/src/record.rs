@@ -4,6 +4,7 @@
 pub mod audit;
 pub mod descriptor;
 pub mod format;
+pub mod ignore_rules;
 pub mod keeper;
 pub mod ledger;
 pub mod lock;

@@ -16,7 +16,8 @@ use serde::Serialize;
 use crate::manifest::{Entry, EntryKind, TreePath};
 
 pub use error::CompareError;
-pub use files::{Trust, with_chosen_files, with_files};
+pub use files::{Compared, ComparedFiles, Trust, with_files};
+pub(crate) use files::{InPlaceOf, in_place_of};
 pub use manifests::{with_chosen_manifest, with_manifest};
 
 /// In what a path differs.

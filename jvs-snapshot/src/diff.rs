@@ -6,8 +6,7 @@ use jvs_repo::clock::BootId;
 use jvs_repo::proc;
 use jvs_repo::store::{PosixStore, Store};
 
-use crate::chosen::ChosenPaths;
-use crate::compare::{self, Difference, Trust};
+use crate::compare::{self, Compared, ComparedFiles, Difference, Trust};
 use crate::error::SnapshotError;
 use crate::ground::Ground;
 use crate::manifest::Entry;
@@ -55,50 +54,46 @@ pub fn since_nothing(store: &dyn Store, after: &Ready) -> Result<Vec<Difference>
     Ok(differences)
 }
 
-/// What changed in the files below `worktree` since `before` was taken, as far as
-/// `trust` lets it be seen. A process that removes or overwrites files because of it trusts
-/// nothing.
-pub fn since(
+/// What changed in `files` since `before` was taken, as far as `trust` lets it be seen. A
+/// process that removes or overwrites files because of it trusts nothing.
+pub fn since<'f>(
     store: &PosixStore,
     before: &Ready,
-    worktree: &Path,
+    files: impl Into<ComparedFiles<'f>>,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Vec<Difference>, SnapshotError> {
-    since_telling(store, before, worktree, trust, progress, &mut |_| {})
+    Ok(compared_with(store, before, files, trust, progress)?.differences)
 }
 
-/// As [`since`]; tells `each` every entry of the manifest, in order. None of them may be
-/// acted on if this fails.
+/// As [`since`], and what is ignored.
+pub fn compared_with<'f>(
+    store: &PosixStore,
+    before: &Ready,
+    files: impl Into<ComparedFiles<'f>>,
+    trust: Trust,
+    progress: &dyn Progress,
+) -> Result<Compared, SnapshotError> {
+    since_telling(store, before, files.into(), trust, progress, &mut |_| {})
+}
+
+/// As [`compared_with`]; tells `each` every entry of the manifest, in order. None of them may
+/// be acted on if this fails.
 pub(crate) fn since_telling(
     store: &PosixStore,
     before: &Ready,
-    worktree: &Path,
+    files: ComparedFiles<'_>,
     trust: Trust,
     progress: &dyn Progress,
     each: &mut dyn FnMut(&Entry),
-) -> Result<Vec<Difference>, SnapshotError> {
-    bring_to_light(store, worktree, None, trust, progress);
+) -> Result<Compared, SnapshotError> {
+    bring_to_light(store, &files, trust, progress);
     let manifest = proven_manifest(store, before)?;
-    let found = compare::with_files(manifest, worktree, trust, progress, each)
+    let mut found = compare::with_files(manifest, files, trust, progress, each)
         .map_err(compared(store, before))?;
-    Ok(compare::comparable(found, &before.descriptor().content.id_map, &proc::id_map()))
-}
-
-/// As [`since`], but only of what is chosen.
-pub fn since_of(
-    store: &PosixStore,
-    before: &Ready,
-    worktree: &Path,
-    chosen: &ChosenPaths,
-    trust: Trust,
-    progress: &dyn Progress,
-) -> Result<Vec<Difference>, SnapshotError> {
-    bring_to_light(store, worktree, Some(chosen), trust, progress);
-    let manifest = proven_manifest(store, before)?;
-    let found = compare::with_chosen_files(manifest, worktree, chosen, trust, progress)
-        .map_err(compared(store, before))?;
-    Ok(compare::comparable(found, &before.descriptor().content.id_map, &proc::id_map()))
+    let (taken, here) = (&before.descriptor().content.id_map, proc::id_map());
+    found.differences = compare::comparable(found.differences, taken, &here);
+    Ok(found)
 }
 
 /// Where a write changes no time before it reaches its server, it is made to, so that
@@ -107,18 +102,17 @@ pub fn since_of(
 /// whatever is open makes a mount be asked about each file.
 fn bring_to_light(
     store: &PosixStore,
-    worktree: &Path,
-    chosen: Option<&ChosenPaths>,
+    files: &ComparedFiles<'_>,
     trust: Trust,
     progress: &dyn Progress,
 ) {
-    let Ok(root) = tree::open_root(worktree) else { return };
+    let Ok(root) = tree::open_root(files.root) else { return };
     let ground = Ground::of(&root);
     if trust == Trust::Nothing || !matches!(ground, Ground::JuiceFs(_) | Ground::Remote) {
         return;
     }
     let threads = workers::processors();
-    let files = || Tree::read_some(threads, &root, chosen);
+    let files = || Tree::read_some(threads, &root, files.scope());
     let bystanders = bystanders(store);
     let ours = Ours::new(&root, &[], &bystanders);
     let _ = written_out::bring_in(&root, &ours, &ground, files, threads, progress);

@@ -97,6 +97,18 @@ pub enum SnapshotError {
         /// It would lead out of the worktree.
         leads_out: bool,
     },
+    /// Something that is ignored would be replaced with the directory that it is in.
+    #[error(
+        "{path}{} would be replaced with the directory that holds it, and what is ignored is in \
+         no snapshot",
+        more_ignored(*count)
+    )]
+    IgnoredInside {
+        /// The first of them.
+        path: String,
+        /// How many there are.
+        count: usize,
+    },
     /// There is no tag of that name.
     #[error("there is no tag '{tag}'")]
     NoSuchTag {
@@ -167,6 +179,13 @@ fn listed(ids: &[SnapshotId]) -> String {
     ids.iter().map(SnapshotId::to_string).collect::<Vec<_>>().join(" ")
 }
 
+fn more_ignored(count: usize) -> String {
+    match count {
+        1 => " is ignored: it".to_owned(),
+        many => format!(" and {} more are ignored: each", many - 1),
+    }
+}
+
 fn reasons(why: &[Keep]) -> String {
     let each: Vec<String> = why.iter().map(Keep::to_string).collect();
     if each.is_empty() { "in use".to_owned() } else { each.join(", ") }
@@ -216,7 +235,8 @@ impl Layered for SnapshotError {
             | SnapshotError::NoSuchPath { .. } => Code::NotFound,
             SnapshotError::Ambiguous { .. } | SnapshotError::Invalid { .. } => Code::Usage,
             SnapshotError::InTheWay { leads_out: true, .. } => Code::PathEscape,
-            SnapshotError::InTheWay { leads_out: false, .. } => Code::Exists,
+            SnapshotError::InTheWay { leads_out: false, .. }
+            | SnapshotError::IgnoredInside { .. } => Code::Exists,
             SnapshotError::Corrupt { .. } => Code::DescriptorCorrupt,
             SnapshotError::Broken { .. } => Code::LineageBroken,
             SnapshotError::Mismatch { .. } => Code::PayloadHashMismatch,
@@ -239,6 +259,11 @@ impl Layered for SnapshotError {
             SnapshotError::InTheWay { path, .. } => {
                 format!("nothing was changed; move {path} away, or restore all of it").into()
             }
+            SnapshotError::IgnoredInside { path, .. } => format!(
+                "nothing was changed; without --atomic what is ignored stays where it is, or move \
+                 {path} out of the worktree first"
+            )
+            .into(),
             SnapshotError::NoneYet => Next::TakeFirstSnapshot,
             SnapshotError::Ambiguous { .. } => "give more of its id".into(),
             SnapshotError::Invalid { .. } => Next::ReadHelp,

@@ -26,6 +26,7 @@ pub mod garbage;
 pub mod gc;
 mod ground;
 pub mod hash;
+pub mod ignore;
 pub mod imprint;
 pub mod line;
 pub mod lineage;

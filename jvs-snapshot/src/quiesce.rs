@@ -14,12 +14,12 @@
 //! compared directory by directory and kept nowhere.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::hash::Digest;
 use crate::manifest::{Timestamp, TreePath};
 use crate::tree::{self, Names, NodeKind, NodeStat};
-use crate::walk::{Freshness, Tree, Visitor, WalkError, walk};
+use crate::walk::{Freshness, Scope, Tree, Visitor, WalkError, walk};
 
 /// How a name changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,33 +134,78 @@ pub(crate) fn digest(tree: &Tree) -> Digest {
     hasher.finalize().into()
 }
 
+/// Which of the files of rules that were read are not as they were before: no look at what is
+/// captured tells that of those that are ignored themselves.
+pub(crate) fn changed_rules(root: &OwnedFd, before: &Tree) -> Vec<TreePath> {
+    let is_as_read = |path: &TreePath, read: &NodeStat| {
+        let (above, name) = path.split()?;
+        let dir = tree::reach_below(root, above.components()).ok()?;
+        Some(same(read, &Freshness::Fresh.stat(&dir, name).ok()?))
+    };
+    let files = before.ignored.files.iter();
+    let changed = files.filter(|(path, read)| is_as_read(path, read) != Some(true));
+    changed.map(|(path, _)| path.clone()).collect()
+}
+
+/// What a second look saw.
+#[derive(Debug, Default)]
+pub(crate) struct SecondLook {
+    /// What is not as it was.
+    pub(crate) changes: Changes,
+    /// Directories whose times alone are others, by their numbers: something in them came or
+    /// went that is ignored, unless their extended attributes were changed.
+    pub(crate) stirred: Vec<u32>,
+}
+
 /// Looks at the whole tree again and says what is not as it was.
 pub(crate) fn compare(
     threads: usize,
     root: impl AsFd,
     before: &Tree,
-) -> Result<Changes, WalkError> {
+) -> Result<SecondLook, WalkError> {
     let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
     let after = Freshness::Fresh.stat(&fd, b".").map_err(WalkError::at_root)?;
-    let comparison = Comparison { before, changes: Mutex::default() };
+    let comparison = Comparison { before, scope: before.scope(), seen: Mutex::default() };
     if !same(&before.root, &after) {
-        comparison.note(TreePath::root(), ChangeKind::Changed);
+        comparison.changed(TreePath::root(), (&before.root, &after), Some(0));
     }
     walk(threads, fd, 0, &comparison)?;
-    let mut changes = comparison.changes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    changes.first.sort();
-    Ok(changes)
+    let mut seen = comparison.seen.into_inner().unwrap_or_else(PoisonError::into_inner);
+    seen.changes.first.sort();
+    Ok(seen)
 }
 
 struct Comparison<'t> {
     before: &'t Tree,
-    changes: Mutex<Changes>,
+    scope: Scope<'t>,
+    seen: Mutex<SecondLook>,
 }
 
 impl Comparison<'_> {
-    fn note(&self, path: TreePath, kind: ChangeKind) {
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).add(path, kind);
+    fn seen(&self) -> MutexGuard<'_, SecondLook> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn note(&self, path: TreePath, kind: ChangeKind) {
+        self.seen().changes.add(path, kind);
+    }
+
+    /// What is not the same before and after; `directory` is its number, if it is one.
+    fn changed(&self, path: TreePath, pair: (&NodeStat, &NodeStat), directory: Option<u32>) {
+        let (before, after) = pair;
+        let ignores = !self.before.ignored.rules.is_empty();
+        match directory.filter(|_| ignores && only_times_differ(before, after)) {
+            Some(number) => self.seen().stirred.push(number),
+            None => self.note(path, ChangeKind::Changed),
+        }
+    }
+}
+
+/// Is this directory as it was but for its times? Whatever comes or goes in it changes
+/// those, and the names in it are compared by themselves.
+fn only_times_differ(before: &NodeStat, after: &NodeStat) -> bool {
+    before.kind == NodeKind::Directory
+        && same(before, &NodeStat { mtime: before.mtime, ctime: before.ctime, ..*after })
 }
 
 impl Visitor for Comparison<'_> {
@@ -173,10 +218,7 @@ impl Visitor for Comparison<'_> {
     }
 
     fn names(&self, path: &TreePath, dir: &OwnedFd) -> std::io::Result<Names> {
-        match &self.before.chosen {
-            Some(chosen) => chosen.names(path, dir),
-            None => tree::list(dir),
-        }
+        self.scope.names(path, dir)
     }
 
     fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
@@ -211,7 +253,7 @@ impl Visitor for Comparison<'_> {
             // What appeared was noted when the directory was listed.
             let Some((_, node)) = branch.find(names.get(index)) else { continue };
             if !same(&node.stat, &stat) {
-                self.note(branch.child(node), ChangeKind::Changed);
+                self.changed(branch.child(node), (&node.stat, &stat), node.directory);
             }
             if stat.kind == NodeKind::Directory
                 && let Some(directory) = node.directory
@@ -236,7 +278,7 @@ mod tests {
 
     fn changes(dir: &Path, before: &Tree) -> Vec<(String, ChangeKind)> {
         let found = compare(2, tree::open_root(dir).expect("open"), before).expect("readable");
-        found.first.into_iter().map(|(path, kind)| (path.to_string(), kind)).collect()
+        found.changes.first.into_iter().map(|(path, kind)| (path.to_string(), kind)).collect()
     }
 
     #[test]

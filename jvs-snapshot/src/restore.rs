@@ -30,10 +30,12 @@ use jvs_repo::store::{PosixStore, RepoPath};
 use jvs_repo::term::Term;
 
 use crate::aside::delete_dir;
-use crate::chosen::ChosenPaths;
+use crate::chosen::{ChosenPaths, Lies};
+use crate::compare::ComparedFiles;
 use crate::descriptor::Loss;
 use crate::diff;
 use crate::error::SnapshotError;
+use crate::ignore::{self, IgnoreRules};
 use crate::manifest::TreePath;
 use crate::progress::Progress;
 use crate::publish::Snapshots;
@@ -62,6 +64,8 @@ pub struct Restore<'r> {
     pub store: &'r PosixStore,
     /// What copies them.
     pub engine: Engine,
+    /// What is ignored in each worktree, besides what files of rules in it say.
+    pub ignore: &'r IgnoreRules,
 }
 
 /// A tree in `staging/`, equal to a snapshot's, that nobody sees yet.
@@ -273,37 +277,88 @@ impl<'r> Restore<'r> {
         progress: &dyn Progress,
     ) -> Result<Option<RestorePlan>, SnapshotError> {
         let trust = diff::trust(source, root, &self.at.seams.clock.boot_id());
-        let plan = plan(self.store, source, root, trust, progress)?;
+        let files = ComparedFiles::of(root, self.ignore);
+        let plan = plan(self.store, source, files, trust, progress)?;
         let (there, from) = (layout::payload(worktree), layout::snapshot_payload(&source.dir()));
         let steps = plan.deeds();
         let stuck = first_stuck(self.store, &there, &from, steps).is_some();
         Ok((!stuck && plan.fits_a_journal()).then_some(plan))
     }
 
-    /// The same for `chosen` paths, whatever is there; all of them are in the snapshot.
-    /// `None` if there is one step only: that is all old or all new by itself.
+    /// The same for `chosen` paths, whatever is there; all of them are in the snapshot. What
+    /// is ignored in one of them stays; one that is ignored itself is restored, because it was
+    /// chosen. `None` if there is one step only: that is all old or all new by itself.
     pub fn plan_chosen(
         &self,
         source: &Ready,
         worktree: &WorktreeName,
         chosen: &ChosenPaths,
+        progress: &dyn Progress,
     ) -> Result<Option<RestorePlan>, SnapshotError> {
         let (there, from) = (layout::payload(worktree), layout::snapshot_payload(&source.dir()));
+        let root = self.store.absolute(&there);
         let steps = swap::steps(self.store, &there, chosen)?;
-        if steps.len() < 2 {
+        let ignored = self.ignored_in(source, &root, Some(chosen))?;
+        let (apart, whole): (Vec<_>, Vec<_>) = steps.into_iter().partition(|step| {
+            ignored.iter().any(|path| path.as_path().starts_with(step.path.as_path()))
+        });
+        if apart.is_empty() && whole.len() < 2 {
             return Ok(None);
         }
-        let plan = RestorePlan::of(steps.into_iter().map(|step| {
+        let mut all = RestorePlan::of(whole.into_iter().map(|step| {
             let deed = if step.replaces { Deed::Replace } else { Deed::Put };
             (step.path, deed)
         }));
-        match first_stuck(self.store, &there, &from, plan.deeds()) {
-            None => Ok(Some(plan)),
+        if let Some(apart) = ChosenPaths::new(apart.into_iter().map(|step| step.path)) {
+            let trust = diff::trust(source, &root, &self.at.seams.clock.boot_id());
+            let files = ComparedFiles::of(&root, self.ignore).only(Some(&apart));
+            all = all.and(plan(self.store, source, files, trust, progress)?);
+        }
+        match first_stuck(self.store, &there, &from, all.deeds()) {
+            None => Ok(Some(all)),
             Some((path, source)) => {
                 let doing = format!("put the restored files in the place of {path}");
                 Err(SnapshotError::Io { doing, source })
             }
         }
+    }
+
+    /// Is nothing ignored in what is chosen, or in all of it, so that it can be swapped as it
+    /// is?
+    pub fn check_ignored(
+        &self,
+        source: &Ready,
+        worktree: &WorktreeName,
+        chosen: Option<&ChosenPaths>,
+    ) -> Result<(), SnapshotError> {
+        let root = self.store.absolute(&layout::payload(worktree));
+        let ignored = self.ignored_in(source, &root, chosen)?;
+        match ignored.first().map(TreePath::to_string) {
+            Some(path) => Err(SnapshotError::IgnoredInside { path, count: ignored.len() }),
+            None => Ok(()),
+        }
+    }
+
+    /// What is ignored, by the rules in the worktree at `root` or those of `source`, and lies
+    /// in what is chosen without being chosen itself.
+    fn ignored_in(
+        &self,
+        source: &Ready,
+        root: &Path,
+        chosen: Option<&ChosenPaths>,
+    ) -> Result<Vec<TreePath>, SnapshotError> {
+        let of_source = IgnoreRules::of_record(&source.descriptor().content.ignore_rules);
+        let files =
+            ComparedFiles { ignore_too: Some(&of_source), ..ComparedFiles::of(root, self.ignore) };
+        let mut ignored = ignore::list(&files.only(chosen)).map_err(SnapshotError::Unreadable)?;
+        if let Some(chosen) = chosen {
+            let above = |path: &TreePath| path.split().map(|(above, _)| above);
+            let is_within = |path: &TreePath| {
+                above(path).is_some_and(|above| chosen.lies(&above) == Lies::Inside)
+            };
+            ignored.retain(|ignored| is_within(&ignored.path));
+        }
+        Ok(ignored.into_iter().map(|ignored| ignored.path).collect())
     }
 
     /// Puts what `plan` says of the files of a snapshot in a worktree, path by path.
@@ -365,6 +420,7 @@ impl<'r> Restore<'r> {
             let tree = layout::snapshot_payload(&wish.source.dir());
             check_paths(self.store, &tree, chosen, wish.source.id())?;
         }
+        self.check_ignored(wish.source, &worktree, wish.chosen)?;
         let copied = while_renewing(lease, self.at.seams.clock, progress, |progress| {
             self.copy(wish.source, wish.chosen, &worktree, &state, progress)
         });

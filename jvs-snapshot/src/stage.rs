@@ -30,14 +30,15 @@ use crate::engine::{self, Built, Engine, EngineName, Work};
 use crate::fidelity;
 use crate::ground::Ground;
 use crate::hash::Digest;
+use crate::ignore::{IgnoreRules, Ignoring};
 use crate::manifest::{Summary, Timestamp};
 use crate::nobody_else::Ours;
 use crate::observe::{observe, reread};
-use crate::plan::{LinkGroups, Looks, Moment, ReusePlan};
+use crate::plan::{LinkGroups, Looks, Moment, ReusePlan, TreeFacts};
 use crate::progress::{CapturePhase, Phases, Progress};
-use crate::quiesce::{self, ChangeKind, Changes, settled};
+use crate::quiesce::{self, ChangeKind, Changes, SecondLook, settled};
 use crate::tree::{self, FileStream, NodeKind, NodeStat};
-use crate::walk::{Freshness, Tree};
+use crate::walk::{Branch, Freshness, Scope, Tree};
 use crate::workers;
 use crate::written_out::{WriteDoubt, WriteOut};
 
@@ -73,6 +74,8 @@ pub struct Options {
     /// The source is the tree of this snapshot: what its manifest says need not be found
     /// out again of what has not changed since it was cloned there.
     pub of: Option<Parent>,
+    /// Leaves out what files of rules in the tree and these rules of the configuration ignore.
+    pub ignore: Option<IgnoreRules>,
     /// Directories of files that are in no tree and that keepers and other commands of
     /// ours may have open.
     pub bystanders: Vec<PathBuf>,
@@ -91,6 +94,7 @@ impl Default for Options {
             only: None,
             published: false,
             of: None,
+            ignore: None,
             bystanders: Vec::new(),
             threads: None,
             juicefs_program: None,
@@ -302,7 +306,9 @@ impl Capture<'_> {
 
     fn first_look(&self, attempt: u32, write_out: &WriteOut<'_>) -> Result<Tree, CaptureError> {
         let look = |freshness| {
-            Tree::read_with(self.threads, self.source, self.options.only.as_ref(), freshness)
+            let ignoring = self.options.ignore.as_ref().map(Ignoring::reading);
+            let scope = Scope { chosen: self.options.only.as_ref(), ignoring };
+            Tree::read_with(self.threads, self.source, scope, freshness)
         };
         if attempt == 1 {
             write_out.begin();
@@ -319,16 +325,41 @@ impl Capture<'_> {
         let (threads, facts) = (self.threads, &built.facts);
         let mut changes = Changes::default();
         if !built.proves_quiet {
-            changes = quiesce::compare(threads, self.source, before)?;
+            let SecondLook { changes: seen, stirred } =
+                quiesce::compare(threads, self.source, before)?;
+            changes = seen;
+            for number in stirred {
+                let directory = &before.branches[number as usize];
+                if !self.has_xattrs_of(directory, facts) {
+                    changes.add(directory.path.clone(), ChangeKind::Changed);
+                }
+            }
             if changes.is_quiet() && !self.ground.notes_stores() {
                 changes = reread(threads, self.source, before, &facts.hashes, self.progress)?;
             }
+        }
+        if changes.is_quiet() {
+            let rules = quiesce::changed_rules(self.source, before);
+            rules.into_iter().for_each(|path| changes.add(path, ChangeKind::Changed));
         }
         if let Some(path) = facts.surplus.as_ref().filter(|_| changes.is_quiet()) {
             // It came after the first look and went before the second.
             changes.add(path.clone(), ChangeKind::Appeared);
         }
         Ok(changes)
+    }
+
+    /// A directory's times tell of its extended attributes as well, unless they changed
+    /// because of what is ignored in it: then the attributes themselves are looked at.
+    fn has_xattrs_of(&self, directory: &Branch, facts: &TreeFacts) -> bool {
+        if facts.truth.contains_key(&directory.number) {
+            // The copy has not all that it could have had, and says so.
+            return true;
+        }
+        let captured = facts.xattrs.get(&directory.number).map_or(&[][..], Vec::as_slice);
+        tree::open_below(self.source, directory.path.components())
+            .and_then(|directory| tree::xattrs_open(&directory))
+            .is_ok_and(|xattrs| xattrs == captured)
     }
 
     /// Somebody wrote: only the copy itself can say what is in it.
@@ -367,7 +398,9 @@ impl Capture<'_> {
             return Err(error);
         }
         match quiesce::compare(self.threads, self.source, before) {
-            Ok(changes) if !changes.is_quiet() => Err(CaptureError::Changed(changes)),
+            Ok(SecondLook { changes, .. }) if !changes.is_quiet() => {
+                Err(CaptureError::Changed(changes))
+            }
             // Nobody wrote, or nobody can tell: the failure itself says most.
             _ => Err(error),
         }
@@ -386,7 +419,9 @@ impl Capture<'_> {
             .branches
             .iter()
             .flat_map(|branch| &branch.nodes)
-            .map(|node| node.stat.ctime)
+            .map(|node| &node.stat)
+            .chain(before.ignored.files.iter().map(|(_, stat)| stat))
+            .map(|stat| stat.ctime)
             .fold(before.root.ctime, Timestamp::max);
         let mut now = begun.ctime;
         let in_future = newest.seconds > now.seconds + 3;

@@ -10,7 +10,7 @@ use jvs_repo::sabotage;
 use jvs_repo::store::{PosixStore, RepoPath, TreeListing};
 
 use crate::chosen::ChosenPaths;
-use crate::compare::{Difference, Trust};
+use crate::compare::{ComparedFiles, Difference, Trust};
 use crate::diff;
 use crate::engine::was_removed_by_the_mount;
 use crate::error::SnapshotError;
@@ -196,10 +196,8 @@ impl Trees for PosixStore {
         let trust = trust_before_removal();
         let mut strays: Option<BTreeSet<TreePath>> = None;
         for snapshot in snapshots {
-            let differences = match chosen {
-                Some(chosen) => diff::since_of(self, snapshot, &root, chosen, trust, &Silent)?,
-                None => diff::since(self, snapshot, &root, trust, &Silent)?,
-            };
+            let files = ComparedFiles::from(root.as_path()).only(chosen);
+            let differences = diff::since(self, snapshot, files, trust, &Silent)?;
             let only_here: BTreeSet<TreePath> = differences
                 .into_iter()
                 .filter(Difference::has_what_the_first_has_not)

@@ -13,7 +13,7 @@ use jvs_repo::store::{PosixStore, RepoPath, Store};
 use serde::Serialize;
 
 use crate::catalog::Catalog;
-use crate::compare::{self, CompareError, Trust};
+use crate::compare::{self, CompareError, Compared, Trust};
 use crate::error::SnapshotError;
 use crate::progress::Progress;
 use crate::ready::{self, Ready};
@@ -184,9 +184,10 @@ fn check_payload(
     let at = |path: &crate::manifest::TreePath| -> String {
         if path.is_root() { payload.to_string() } else { format!("{payload}/{path}") }
     };
-    let compared = compare::with_files(reader, &root, Trust::Nothing, progress, &mut |_| {});
+    let compared =
+        compare::with_files(reader, root.as_path(), Trust::Nothing, progress, &mut |_| {});
     match compared.map_err(CompareError::of_one) {
-        Ok(differences) => {
+        Ok(Compared { differences, .. }) => {
             let taken = &snapshot.descriptor().content.id_map;
             for difference in compare::comparable(differences, taken, &proc::id_map()) {
                 verdict.payload_valid = false;

@@ -2,6 +2,7 @@
 //! follows nothing. What a walk found of a whole tree is kept `in_memory`.
 
 mod in_memory;
+mod scope;
 
 use std::fmt;
 use std::io;
@@ -9,8 +10,12 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use in_memory::{Branch, Freshness, Item, Tree};
+use jvs_repo::record::ignore_rules::FILE_NAME;
 
+pub(crate) use in_memory::{Branch, Freshness, Item, Tree};
+pub(crate) use scope::Scope;
+
+use crate::ignore::RuleTrouble;
 use crate::manifest::{MAX_DEPTH, MAX_PATH_BYTES, PathError, TreePath};
 use crate::open_dirs::{KeptOpen, OpenDirs};
 use crate::tree::{self, Names, NodeStat};
@@ -51,6 +56,11 @@ impl WalkError {
     /// What a user can do about it.
     pub(crate) fn remedy(&self) -> String {
         match self {
+            Self::Unreadable { first, .. } if first.iter().any(|(_, why)| RuleTrouble::is(why)) => {
+                "rules are read from regular files of text that you may read: repair it, or move it \
+                 away"
+                    .to_owned()
+            }
             Self::Unreadable { .. } => {
                 "make them readable, or move them out of the worktree".to_owned()
             }
@@ -62,7 +72,11 @@ impl WalkError {
     /// The first of the names that cannot be read, and why; itself if it is not that.
     pub(crate) fn into_unread(self) -> Result<(TreePath, io::Error), Self> {
         match self {
-            Self::Unreadable { mut first, .. } if !first.is_empty() => Ok(first.swap_remove(0)),
+            Self::Unreadable { mut first, .. }
+                if !first.is_empty() && !first.iter().any(|(_, why)| RuleTrouble::is(why)) =>
+            {
+                Ok(first.swap_remove(0))
+            }
             other => Err(other),
         }
     }
@@ -264,6 +278,10 @@ impl<V: Visitor> Walk<'_, V> {
                 new.extend(parts.map(|part| Task::Look { directory: directory.clone(), part }));
             }
             Err(error) if vanished(&error) => {}
+            Err(error) if RuleTrouble::is(&error) => {
+                let rules = path.child(FILE_NAME.as_bytes()).unwrap_or(path);
+                self.failures.add(rules, error);
+            }
             Err(error) => self.failures.add(path, error),
         }
     }

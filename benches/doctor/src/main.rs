@@ -234,6 +234,7 @@ fn snapshot(store: &PosixStore, bound: &SnapshotBound) -> Outcome<()> {
         },
         boot_id: None,
         id_map: None,
+        ignore_rules: Vec::new(),
         risk: None,
     };
     let (bytes, checksum) = Descriptor::new(bound, about, content).seal();

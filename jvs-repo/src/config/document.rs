@@ -67,7 +67,7 @@ impl Reader<'_> {
                 item.as_str().and_then(|text| text.parse().ok()).map(Value::Period)
             }
             Allowed::Flag => item.as_bool().map(Value::Flag),
-            Allowed::Word(_) | Allowed::Admins | Allowed::Tags => {
+            Allowed::Word(_) | Allowed::Admins | Allowed::Tags | Allowed::Patterns => {
                 item.as_str().map(|word| Value::Word(word.to_owned()))
             }
         };

@@ -6,7 +6,7 @@ use std::fmt;
 
 use strsim::levenshtein;
 
-use super::{Admins, Config, ConfigError, Consistency, Engine, RequiredTags};
+use super::{Admins, Config, ConfigError, Consistency, Engine, IgnorePatterns, RequiredTags};
 use crate::duration::Period;
 use crate::id::strict_decimal;
 use crate::metadata::{Environment, Purpose};
@@ -36,6 +36,7 @@ pub enum Allowed {
     Word(&'static [&'static str]),
     Admins,
     Tags,
+    Patterns,
 }
 
 /// A value of any key.
@@ -60,6 +61,7 @@ enum Slot {
     Sharing,
     Admins,
     Tags,
+    Patterns,
 }
 
 const HOUR_MS: u64 = 3_600_000;
@@ -263,6 +265,14 @@ pub static KEYS: &[Key] = &[
         allowed: Allowed::Word(Consistency::WORDS),
         slot: Slot::Consistency,
     },
+    Key {
+        name: "snapshot.ignore",
+        default: "none",
+        doc: "What no snapshot has, as in a .jvsignore at the root of every worktree: patterns \
+              such as target/,.cache/.",
+        allowed: Allowed::Patterns,
+        slot: Slot::Patterns,
+    },
     number(
         "retention.keep_last",
         "10",
@@ -366,6 +376,7 @@ impl Key {
             Slot::Sharing => Value::Word(config.repo.shared.to_string()),
             Slot::Admins => Value::Word(config.reclaim.admins.to_string()),
             Slot::Tags => Value::Word(config.retention.keep_tag.to_string()),
+            Slot::Patterns => Value::Word(config.snapshot.ignore.to_string()),
         }
     }
 
@@ -403,6 +414,10 @@ impl Key {
                 Ok(tags) => config.retention.keep_tag = tags,
                 Err(()) => return false,
             },
+            (Slot::Patterns, Value::Word(word)) => match word.parse::<IgnorePatterns>() {
+                Ok(patterns) => config.snapshot.ignore = patterns,
+                Err(()) => return false,
+            },
             _ => return false,
         }
         true
@@ -414,7 +429,9 @@ impl Key {
             Allowed::Number { .. } => Value::Number(strict_decimal(text)?),
             Allowed::Period { .. } => Value::Period(text.parse().ok()?),
             Allowed::Flag => Value::Flag(text.parse().ok()?),
-            Allowed::Word(_) | Allowed::Admins | Allowed::Tags => Value::Word(text.to_owned()),
+            Allowed::Word(_) | Allowed::Admins | Allowed::Tags | Allowed::Patterns => {
+                Value::Word(text.to_owned())
+            }
         };
         self.allowed.holds(&value).then_some(value)
     }
@@ -429,6 +446,7 @@ impl Allowed {
             (Allowed::Word(words), Value::Word(word)) => words.contains(&word.as_str()),
             (Allowed::Admins, Value::Word(word)) => word.parse::<Admins>().is_ok(),
             (Allowed::Tags, Value::Word(word)) => word.parse::<RequiredTags>().is_ok(),
+            (Allowed::Patterns, Value::Word(word)) => word.parse::<IgnorePatterns>().is_ok(),
             _ => false,
         }
     }
@@ -447,6 +465,9 @@ impl fmt::Display for Allowed {
                 f.write_str("a list of numbers such as \"uid:1000,gid:50\", or \"none\"")
             }
             Allowed::Tags => f.write_str("a list of tags such as \"v1,v2\", or \"none\""),
+            Allowed::Patterns => {
+                f.write_str("a list of patterns such as \"target/,*.o\", or \"none\"")
+            }
         }
     }
 }
@@ -488,6 +509,7 @@ mod tests {
                 Value::Word(_) if key.name == "repo.shared" => Value::Word("group".into()),
                 Value::Word(_) if key.name == "policy.admins" => Value::Word("uid:7".into()),
                 Value::Word(_) if key.name == "retention.keep_tag" => Value::Word("v1".into()),
+                Value::Word(_) if key.name == "snapshot.ignore" => Value::Word("*.o".into()),
                 Value::Word(_) => Value::Word("best_effort".into()),
             };
             assert!(key.put(&mut config, &other), "{}", key.name);

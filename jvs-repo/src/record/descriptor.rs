@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::ignore_rules::{self, IgnoreSource};
 use super::seal::{Sealable, Sealed};
 use super::{rfc3339, version};
 use crate::clock::{BootId, WallMs};
@@ -132,6 +133,13 @@ pub struct Content {
     /// spells them: owners seen elsewhere cannot be held against those in the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id_map: Option<String>,
+    /// By which rules files were left out, if there were any.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "ignore_rules::some"
+    )]
+    pub ignore_rules: Vec<IgnoreSource>,
     /// What copied the files.
     pub engine: String,
     /// What it could not preserve.
@@ -225,6 +233,7 @@ impl Descriptor {
         if descriptor.commit_seq == Generation(0) {
             return Err("commit_seq counts from 1".to_owned());
         }
+        ignore_rules::check(&descriptor.content.ignore_rules)?;
         Ok((descriptor, checksum))
     }
 }
@@ -289,6 +298,7 @@ mod tests {
             },
             boot_id: Some(BootId("boot".into())),
             id_map: None,
+            ignore_rules: Vec::new(),
             risk: None,
         }
     }
@@ -328,6 +338,40 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&bytes), include_str!("golden/descriptor.json"));
         let ready = crate::record::ready::bytes(descriptor().snapshot_id, checksum);
         assert_eq!(String::from_utf8_lossy(&ready), include_str!("golden/READY.json"));
+    }
+
+    #[test]
+    fn rules_are_read_back_and_a_descriptor_without_them_is_read_as_before() {
+        let source = |from: &str, rules: &[&str]| IgnoreSource {
+            from: from.into(),
+            rules: rules.iter().map(ToString::to_string).collect(),
+        };
+        let ignore_rules =
+            vec![source("snapshot.ignore", &["*.o"]), source("d/.jvsignore", &["!caf%E9"])];
+        let content = Content { ignore_rules, ..content() };
+        let with_rules = Descriptor::new(&bound(7, Some(6), 4), about(), content);
+        let (bytes, checksum) = with_rules.seal();
+        let value: Value = serde_json::from_slice(&bytes).expect("valid");
+        let spelled = serde_json::json!([
+            { "from": "snapshot.ignore", "rules": ["*.o"] },
+            { "from": "d/.jvsignore", "rules": ["!caf%E9"] },
+        ]);
+        assert_eq!(value["ignore_rules"], spelled);
+        assert_eq!(Descriptor::parse(&bytes), Ok((with_rules, checksum)));
+        // The golden one has none.
+        let old = include_bytes!("golden/descriptor.json");
+        let (old, _) = Descriptor::parse(old).expect("as before");
+        assert_eq!(old.content.ignore_rules, []);
+        for wrong in [
+            serde_json::json!([]),
+            serde_json::json!([{ "from": "x", "rules": ["a"] }]),
+            serde_json::json!([{ "from": ".jvsignore", "rules": [] }]),
+            serde_json::json!([{ "from": ".jvsignore", "rules": ["%61"] }]),
+        ] {
+            let bytes =
+                sealed_with(|fields| drop(fields.insert("ignore_rules".into(), wrong.clone())));
+            assert!(Descriptor::parse(&bytes).is_err(), "{wrong}");
+        }
     }
 
     #[test]

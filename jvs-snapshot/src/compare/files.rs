@@ -1,4 +1,4 @@
-//! A manifest against the files below a directory.
+//! A manifest against the files below a directory, without what is ignored there.
 
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -11,10 +11,11 @@ use super::manifests::GroupStarts;
 use super::{Aspect, Difference, size_of};
 use crate::chosen::{ChosenCursor, ChosenPaths, Lies};
 use crate::hash;
+use crate::ignore::{IgnoreRules, Ignored, IgnoredPath, Ignoring};
 use crate::manifest::{Device, Entry, EntryKind, Hints, ManifestReader, TreePath};
 use crate::progress::Progress;
 use crate::tree::{self, NodeKind, NodeStat};
-use crate::walk::Tree;
+use crate::walk::{Scope, Tree, vanished};
 use crate::workers;
 
 /// Entries whose content is looked at together: bounds the memory, not the work.
@@ -52,35 +53,115 @@ impl Pair {
     }
 }
 
-/// Tells what differs between a manifest and the files below `root`, in the
-/// order of paths: what is *added* is in the files and not in the manifest. `each` is
-/// told every entry of the manifest on the way.
-pub fn with_files<R: Read>(
+/// The files that a manifest is compared with.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparedFiles<'f> {
+    /// The directory that they are in.
+    pub root: &'f Path,
+    /// Only those paths: no other file is looked at. Which names a file shares is not
+    /// compared, because some may not be chosen.
+    pub chosen: Option<&'f ChosenPaths>,
+    /// Not what files of rules there, and these rules of the configuration, ignore.
+    pub ignore: Option<&'f IgnoreRules>,
+    /// Nor what these rules ignore.
+    pub ignore_too: Option<&'f IgnoreRules>,
+}
+
+impl<'f> ComparedFiles<'f> {
+    /// Those of `root` that a snapshot would have that is taken now; all, if it was not for
+    /// rules.
+    pub fn of(root: &'f Path, ignore: &'f IgnoreRules) -> Self {
+        ComparedFiles { ignore: Some(ignore), ..root.into() }
+    }
+
+    /// Only those paths of it.
+    pub fn only(self, chosen: Option<&'f ChosenPaths>) -> Self {
+        ComparedFiles { chosen, ..self }
+    }
+
+    pub(crate) fn scope(&self) -> Scope<'f> {
+        let ignoring = self.ignore.map(|rules| {
+            Ignoring::reading(rules).and_by(self.ignore_too.cloned().unwrap_or_default())
+        });
+        Scope { chosen: self.chosen, ignoring }
+    }
+}
+
+/// All files below a directory.
+impl<'f, P: AsRef<Path> + ?Sized> From<&'f P> for ComparedFiles<'f> {
+    fn from(root: &'f P) -> Self {
+        ComparedFiles { root: root.as_ref(), chosen: None, ignore: None, ignore_too: None }
+    }
+}
+
+/// What a comparison found.
+#[derive(Debug, Default)]
+pub struct Compared {
+    /// In the order of paths: what is *added* is in the files and not in the manifest.
+    pub differences: Vec<Difference>,
+    /// What is ignored, and was not compared. Sorted by path; none is below another.
+    pub ignored: Vec<IgnoredPath>,
+    /// What the manifest has and is ignored now, or in what is: it is *removed*, although it
+    /// may well be there.
+    pub(crate) hidden: Vec<Entry>,
+}
+
+impl Compared {
+    /// Is this path one of the manifest's, and ignored now?
+    pub fn is_hidden(&self, path: &TreePath) -> bool {
+        self.hidden.binary_search_by(|entry| entry.path.cmp(path)).is_ok()
+    }
+}
+
+/// Tells what differs between a manifest and files. `each` is told every entry of the
+/// manifest on the way.
+pub fn with_files<'f, R: Read>(
     manifest: ManifestReader<R>,
-    root: &Path,
+    files: impl Into<ComparedFiles<'f>>,
     trust: Trust,
     progress: &dyn Progress,
     each: &mut dyn FnMut(&Entry),
-) -> Result<Vec<Difference>, CompareError> {
-    compare(Entries { manifest, each }, root, None, trust, progress)
+) -> Result<Compared, CompareError> {
+    let files = files.into();
+    let mut found = compare(Entries { manifest, each }, &files, trust, progress)?;
+    if files.chosen.is_some() {
+        found.differences.retain_mut(|difference| {
+            difference.aspects.retain(|aspect| *aspect != Aspect::Links);
+            !difference.aspects.is_empty()
+        });
+    }
+    Ok(found)
 }
 
-/// As [`with_files`], but only of what is chosen: no other file is looked at.
-/// Which names a file shares is not compared, because some may not be chosen.
-pub fn with_chosen_files<R: Read>(
-    manifest: ManifestReader<R>,
-    root: &Path,
-    chosen: &ChosenPaths,
-    trust: Trust,
-    progress: &dyn Progress,
-) -> Result<Vec<Difference>, CompareError> {
-    let entries = Entries { manifest, each: &mut |_| {} };
-    let mut differences = compare(entries, root, Some(chosen), trust, progress)?;
-    differences.retain_mut(|difference| {
-        difference.aspects.retain(|aspect| *aspect != Aspect::Links);
-        !difference.aspects.is_empty()
-    });
-    Ok(differences)
+/// What stands in the place of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InPlaceOf {
+    /// No file of any kind.
+    Nothing,
+    /// The same, read to the end. Of directories, only that it is one.
+    Same,
+    /// Something else.
+    Other,
+}
+
+/// Looks behind the rules: what stands below `root` in the place of an entry?
+pub(crate) fn in_place_of(root: &OwnedFd, entry: &Entry) -> Result<InPlaceOf, CompareError> {
+    let failed = |source| CompareError::Io { path: entry.path.clone(), source };
+    let Some((above, name)) = entry.path.split() else { return Ok(InPlaceOf::Same) };
+    let stat = tree::reach_below(root, above.components())
+        .and_then(|directory| tree::stat_afresh(&directory, name));
+    let stat = match stat {
+        Ok(stat) => stat,
+        Err(error) if vanished(&error) => return Ok(InPlaceOf::Nothing),
+        Err(error) => return Err(failed(error)),
+    };
+    if stat.kind == NodeKind::Directory && entry.kind == EntryKind::Directory {
+        return Ok(InPlaceOf::Same);
+    }
+    let aspects = look(entry, &stat);
+    let mut pair = Pair { entry: entry.clone(), stat, aspects, untouched: false };
+    Parent::of(root, Some(&pair)).read(&mut pair).map_err(failed)?;
+    Ok(if pair.aspects.is_empty() { InPlaceOf::Same } else { InPlaceOf::Other })
 }
 
 /// A manifest that is read, and who is told what it says.
@@ -101,19 +182,18 @@ impl<R: Read> Entries<'_, R> {
 
 fn compare<R: Read>(
     mut entries: Entries<'_, R>,
-    root: &Path,
-    chosen: Option<&ChosenPaths>,
+    meant: &ComparedFiles<'_>,
     trust: Trust,
     progress: &dyn Progress,
-) -> Result<Vec<Difference>, CompareError> {
+) -> Result<Compared, CompareError> {
     let at_root = |source| CompareError::Io { path: TreePath::root(), source };
-    let root = tree::open_root(root).map_err(at_root)?;
+    let root = tree::open_root(meant.root).map_err(at_root)?;
     let threads = workers::for_files_on(&root);
-    let files = Tree::read_some(threads, &root, chosen).map_err(CompareError::Walk)?;
+    let files = Tree::read_some(threads, &root, meant.scope()).map_err(CompareError::Walk)?;
     let timeless_xattrs = tree::has_timeless_xattrs(&root).map_err(at_root)?;
     let mut pass = Pass {
         root,
-        chosen: chosen.map(ChosenPaths::cursor),
+        chosen: meant.chosen.map(ChosenPaths::cursor),
         threads,
         trust,
         timeless_xattrs,
@@ -122,6 +202,8 @@ fn compare<R: Read>(
         found_groups: FoundGroups::of_all(&files),
         differences: Vec::new(),
         pairs: Vec::new(),
+        ignored: &files.ignored,
+        hidden: Vec::new(),
     };
     progress.total(files.nodes as u64, 0);
 
@@ -133,8 +215,7 @@ fn compare<R: Read>(
     for item in files.in_order() {
         let (path, stat) = (item.path(), item.stat());
         while let Some((entry, _)) = next.take_if(|(entry, _)| entry.path < path) {
-            pass.expected_groups.of(&entry);
-            pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
+            pass.gone(entry);
             next = entries.read()?;
         }
         match next.take_if(|(entry, _)| entry.path == path) {
@@ -153,13 +234,13 @@ fn compare<R: Read>(
         }
     }
     while let Some((entry, _)) = next.take() {
-        pass.only(&entry.path, Aspect::Removed, size_of(&entry.kind));
+        pass.gone(entry);
         next = entries.read()?;
     }
     pass.look_closely()?;
-    let mut differences = pass.differences;
+    let Pass { mut differences, hidden, .. } = pass;
     differences.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(differences)
+    Ok(Compared { differences, ignored: files.ignored.paths, hidden })
 }
 
 struct Pass<'p> {
@@ -173,6 +254,8 @@ struct Pass<'p> {
     found_groups: FoundGroups,
     differences: Vec<Difference>,
     pairs: Vec<Pair>,
+    ignored: &'p Ignored,
+    hidden: Vec<Entry>,
 }
 
 impl Pass<'_> {
@@ -186,6 +269,18 @@ impl Pass<'_> {
             return;
         }
         self.differences.push(Difference::only(path, aspect, size));
+    }
+
+    /// The files have nothing of this entry, or nothing that is meant.
+    fn gone(&mut self, entry: Entry) {
+        self.expected_groups.of(&entry);
+        if !self.is_meant(&entry.path) {
+            return;
+        }
+        self.differences.push(Difference::only(&entry.path, Aspect::Removed, size_of(&entry.kind)));
+        if self.ignored.covers(&entry.path) {
+            self.hidden.push(entry);
+        }
     }
 
     fn both(&mut self, entry: Entry, hints: Option<Hints>, stat: NodeStat) {

@@ -18,6 +18,7 @@ mod inspect;
 mod program;
 mod removal;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -116,15 +117,67 @@ impl Engine for JuiceFsEngine {
     }
 
     fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
-        match &work.tree.chosen {
-            Some(chosen) => self.clone_some(work, chosen)?,
-            None => self.clone_tree(work)?,
+        let by_hand = HandMade::of(work)?;
+        match by_hand.is_nothing() {
+            true => self.clone_tree(work)?,
+            false => self.clone_some(work, &by_hand)?,
         }
         work.phases.begin(CapturePhase::Fidelity);
         let mut built = inspect::inspect(work)?;
-        // What is above chosen paths is made by hand, and proves nothing.
-        built.proves_quiet &= work.hides_nothing && work.tree.chosen.is_none();
+        // What is made by hand proves nothing.
+        built.proves_quiet &= work.hides_nothing && by_hand.is_nothing();
         Ok(built)
+    }
+}
+
+/// Directories of which not all is to be cloned: they are made by hand, and cloned name by
+/// name. Ignored files do not make a directory one of them: each is a name in a clone, and is
+/// removed from it, for far less than a request for each of the others. What is in an
+/// ignored directory would have to be cloned and removed, however much it is.
+#[derive(Debug)]
+struct HandMade<'w> {
+    chosen: Option<&'w ChosenPaths>,
+    /// All directories above ignored ones.
+    above_ignored: BTreeSet<TreePath>,
+}
+
+impl<'w> HandMade<'w> {
+    fn of(work: &Work<'w>) -> Result<Self, CaptureError> {
+        let mut above_ignored = BTreeSet::new();
+        let mut at: Option<(TreePath, OwnedFd)> = None;
+        for ignored in &work.tree.ignored.paths {
+            let Some((above, name)) = ignored.path.split() else { continue };
+            if above_ignored.contains(&above) {
+                continue;
+            }
+            let directory = match at.take() {
+                Some((path, directory)) if path == above => directory,
+                _ => match tree::reach_below(work.source, above.components()) {
+                    Ok(directory) => directory,
+                    // Gone, and with it what is ignored there: a change, if it is one.
+                    Err(_) => continue,
+                },
+            };
+            if tree::stat(&directory, name).is_ok_and(|stat| stat.kind == NodeKind::Directory) {
+                let mut path = Some(above.clone());
+                while let Some(next) = path.filter(|path| !above_ignored.contains(path)) {
+                    path = next.split().map(|(above, _)| above);
+                    above_ignored.insert(next);
+                }
+            }
+            at = Some((above, directory));
+        }
+        Ok(HandMade { chosen: work.tree.chosen.as_ref(), above_ignored })
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.chosen.is_none() && self.above_ignored.is_empty()
+    }
+
+    /// Is all of a directory cloned, with whatever is in it?
+    fn clones(&self, directory: &TreePath) -> bool {
+        self.chosen.is_none_or(|chosen| chosen.lies(directory) == Lies::Inside)
+            && !self.above_ignored.contains(directory)
     }
 }
 
@@ -155,9 +208,9 @@ impl JuiceFsEngine {
         self.clone_one(work, &job)
     }
 
-    /// Clones each chosen path into directories that are made by hand. What is
-    /// neither a file nor a directory is left to the look at the result.
-    fn clone_some(&self, work: &Work<'_>, chosen: &ChosenPaths) -> Result<(), CaptureError> {
+    /// Clones each name into directories that are made by hand. What is neither a file nor a
+    /// directory is left to the look at the result.
+    fn clone_some(&self, work: &Work<'_>, by_hand: &HandMade<'_>) -> Result<(), CaptureError> {
         let failed = |path: &TreePath| {
             let path = path.clone();
             move |error| CaptureError::io(path, "clone", error)
@@ -169,17 +222,18 @@ impl JuiceFsEngine {
         let source = tree::path_of_open(work.source).map_err(failed(&root))?;
         // A walk numbers a directory before those in it.
         for branch in &work.tree.branches {
-            if chosen.lies(&branch.path) == Lies::Inside {
+            if by_hand.clones(&branch.path) {
                 continue;
             }
             let failed = failed(&branch.path);
             let target = tree::open_below(&payload, branch.path.components()).map_err(failed)?;
             for node in &branch.nodes {
                 let (path, name) = (branch.child(node), branch.name(node));
-                let inside = chosen.lies(&path) == Lies::Inside;
                 match node.stat.kind {
-                    NodeKind::Directory if !inside => tree::make_directory(&target, name)
-                        .map_err(|error| CaptureError::io(path, "make the directory", error))?,
+                    NodeKind::Directory if !by_hand.clones(&path) => {
+                        tree::make_directory(&target, name)
+                            .map_err(|error| CaptureError::io(path, "make the directory", error))?
+                    }
                     NodeKind::Directory | NodeKind::File => {
                         let (source_parent, from) =
                             (branch.stat.inode, source.join(path.as_path()));

@@ -24,11 +24,13 @@ pub enum CaptureRule {
     RemovedByContent,
     /// A clone in a snapshot is believed only if it has the change time of its original.
     ClonesHaveTheirTimes,
+    /// What is ignored stays where it is, whatever a restore in place removes.
+    IgnoredStays,
 }
 
 impl CaptureRule {
     /// All rules.
-    pub const ALL: [CaptureRule; 10] = [
+    pub const ALL: [CaptureRule; 11] = [
         CaptureRule::SetIdForItsOwner,
         CaptureRule::WrittenOutFirst,
         CaptureRule::HandedInFirst,
@@ -39,6 +41,7 @@ impl CaptureRule {
         CaptureRule::NeverInMemory,
         CaptureRule::RemovedByContent,
         CaptureRule::ClonesHaveTheirTimes,
+        CaptureRule::IgnoredStays,
     ];
 }
 

@@ -1,19 +1,27 @@
 //! Which paths a restore in place has to touch: what differs, and nothing else.
+//!
+//! What is ignored is nobody's to replace or to remove: no snapshot has it. It is ignored if
+//! the rules say so that stand in the worktree now, or those by which the snapshot was taken
+//! that is restored: that snapshot says nothing about it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::ops::Bound;
 
 use jvs_repo::record::patch::Patch;
+use jvs_repo::sabotage;
 use jvs_repo::store::PosixStore;
 
 use super::journal::JournalStep;
 use crate::chosen::{ChosenPaths, Lies};
-use crate::compare::{Aspect, Difference, Trust};
+use crate::compare::{self, Aspect, Compared, ComparedFiles, Difference, InPlaceOf, Trust};
 use crate::diff;
 use crate::error::SnapshotError;
+use crate::ignore::IgnoreRules;
 use crate::manifest::{Entry, EntryKind, TreePath};
+use crate::mutation::capturing::CaptureRule;
 use crate::progress::Progress;
 use crate::ready::Ready;
+use crate::tree;
 
 /// What becomes of one path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +42,30 @@ pub struct RestorePlan {
     /// Directories that stay, as they are in the snapshot: those whose attributes differ,
     /// and those in which something is done.
     directories: Vec<Entry>,
+    /// What is not as it is in the snapshot, and stays: it is ignored, or holds what is.
+    stays: Vec<TreePath>,
 }
 
 impl RestorePlan {
     /// Only these, whatever becomes of the directories they are in.
     pub fn of(deeds: impl IntoIterator<Item = (TreePath, Deed)>) -> Self {
-        RestorePlan { deeds: deeds.into_iter().collect(), directories: Vec::new() }
+        RestorePlan { deeds: deeds.into_iter().collect(), ..RestorePlan::default() }
+    }
+
+    /// This, and what another one says of other paths.
+    pub(super) fn and(mut self, other: RestorePlan) -> Self {
+        self.deeds.extend(other.deeds);
+        self.directories.extend(other.directories);
+        self.directories.sort_by(|one, next| one.path.cmp(&next.path));
+        self.stays.extend(other.stays);
+        self.stays.sort();
+        self
+    }
+
+    /// Paths that the snapshot has otherwise, and that stay as they are: they are ignored, or
+    /// hold what is.
+    pub fn stays(&self) -> &[TreePath] {
+        &self.stays
     }
 
     /// Are the files those of the snapshot?
@@ -83,19 +109,59 @@ impl RestorePlan {
     }
 }
 
-/// What has to be done to the files below `worktree` so that they are those of `source`,
-/// as far as `trust` lets it be seen.
+/// What has to be done to `files` so that they are those of `source`, as far as `trust` lets
+/// it be seen. What `source` was taken by is ignored, too.
 pub fn plan(
     store: &PosixStore,
     source: &Ready,
-    worktree: &Path,
+    files: ComparedFiles<'_>,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<RestorePlan, SnapshotError> {
+    let of_source = IgnoreRules::of_record(&source.descriptor().content.ignore_rules);
+    let files = ComparedFiles { ignore_too: Some(&of_source), ..files };
     let mut facts = ManifestFacts::default();
-    let mut note = |entry: &Entry| facts.note(entry);
-    let differences = diff::since_telling(store, source, worktree, trust, progress, &mut note)?;
-    Ok(made_of(&differences, &facts))
+    let is_meant =
+        |path: &TreePath| files.chosen.is_none_or(|chosen| chosen.lies(path) == Lies::Inside);
+    let mut note = |entry: &Entry| {
+        if is_meant(&entry.path) {
+            facts.note(entry);
+        }
+    };
+    let found = diff::since_telling(store, source, files, trust, progress, &mut note)?;
+    let Compared { differences, ignored, hidden } = found;
+    let mut left = LeftAlone {
+        ignored: ignored.into_iter().map(|ignored| ignored.path).collect(),
+        hidden: BTreeMap::new(),
+    };
+    let root = tree::open_root(files.root).map_err(SnapshotError::io("open the worktree"))?;
+    for entry in hidden {
+        let there = compare::in_place_of(&root, &entry).map_err(SnapshotError::Unreadable)?;
+        left.hidden.insert(entry.path, there);
+    }
+    Ok(made_of(&differences, &facts, &left))
+}
+
+/// What is ignored.
+#[derive(Default)]
+struct LeftAlone {
+    /// Each name that is, sorted.
+    ignored: BTreeSet<TreePath>,
+    /// What stands where the snapshot has something that is.
+    hidden: BTreeMap<TreePath, InPlaceOf>,
+}
+
+impl LeftAlone {
+    /// Is something below this directory ignored, so that it stays?
+    fn keeps(&self, directory: &TreePath) -> bool {
+        sabotage!(CaptureRule::IgnoredStays => false);
+        let within = |path: &&TreePath| path.as_path().starts_with(directory.as_path());
+        let after = (Bound::Excluded(directory), Bound::Unbounded);
+        let mut below = self.ignored.range::<TreePath, _>(after);
+        // Between a directory and what is in it are names that only begin like its own.
+        let begins = |path: &&TreePath| path.as_bytes().starts_with(directory.as_bytes());
+        below.by_ref().take_while(begins).any(|path| within(&path))
+    }
 }
 
 /// What a snapshot's manifest says of its directories and of links.
@@ -117,29 +183,44 @@ impl ManifestFacts {
     }
 }
 
-fn made_of(differences: &[Difference], facts: &ManifestFacts) -> RestorePlan {
+fn made_of(differences: &[Difference], facts: &ManifestFacts, left: &LeftAlone) -> RestorePlan {
     let mut deeds = BTreeMap::new();
     let mut dressed = BTreeSet::new();
+    let mut stays = BTreeSet::new();
     for Difference { path, aspects, .. } in differences {
         let has = |aspect| aspects.contains(&aspect);
-        let deed = match () {
-            () if has(Aspect::Added) => Deed::Remove,
-            () if has(Aspect::Removed) => Deed::Put,
+        let deed = match left.hidden.get(path) {
+            Some(InPlaceOf::Same) => continue,
+            Some(InPlaceOf::Other) => None,
+            // What else is in it goes by itself.
+            None if has(Aspect::Added) && left.keeps(path) => continue,
+            None if has(Aspect::Added) => Some(Deed::Remove),
+            Some(InPlaceOf::Nothing) => Some(Deed::Put),
+            None if has(Aspect::Removed) => Some(Deed::Put),
             // A directory in both: it stays, and is given what it lacks.
-            () if !has(Aspect::Type) && facts.directories.contains_key(path) => {
+            None if !has(Aspect::Type) && facts.directories.contains_key(path) => {
                 dressed.insert(path.clone());
                 continue;
             }
-            () => Deed::Replace,
+            None if left.keeps(path) => None,
+            None => Some(Deed::Replace),
         };
-        deeds.insert(path.clone(), deed);
+        match deed {
+            Some(deed) => drop(deeds.insert(path.clone(), deed)),
+            None => drop(stays.insert(path.clone())),
+        }
+    }
+    if let Some(whole) = ChosenPaths::new(stays.iter().cloned()) {
+        deeds.retain(|path, _| whole.lies(path) != Lies::Inside);
+        stays.retain(|path| whole.paths().any(|top| top == path));
     }
     // Of one file with several names all are restored, or it would become two.
     let chosen = ChosenPaths::new(deeds.keys().cloned());
     let touched =
         |path: &TreePath| chosen.as_ref().is_some_and(|chosen| chosen.lies(path) == Lies::Inside);
     for names in facts.groups.values().filter(|names| names.iter().any(touched)) {
-        for name in names.iter().filter(|name| !touched(name)) {
+        let is_free = |name: &&TreePath| !touched(name) && !left.hidden.contains_key(*name);
+        for name in names.iter().filter(is_free) {
             deeds.insert(name.clone(), Deed::Replace);
         }
     }
@@ -149,9 +230,10 @@ fn made_of(differences: &[Difference], facts: &ManifestFacts) -> RestorePlan {
         deeds.retain(|path, _| tops.contains(path));
     }
     dressed.extend(deeds.keys().filter_map(|path| path.split().map(|(above, _)| above)));
+    dressed.retain(|path| !left.hidden.contains_key(path));
     let directories =
         dressed.iter().filter_map(|path| facts.directories.get(path)).cloned().collect();
-    RestorePlan { deeds, directories }
+    RestorePlan { deeds, directories, stays: stays.into_iter().collect() }
 }
 
 /// A step of the journal for each path; `inode_of` tells which file is to be there.
@@ -219,7 +301,7 @@ mod tests {
             differs("g", &[Aspect::Type]),
             differs("g/h", &[Aspect::Added]),
         ];
-        let plan = made_of(&differences, &facts(&["", "d", "e"], &[]));
+        let plan = made_of(&differences, &facts(&["", "d", "e"], &[]), &LeftAlone::default());
         let (deeds, directories) = told(&plan);
         let expected = [
             ("d/changed", Deed::Replace),
@@ -243,10 +325,43 @@ mod tests {
             differs("new", &[Aspect::Removed]),
         ];
         let groups: &[&[&str]] = &[&["a/one", "b/two", "c/three"], &["x", "y"], &["new/x", "z"]];
-        let plan = made_of(&differences, &facts(&["", "a", "b", "c"], groups));
+        let plan =
+            made_of(&differences, &facts(&["", "a", "b", "c"], groups), &LeftAlone::default());
         let (deeds, directories) = told(&plan);
         let names: Vec<String> = deeds.into_iter().map(|(path, _)| path).collect();
         assert_eq!(names, ["a/one", "b/two", "c/three", "new", "z"]);
         assert_eq!(directories, [".", "a", "b", "c"]);
+    }
+
+    #[test]
+    fn what_is_ignored_stays_and_so_does_what_it_is_in() {
+        let differences = [
+            differs("build", &[Aspect::Removed]),
+            differs("build/new", &[Aspect::Removed]),
+            differs("build/other", &[Aspect::Removed]),
+            differs("build/same", &[Aspect::Removed]),
+            differs("d", &[Aspect::Added]),
+            differs("d/goes", &[Aspect::Added]),
+            differs("d-", &[Aspect::Added]),
+            differs("file", &[Aspect::Type]),
+            differs("file/goes-along", &[Aspect::Added]),
+            differs("kept", &[Aspect::Mtime]),
+        ];
+        let hidden = [
+            ("build", InPlaceOf::Same),
+            ("build/new", InPlaceOf::Nothing),
+            ("build/other", InPlaceOf::Other),
+            ("build/same", InPlaceOf::Same),
+        ];
+        let left = LeftAlone {
+            ignored: ["build", "d/stays", "file/stays", "kept/x"].map(path).into(),
+            hidden: hidden.map(|(text, there)| (path(text), there)).into(),
+        };
+        let plan = made_of(&differences, &facts(&["", "build", "kept"], &[]), &left);
+        let (deeds, directories) = told(&plan);
+        let expected = [("build/new", Deed::Put), ("d-", Deed::Remove), ("d/goes", Deed::Remove)];
+        assert_eq!(deeds, expected.map(|(path, deed)| (path.to_owned(), deed)));
+        assert_eq!(directories, [".", "kept"]);
+        assert_eq!(plan.stays(), ["build/other", "file"].map(path));
     }
 }

@@ -68,6 +68,7 @@ impl Capture<'_> {
             quiescence: proof.quiescence(),
             boot_id: Some(self.boot_id.clone()),
             id_map: jvs_repo::proc::id_map(),
+            ignore_rules: proof.before.ignored.rules.to_record(),
             engine: engine.as_str().to_owned(),
             degraded,
             files: summary.totals.files,

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::{Visitor, WalkError, vanished, walk};
+use super::{Scope, Visitor, WalkError, vanished, walk};
 use crate::chosen::ChosenPaths;
+use crate::ignore::{Ignored, Ignoring};
 use crate::manifest::TreePath;
 use crate::tree::{self, Names, NodeKind, NodeStat};
 
@@ -96,10 +97,12 @@ pub(crate) struct Tree {
     order: Vec<(u32, u32)>,
     /// Nothing else was looked at, if not all of it was.
     pub(crate) chosen: Option<ChosenPaths>,
+    /// Nor was this.
+    pub(crate) ignored: Ignored,
 }
 
 struct Collector<'c> {
-    chosen: Option<&'c ChosenPaths>,
+    scope: Scope<'c>,
     branches: Mutex<Vec<Collected>>,
     freshness: Freshness,
     /// How often, in all, to look again for what is listed and not there.
@@ -136,7 +139,7 @@ impl Visitor for Collector<'_> {
     type Place = u32;
 
     fn names(&self, path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
-        self.chosen.map_or_else(|| tree::list(dir), |chosen| chosen.names(path, dir))
+        self.scope.names(path, dir)
     }
 
     /// The kernel also remembers which file a name stands for, and there is no way
@@ -210,35 +213,43 @@ impl Tree {
 
     /// Walks the tree below `root`.
     pub(crate) fn read(threads: usize, root: impl AsFd) -> Result<Self, WalkError> {
-        Self::read_some(threads, root, None)
+        Self::read_some(threads, root, Scope::default())
     }
 
-    /// As [`Tree::read`], but only what is chosen and the directories above it:
-    /// nothing else is listed or looked at.
+    /// As [`Tree::read`], but only what is meant: nothing else is looked at.
     pub(crate) fn read_some(
         threads: usize,
         root: impl AsFd,
-        chosen: Option<&ChosenPaths>,
+        scope: Scope<'_>,
     ) -> Result<Self, WalkError> {
-        Self::read_with(threads, root, chosen, Freshness::Cached)
+        Self::read_with(threads, root, scope, Freshness::Cached)
     }
 
     pub(crate) fn read_with(
         threads: usize,
         root: impl AsFd,
-        chosen: Option<&ChosenPaths>,
+        scope: Scope<'_>,
         freshness: Freshness,
     ) -> Result<Self, WalkError> {
         let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
         let stat = freshness.stat(&fd, b".").map_err(WalkError::at_root)?;
         let branches = Mutex::new(vec![Collected::default()]);
         let collector =
-            Collector { chosen, branches, freshness, patience: AtomicU32::new(LOOKS_AGAIN) };
+            Collector { scope, branches, freshness, patience: AtomicU32::new(LOOKS_AGAIN) };
         walk(threads, fd, 0, &collector)?;
         let collected = collector.branches.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (branches, nodes) = numbered(collected, stat);
         let order = order(&branches, nodes);
-        Ok(Tree { root: stat, branches, nodes, order, chosen: chosen.cloned() })
+        let Scope { chosen, ignoring } = collector.scope;
+        let ignored = ignoring.map(Ignoring::into_ignored).unwrap_or_default();
+        Ok(Tree { root: stat, branches, nodes, order, chosen: chosen.cloned(), ignored })
+    }
+
+    /// The same part of it, by the rules that were in force.
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        let rules = &self.ignored.rules;
+        let ignoring = (!rules.is_empty()).then(|| Ignoring::by(rules));
+        Scope { chosen: self.chosen.as_ref(), ignoring }
     }
 
     /// Which directory has the node of this number, which is not the root's: branches

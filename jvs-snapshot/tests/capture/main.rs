@@ -3,6 +3,7 @@
 mod databases;
 mod degraded;
 mod filesystems;
+mod ignoring;
 mod incremental;
 mod juicefs;
 mod payload;

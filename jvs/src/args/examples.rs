@@ -94,7 +94,8 @@ examples! {
         "Keep what is there now" => "jvs snapshot \"it builds\"",
         "And give it a name" => "jvs snapshot \"release\" --tag v2";
     "status":
-        "What changed since the last snapshot, and who has the lock" => "jvs status";
+        "What changed since the last snapshot, and who has the lock" => "jvs status",
+        "And what is ignored, and why" => "jvs status --ignored";
     "history":
         "The ten newest" => "jvs history -n 10",
         "Those in which one file changed" => "jvs history src/main.c",

@@ -289,4 +289,8 @@ pub(crate) struct StatusArgs {
     /// Read every file, whatever its change time says
     #[arg(long)]
     pub(crate) full: bool,
+
+    /// Also list what is ignored, and by which rule: see `jvs help ignore`
+    #[arg(long)]
+    pub(crate) ignored: bool,
 }

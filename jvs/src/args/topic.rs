@@ -22,6 +22,7 @@ pub(crate) const TOPICS: &[Topic] = &[
     topic!("sessions": "who you are to the lock"),
     topic!("locks": "who may write, until when, and what then"),
     topic!("snapshots": "what is kept, what it is called, how it comes back"),
+    topic!("ignore": "what is not kept, and what a restore leaves alone"),
     topic!("clocks": "which clock is believed, and how far"),
     topic!("juicefs": "mounts, several hosts, and what to look out for"),
     topic!("agents": "all that a program needs, on one page"),

@@ -58,7 +58,7 @@ pub(crate) struct RenameArgs {
     pub(crate) new: String,
 }
 
-/// Remove a worktree and the files in it; its snapshots stay
+/// Remove a worktree and the files in it, ignored ones too; its snapshots stay
 #[derive(Debug, clap::Args)]
 pub(crate) struct RemoveArgs {
     /// Its name

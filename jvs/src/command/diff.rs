@@ -8,7 +8,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use jvs_repo::layout;
-use jvs_snapshot::compare::{Aspect, Difference};
+use jvs_snapshot::compare::{Aspect, ComparedFiles, Difference};
+use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::{Ready, diff};
 use serde_json::{Value, json};
 
@@ -38,10 +39,9 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
             let bar = Bar::new(context, "comparing");
             let payload = here.repo.payload(&here.worktree)?;
             let trust = diff::trust(&before, &payload, &context.clock().boot_id());
-            match &chosen {
-                Some(some) => diff::since_of(store, &before, &payload, some, trust, &bar)?,
-                None => diff::since(store, &before, &payload, trust, &bar)?,
-            }
+            let ignore = IgnoreRules::of_config(&here.repo.config()?.snapshot.ignore);
+            let files = ComparedFiles::of(&payload, &ignore).only(chosen.as_ref());
+            diff::since(store, &before, files, trust, &bar)?
         }
     };
     differences.retain(Difference::is_of_substance);

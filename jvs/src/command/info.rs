@@ -48,6 +48,9 @@ pub(super) fn told(here: &Here, ready: &Ready) -> Result<(String, Value), Failur
         let examples = loss.examples.join(", ");
         line("degraded", &format!("{} of {}: {examples}", loss.what, counted(loss.count, "path")));
     }
+    for source in &d.content.ignore_rules {
+        line("ignored", &format!("{} ({})", source.rules.join(", "), source.from));
+    }
     line("root hash", &d.content.payload_root_hash.to_string());
     if !names.is_empty() {
         let names: Vec<&str> = names.iter().map(|name| name.as_str()).collect();

@@ -12,7 +12,8 @@ use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, Store};
 use jvs_snapshot::chosen::ChosenPaths;
-use jvs_snapshot::compare::Trust;
+use jvs_snapshot::compare::{ComparedFiles, Trust};
+use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::restore::{
@@ -67,7 +68,10 @@ pub(super) fn new_worktree(
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let at = Snapshots::new(locks.seams(), repo.store());
-    let restore = Restore { at, store: repo.store(), engine: config.snapshot.engine };
+    // A new worktree has nothing yet that could be ignored.
+    let ignore = IgnoreRules::default();
+    let (store, engine) = (repo.store(), config.snapshot.engine);
+    let restore = Restore { at, store, engine, ignore: &ignore };
     let bar = Bar::new(context, "copying");
     let restored = restore.to_new_worktree(&locks, source, name, isolation, &bar)?;
     drop(bar);
@@ -120,6 +124,7 @@ fn in_place(
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
     let mut held = hold(context, &locks, here, &config, &acting)?;
+    let ignore = IgnoreRules::of_config(&config.snapshot.ignore);
     let mut swaps_it = false;
     let outcome = match &mut held {
         WorkHold::Shared(_) => {
@@ -128,7 +133,8 @@ fn in_place(
             Err(WrongUsage::new(message, OwnNext::RestoreElsewhere).into())
         }
         WorkHold::Entered(held) => {
-            let work = Work { context, here, config: &config, locks: &locks, acting: &acting };
+            let (config, locks, acting) = (&config, &locks, &acting);
+            let work = Work { context, here, config, locks, acting, ignore: &ignore };
             let lease = &mut held.lease;
             let way = work.way(lease.worktree(), source, chosen.as_ref(), atomic);
             way.and_then(|way| {
@@ -153,13 +159,15 @@ struct Work<'w> {
     config: &'w Config,
     locks: &'w Locks<'w>,
     acting: &'w Acting,
+    /// What is ignored in every worktree.
+    ignore: &'w IgnoreRules,
 }
 
 impl Work<'_> {
     fn engine(&self) -> Restore<'_> {
         let store = self.here.repo.store();
         let at = Snapshots::new(self.locks.seams(), store);
-        Restore { at, store, engine: self.config.snapshot.engine }
+        Restore { at, store, engine: self.config.snapshot.engine, ignore: self.ignore }
     }
 
     /// What is done path by path; nothing if all that is meant is swapped as it is.
@@ -170,16 +178,18 @@ impl Work<'_> {
         chosen: Option<&ChosenPaths>,
         atomic: bool,
     ) -> Result<Option<RestorePlan>, Failure> {
+        let bar = Bar::new(self.context, "comparing");
         if atomic {
+            self.engine().check_ignored(source, worktree, None)?;
             return Ok(None);
         }
         if let Some(chosen) = chosen {
-            return Ok(self.engine().plan_chosen(source, worktree, chosen)?);
+            return Ok(self.engine().plan_chosen(source, worktree, chosen, &bar)?);
         }
         let root = self.here.repo.payload(worktree)?;
-        let bar = Bar::new(self.context, "comparing");
         let plan = self.engine().plan(source, worktree, &root, &bar)?;
         if plan.is_none() {
+            self.engine().check_ignored(source, worktree, None)?;
             self.context.tell(
                 "what differs cannot be replaced path by path here, so all files are replaced in \
                  one step"
@@ -249,6 +259,12 @@ impl Work<'_> {
                 "left": null,
             });
             tell_all_shown(&mut data, "paths", &paths);
+            let stays = plan.map_or(&[][..], RestorePlan::stays);
+            tell_all_shown(
+                &mut data,
+                "stays",
+                &stays.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            );
             if let Some(left) = &done.left {
                 tell_path(&mut data, "left", &store.absolute(&left.path));
             }
@@ -258,6 +274,9 @@ impl Work<'_> {
         if let Some(old) = &done.left {
             answer = answer.with_warning(left_behind(store, old));
         }
+        if let Some(stays) = plan.map(RestorePlan::stays).filter(|stays| !stays.is_empty()) {
+            answer = answer.with_warning(left_alone(stays));
+        }
         if !done.unplaced.is_empty() {
             answer = answer.with_warning(unplaced(&done.unplaced));
         }
@@ -266,24 +285,25 @@ impl Work<'_> {
 
     /// Does a snapshot have what is replaced, as it is now?
     fn has(&self, one: &Ready, root: &Path, replaced: &Replaced) -> Result<bool, Failure> {
-        let Work { context, here, .. } = self;
+        let Work { context, here, ignore, .. } = self;
         let store = here.repo.store();
         let bar = Bar::new(context, "comparing");
+        let all = ComparedFiles::of(root, ignore);
         // What is in a snapshot may be replaced: that is read, not guessed.
         match replaced {
             Replaced::Chosen(some) | Replaced::Some(some) => {
-                let changed = diff::since_of(store, one, root, some, Trust::Nothing, &bar)?;
+                let changed = diff::since(store, one, all.only(Some(some)), Trust::Nothing, &bar)?;
                 if !changed.is_empty() || matches!(replaced, Replaced::Chosen(_)) {
                     return Ok(changed.is_empty());
                 }
             }
             Replaced::Nothing => {}
             Replaced::All => {
-                return Ok(diff::since(store, one, root, Trust::Nothing, &bar)?.is_empty());
+                return Ok(diff::since(store, one, all, Trust::Nothing, &bar)?.is_empty());
             }
         }
         let trust = diff::trust(one, root, &context.clock().boot_id());
-        Ok(diff::since(store, one, root, trust, &bar)?.is_empty())
+        Ok(diff::since(store, one, all, trust, &bar)?.is_empty())
     }
 
     /// A snapshot that has what is replaced as it is now, and whether it was taken for
@@ -294,7 +314,7 @@ impl Work<'_> {
         source: &Ready,
         replaced: &Replaced,
     ) -> Result<(Option<Ready>, bool), Failure> {
-        let Work { context, here, config, locks, acting } = self;
+        let Work { context, here, config, locks, acting, ignore } = self;
         let store = here.repo.store();
         let root = here.repo.payload(&here.worktree)?;
         let catalog = Catalog::new(store);
@@ -321,6 +341,7 @@ impl Work<'_> {
         let options = Options {
             engine: config.snapshot.engine,
             consistency: Consistency::Quiesced,
+            ignore: Some((*ignore).clone()),
             ..Options::default()
         };
         let note = format!("before restoring {}", source.id());
@@ -349,12 +370,22 @@ fn left_behind(store: &PosixStore, old: &Left) -> String {
     let path = shown(&store.absolute(&old.path));
     let why = match &old.why {
         Ok(paths) => format!(
-            "somebody wrote to the old files while they were being replaced ({})",
+            "no snapshot has some of the old files: they are ignored, or somebody wrote to them \
+             while they were being replaced ({})",
             first_of(paths)
         ),
         Err(why) => format!("the old files could not be compared ({why})"),
     };
     format!("{why}; they are in {path}: remove that once nothing in it is needed")
+}
+
+/// What the snapshot has otherwise, and that is ignored now.
+fn left_alone(paths: &[TreePath]) -> String {
+    format!(
+        "what is ignored now stays as it is, although the snapshot has it otherwise ({}); a path \
+         is replaced if it is named",
+        first_of(paths)
+    )
 }
 
 fn unplaced(paths: &[TreePath]) -> String {

@@ -4,6 +4,7 @@ use jvs_lock::{Lease, Locks};
 use jvs_repo::config::Config;
 use jvs_repo::name::TagName;
 use jvs_snapshot::descriptor::{About, check_note};
+use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, Taken, take};
@@ -73,6 +74,7 @@ fn options(args: &SnapshotArgs, config: &Config) -> Options {
         engine: args.engine.unwrap_or(config.snapshot.engine),
         consistency: args.consistency.unwrap_or(config.snapshot.consistency),
         full: args.full,
+        ignore: Some(IgnoreRules::of_config(&config.snapshot.ignore)),
         ..Options::default()
     }
 }

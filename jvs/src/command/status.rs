@@ -2,21 +2,23 @@
 //! glance.
 
 use std::fmt::Write;
+use std::path::Path;
 
-use jvs_snapshot::compare::{Difference, Trust};
-use jvs_snapshot::{Catalog, diff, line};
-use serde_json::json;
+use jvs_snapshot::compare::{Compared, ComparedFiles, Difference, Trust};
+use jvs_snapshot::ignore::{self, IgnoreRules, IgnoredPath};
+use jvs_snapshot::{Catalog, Ready, SnapshotError, diff, line};
+use serde_json::{Value, json};
 
 use super::diff::{data, lines, sums};
 use super::lock::{look, report};
 use super::restore::HALF_RESTORED;
-use super::snapshots::{remark, tags};
+use super::snapshots::{counted, remark, tags};
 use super::worktree::existing;
 use crate::args::StatusArgs;
 use crate::bar::Bar;
-use crate::context::Context;
+use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, on_one_line};
-use crate::render::{Done, fact, tell_path};
+use crate::render::{Done, fact, tell_all_shown, tell_path, tell_shown};
 
 /// How many changed paths are named.
 const NAMED: usize = 20;
@@ -36,19 +38,7 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
         }
         unseen => (None, unseen),
     };
-    let changes = match &head {
-        Some(head) => {
-            let bar = Bar::new(context, "comparing");
-            let trust = match args.full {
-                true => Trust::Nothing,
-                false => diff::trust(head, &payload, &context.clock().boot_id()),
-            };
-            let mut changes = diff::since(store, head, &payload, trust, &bar)?;
-            changes.retain(Difference::is_of_substance);
-            Some(changes)
-        }
-        None => None,
-    };
+    let (changes, ignored) = compared(context, &here, head.as_ref(), &payload, args)?;
     let session = context.session_id().ok();
     let paint = context.paint();
     let mut text = report::lines(&view);
@@ -56,7 +46,8 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
         let _ = writeln!(text, "session {}", on_one_line(session.as_str()));
     }
     match (&head, &changes) {
-        (Some(head), Some(changes)) => {
+        (Some(head), Some(found)) => {
+            let changes = &found.differences;
             let tags = tags(&here)?;
             let remark = remark(head.descriptor(), &tags.of(head.id()), &[]);
             text += &fact(None, &format!("head {}", head.id()), &remark);
@@ -65,14 +56,18 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
                 false => {
                     let _ = writeln!(text, "{}", sums(changes).text());
                     text += &lines(paint, changes, false, NAMED);
+                    text += &hidden_text(found);
                 }
             }
         }
         _ => text += "no snapshot yet; take the first one: jvs snapshot NOTE\n",
     }
+    if args.ignored {
+        text += &excluded(&ignored);
+    }
     let told = || {
         let mut told = match &changes {
-            Some(changes) => data(changes),
+            Some(found) => data(&found.differences),
             None => json!({ "differences": [], "added": 0, "removed": 0, "changed": 0 }),
         };
         told["worktree"] = json!(here.worktree);
@@ -80,14 +75,82 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
         tell_path(&mut told, "path", &payload);
         told["head"] = json!(named);
         told["full"] = json!(args.full);
-        told["clean"] = json!(changes.as_ref().map(Vec::is_empty));
+        told["clean"] = json!(changes.as_ref().map(|found| found.differences.is_empty()));
         told["restoring"] = json!(view.restoring);
         told["session_id"] = json!(session.as_ref().map(|session| session.as_str()));
         told["lock"] = report::seen(&view);
+        let hidden = changes.as_ref().map(hidden).unwrap_or_default();
+        tell_all_shown(&mut told, "ignored_now", &hidden);
+        if args.ignored {
+            told["ignored"] = ignored.iter().map(of_ignored).collect();
+        }
         told
     };
     if view.restoring {
         context.tell(HALF_RESTORED.to_owned());
     }
     Ok(context.done(told).with_text(text))
+}
+
+/// What changed since the head, if there is one, and what is ignored.
+fn compared(
+    context: &Context<'_>,
+    here: &Here,
+    head: Option<&Ready>,
+    payload: &Path,
+    args: &StatusArgs,
+) -> Result<(Option<Compared>, Vec<IgnoredPath>), Failure> {
+    let rules = IgnoreRules::of_config(&here.repo.config()?.snapshot.ignore);
+    let files = ComparedFiles::of(payload, &rules);
+    let Some(head) = head else {
+        let ignored = match args.ignored {
+            true => ignore::list(&files).map_err(SnapshotError::Unreadable)?,
+            false => Vec::new(),
+        };
+        return Ok((None, ignored));
+    };
+    let bar = Bar::new(context, "comparing");
+    let trust = match args.full {
+        true => Trust::Nothing,
+        false => diff::trust(head, payload, &context.clock().boot_id()),
+    };
+    let mut found = diff::compared_with(here.repo.store(), head, files, trust, &bar)?;
+    found.differences.retain(Difference::is_of_substance);
+    let ignored = std::mem::take(&mut found.ignored);
+    Ok((Some(found), ignored))
+}
+
+/// Paths of the head that are removed only because they are ignored now.
+fn hidden(found: &Compared) -> Vec<String> {
+    let hidden = found.differences.iter().filter(|it| found.is_hidden(&it.path));
+    hidden.map(|difference| difference.path.to_string()).collect()
+}
+
+fn hidden_text(found: &Compared) -> String {
+    match hidden(found).len() {
+        0 => String::new(),
+        1 => "1 path of the head is ignored now: the next snapshot will not have it\n".to_owned(),
+        many => format!(
+            "{many} paths of the head are ignored now: the next snapshot will not have them\n"
+        ),
+    }
+}
+
+/// What is ignored, a line each.
+fn excluded(ignored: &[IgnoredPath]) -> String {
+    if ignored.is_empty() {
+        return "nothing is ignored\n".to_owned();
+    }
+    let mut text = format!("{} ignored\n", counted(ignored.len() as u64, "path"));
+    for IgnoredPath { path, by } in ignored {
+        let line = format!("! {path}  ({}: {})", by.from, by.rule);
+        let _ = writeln!(text, "{}", on_one_line(&line));
+    }
+    text
+}
+
+fn of_ignored(ignored: &IgnoredPath) -> Value {
+    let mut told = json!({ "from": ignored.by.from, "rule": ignored.by.rule });
+    tell_shown(&mut told, "path", &ignored.path.to_string());
+    told
 }

@@ -6,8 +6,9 @@ use std::fmt::Write;
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::id::SnapshotId;
 use jvs_repo::next::Next;
-use jvs_snapshot::compare::{Difference, Trust};
+use jvs_snapshot::compare::{ComparedFiles, Difference, Trust};
 use jvs_snapshot::diff;
+use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::verify::{Mismatch, Verification, verify, verify_tags};
 use jvs_snapshot::{Catalog, SnapshotError};
 use serde_json::{Value, json};
@@ -82,9 +83,11 @@ fn files(context: &Context<'_>, here: &Here, args: &VerifyArgs) -> Result<Done, 
     };
     let (store, snapshot) = (here.repo.store(), find(context, here, name)?);
     let root = here.repo.payload(&here.worktree)?;
+    let ignore = IgnoreRules::of_config(&here.repo.config()?.snapshot.ignore);
+    let meant = ComparedFiles::of(&root, &ignore);
     let bar = Bar::new(context, "verifying");
     let compare = |trust| -> Result<Vec<Difference>, Failure> {
-        let mut found = diff::since(store, &snapshot, &root, trust, &bar)?;
+        let mut found = diff::since(store, &snapshot, meant, trust, &bar)?;
         found.retain(Difference::is_of_substance);
         Ok(found)
     };

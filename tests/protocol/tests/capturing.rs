@@ -18,6 +18,7 @@ use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::mutation::capturing::{CaptureRule, without};
 use jvs_snapshot::progress::{CapturePhase, Progress, Silent};
+use jvs_snapshot::restore::RestoreRequest;
 use jvs_snapshot::stage::{CaptureError, Captured, Options, Parent, Source, capture};
 use jvs_snapshot::trees::Trees as _;
 use jvs_world::live;
@@ -307,6 +308,29 @@ fn a_clone_is_believed_only_if_it_has_the_change_time_of_its_original() {
     assert!(!passes, "a change that was not seen");
     let rule = CaptureRule::ClonesHaveTheirTimes;
     assert_eq!(without(rule, passes_for_the_same), Some(true), "{rule:?} is not needed");
+}
+
+/// A directory that the snapshot has not, and in which something is ignored.
+#[test]
+fn what_is_ignored_stays_in_a_directory_that_a_restore_removes() {
+    let restored = || {
+        let world = live::World::new();
+        world.write(".jvsignore", "target\n");
+        let first = world.snapshot(&mut world.lease());
+        world.write("new/file", "x");
+        world.write("new/target/built", "x");
+        let (restore, mut lease) = (world.restore(), world.lease());
+        let second = world.snapshot(&mut lease);
+        let plan = restore.plan(&first, &main(), &world.file(""), &Silent).expect("compared");
+        let (kept, reason) = (Some(&second), "a test");
+        let wish = RestoreRequest { source: &first, kept, chosen: None, reason };
+        let (locks, plan) = (world.locks("s"), plan.expect("path by path"));
+        restore.in_parts(&locks, &mut lease, &wish, &plan, &Silent).expect("restored");
+        ["new/file", "new/target/built"].map(|path| world.file(path).exists())
+    };
+    assert_eq!(restored(), [false, true], "what is not ignored is gone");
+    let rule = CaptureRule::IgnoredStays;
+    assert_eq!(without(rule, restored), [false, false], "{rule:?} is not needed");
 }
 
 fn open_to_all(path: &Path) {

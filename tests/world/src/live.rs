@@ -10,6 +10,7 @@ use jvs_repo::layout;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, RepoPath};
 use jvs_snapshot::descriptor::About;
+use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::progress::Silent;
 use jvs_snapshot::restore::Restore;
@@ -27,6 +28,8 @@ pub struct World {
     pub dir: TempDir,
     /// Its store.
     pub store: PosixStore,
+    /// What is ignored in it, besides what files of rules say.
+    pub ignore: IgnoreRules,
 }
 
 impl World {
@@ -47,7 +50,7 @@ impl World {
 
     fn in_dir(dir: TempDir, isolation: Isolation) -> Self {
         let store = PosixStore::open(dir.path()).expect("open");
-        let world = World { dir, store };
+        let world = World { dir, store, ignore: IgnoreRules::default() };
         repository(&world.locks("maker"), isolation);
         world
     }
@@ -64,7 +67,8 @@ impl World {
 
     /// What restores its snapshots.
     pub fn restore(&self) -> Restore<'_> {
-        Restore { at: self.at(), store: &self.store, engine: Engine::Auto }
+        let (at, store) = (self.at(), &self.store);
+        Restore { at, store, engine: Engine::Auto, ignore: &self.ignore }
     }
 
     /// The locks as the session `id` sees them in this process.
@@ -107,7 +111,7 @@ impl World {
                 session_id: "s".into(),
                 line: None,
             },
-            options: Options::default(),
+            options: Options { ignore: Some(self.ignore.clone()), ..Options::default() },
             place: LinePlace::Next,
         }
     }

@@ -17,7 +17,9 @@
 //! As soon as anything at all differs, or was made by hand from the original
 //! after T, the clone proves nothing ([`Built::proves_quiet`]) and the original is
 //! looked at again. That also covers a JuiceFS that does not keep change times.
-//! Hard links, which a clone parts, are joined again within the clone.
+//! Hard links, which a clone parts, are joined again within the clone. Names that are
+//! ignored are removed from it: they say nothing of what is captured, but the directory that
+//! they were in is made as it was by hand.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -33,10 +35,11 @@ use super::super::{Built, Work};
 use crate::capture_error::CaptureError;
 use crate::fidelity::{ByName, differences, same_substance};
 use crate::hash;
+use crate::ignore::Ignoring;
 use crate::manifest::TreePath;
 use crate::progress::CapturePhase;
 use crate::tree::{self, Names, NodeKind, NodeStat};
-use crate::walk::{Branch, Item, Visitor, walk};
+use crate::walk::{Branch, Item, Scope, Visitor, walk};
 use crate::workers;
 
 /// Names of one directory that are looked into by one task.
@@ -46,6 +49,10 @@ pub(super) fn inspect(work: &Work<'_>) -> Result<Built, CaptureError> {
     let opened = CaptureError::whole("open the clone of");
     let payload = tree::open_directory(work.staging, PAYLOAD.as_bytes()).map_err(&opened)?;
     let findings = compare(work, &payload)?;
+    for path in &findings.ignored {
+        remove_ignored(&payload, path)
+            .map_err(|error| CaptureError::io(path.clone(), "remove the clone of", error))?;
+    }
     let maker = TreeBuilder::new(work, &Copy);
     let touched = mend(work, &payload, &maker, &findings)?;
     work.phases.begin(CapturePhase::Hash);
@@ -73,6 +80,10 @@ struct Findings {
     undressed_directories: BTreeSet<u32>,
     /// Something that the original has not.
     surplus: Option<TreePath>,
+    /// What is ignored, and was cloned with the directory that it is in.
+    ignored: Vec<TreePath>,
+    /// Those directories.
+    relieved: BTreeSet<u32>,
     /// Something changed between the walk and its clone, or change times are not
     /// cloned.
     aged: bool,
@@ -84,12 +95,14 @@ impl Findings {
             && self.undressed.is_empty()
             && self.undressed_directories.is_empty()
             && self.surplus.is_none()
+            && self.ignored.is_empty()
             && !self.aged
     }
 }
 
 struct Look<'t> {
     work: &'t Work<'t>,
+    scope: Scope<'t>,
     findings: Mutex<Findings>,
 }
 
@@ -101,6 +114,10 @@ impl Look<'_> {
 
 impl Visitor for Look<'_> {
     type Place = u32;
+
+    fn names(&self, path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
+        self.scope.names(path, dir)
+    }
 
     fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
         let branch = &self.work.tree.branches[*place as usize];
@@ -159,9 +176,18 @@ fn compare(work: &Work<'_>, payload: &OwnedFd) -> Result<Findings, CaptureError>
     let opened = CaptureError::whole("look at the clone of");
     let root = tree::open_directory(payload, b".").map_err(&opened)?;
     let stat = tree::stat_open(&root).map_err(&opened)?;
-    let look = Look { work, findings: Mutex::default() };
+    let scope = Scope { chosen: None, ..work.tree.scope() };
+    let look = Look { work, scope, findings: Mutex::default() };
     walk(work.threads, root, 0, &look)?;
     let mut findings = look.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ignored = look.scope.ignoring.map(Ignoring::into_ignored).unwrap_or_default();
+    findings.ignored = ignored.paths.into_iter().map(|ignored| ignored.path).collect();
+    let above: BTreeSet<&[u8]> = findings.ignored.iter().filter_map(TreePath::parent).collect();
+    let holds_some = |branch: &Branch| above.contains(branch.path.as_bytes());
+    findings.relieved = (0..)
+        .zip(&work.tree.branches)
+        .filter_map(|(number, branch)| holds_some(branch).then_some(number))
+        .collect();
     if !differences(&work.tree.root, &stat).is_empty() {
         findings.undressed_directories.insert(0);
     }
@@ -180,7 +206,8 @@ fn mend(
     if let Some(path) = &findings.surplus {
         maker.learned().facts.surplus = Some(path.clone());
     }
-    let mut touched = findings.undressed_directories.clone();
+    let mut touched: BTreeSet<u32> =
+        findings.undressed_directories.union(&findings.relieved).copied().collect();
     for &(number, at) in &findings.lost {
         let item = work.tree.branches[number as usize].item(at);
         if item.stat().kind == NodeKind::Directory {
@@ -210,6 +237,11 @@ fn mend(
     }
     maker.link_groups()?;
     Ok(touched)
+}
+
+fn remove_ignored(payload: &OwnedFd, path: &TreePath) -> io::Result<()> {
+    let Some((above, name)) = path.split() else { return Ok(()) };
+    tree::remove(&tree::open_below(payload, above.components())?, name)
 }
 
 fn remove_clone(dir: &OwnedFd, item: Item<'_>) -> Result<(), CaptureError> {

@@ -22,6 +22,7 @@ const PARSERS: &[(&str, &str)] = &[
     ("jvs-repo/src/config.rs", "config"),
     ("jvs-repo/src/config/admins.rs", "config"),
     ("jvs-repo/src/config/retention.rs", "config"),
+    ("jvs-repo/src/config/snapshot.rs", "config"),
     ("jvs-repo/src/config/document.rs", "config"),
     ("jvs-repo/src/config/edit.rs", "config"),
     ("jvs-repo/src/digest.rs", "file_name"),
@@ -60,6 +61,7 @@ const PARSERS: &[(&str, &str)] = &[
 /// Targets of parsers that nothing in the code tells from any other function.
 const TOLD_BY_NOTHING: &[&str] = &[
     "environment",
+    "ignore_rules",
     "juicefs_answer",
     "juicefs_stats",
     "manifest",

@@ -63,6 +63,7 @@ pub fn fill(store: &dyn Store, draft: &Draft<'_>, text: &str) -> io::Result<Cont
         },
         boot_id: None,
         id_map: None,
+        ignore_rules: Vec::new(),
         risk: None,
     })
 }

@@ -1,0 +1,3 @@
+#![no_main]
+
+jvs_fuzz::program!(ignore_rules);
