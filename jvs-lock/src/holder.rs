@@ -3,6 +3,7 @@
 //! uses it. Nothing is decided by them.
 
 use jvs_repo::clock::{BootId, WallMs};
+use jvs_repo::name::ShownName;
 use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
@@ -252,9 +253,13 @@ impl<'v> Holder<'v> {
                 let words = match me.is_user_of(record) == Some(true) {
                     _ if self.has_my_private_dir() => format!(
                         "see whether HOME and XDG_STATE_HOME are as they were, and whose these \
-                         are: ls -ld {dir} ~/.local/state/jvs-holds"
+                         are: ls -ld {} ~/.local/state/jvs-holds",
+                        ShownName::new(dir).typed()
                     ),
-                    true => format!("use that directory: export XDG_RUNTIME_DIR={base}"),
+                    true => {
+                        let base = ShownName::new(base).typed();
+                        format!("use that directory: export XDG_RUNTIME_DIR={base}")
+                    }
                     false => format!("run this as the user to whom {dir} belongs"),
                 };
                 Some(words.into())

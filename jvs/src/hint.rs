@@ -251,10 +251,14 @@ pub(crate) fn spell(next: &Next) -> String {
             "end the command that this one runs under; then run it with both at once: jvs run \
              --wait -w {own} -w {other} -- COMMAND"
         ),
-        Next::ReleaseElsewhere(worktree, session) => format!(
-            "release it there, or from here: jvs lock release -w {worktree} --session {session}; \
-             or continue here as that session: export JVS_SESSION_ID={session}"
-        ),
+        Next::ReleaseElsewhere(worktree, session) => {
+            // As a record has it, which anybody may have written.
+            let session = ShownName::new(session).typed();
+            format!(
+                "release it there, or from here: jvs lock release -w {worktree} --session \
+                 {session}; or continue here as that session: export JVS_SESSION_ID={session}"
+            )
+        }
         Next::ReleaseByForce(worktree) => format!(
             "wait for them, or end them and release it: jvs lock release --force -w {worktree}"
         ),

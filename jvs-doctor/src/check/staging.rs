@@ -6,6 +6,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::term::Term;
 use jvs_snapshot::Snapshots;
+use jvs_snapshot::restore::RestoreJournal;
 use jvs_snapshot::restore::leftover::{self, Worth};
 use jvs_snapshot::staging_name::StagingName;
 
@@ -146,10 +147,12 @@ fn patch(
         "restoring {id} was interrupted: some files of worktree '{worktree}' may be old and some \
          new, until the next command that uses its lock finishes it"
     );
-    report
-        .add(Check::RestoreUnfinished, staged.shown(), message)
-        .of(worktree)
-        .remedy(Remedy::FinishRestore { worktree: worktree.clone(), id });
+    let finding = report.add(Check::RestoreUnfinished, staged.shown(), message).of(worktree);
+    let dir = staged.parsed().map(StagingName::path);
+    match dir.and_then(|dir| RestoreJournal::advice_if_unusable(survey.store(), &dir)) {
+        Some(advice) => finding.advice(advice),
+        None => finding.remedy(Remedy::FinishRestore { worktree: worktree.clone(), id }),
+    };
 }
 
 fn unknown(survey: &Survey<'_, '_>, staged: &StagedEntry, report: &mut FindingCollector) {

@@ -102,6 +102,14 @@ fn the_same_id_with_another_private_directory_is_told_which() {
     assert_eq!(who, "the same session id with another private directory (/run/user/7/jvs)");
     let words = "use that directory: export XDG_RUNTIME_DIR=/run/user/7";
     assert_eq!(view.holder().advice(), Some(words.into()));
+    // Anybody may have written the record, and the command is to be typed.
+    let view = seen(|record, me| {
+        me.session = "s".into();
+        (me.uid, me.host, me.boot_id) = (Some(1000), "host-a".into(), record.boot_id.clone());
+        record.place.private_dir = Some("/x; touch here /jvs".into());
+    });
+    let words = "use that directory: export XDG_RUNTIME_DIR='/x; touch here '";
+    assert_eq!(view.holder().advice(), Some(words.into()));
 }
 
 #[test]

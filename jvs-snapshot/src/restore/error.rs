@@ -4,11 +4,13 @@ use jvs_lock::LeaseError;
 use jvs_lock::worktrees::WorktreeError;
 use jvs_repo::code::{Coded, Layer, Layered};
 use jvs_repo::id::SnapshotId;
+use jvs_repo::layout;
 use jvs_repo::next::Next;
 use jvs_repo::record::audit::HalfRestored;
 use jvs_repo::store::RepoPath;
 use serde_json::{Value, json};
 
+use super::journal::RestoreJournal;
 use super::replace::some;
 use crate::error::SnapshotError;
 use crate::manifest::TreePath;
@@ -126,9 +128,14 @@ impl Layered for RestoreError {
     fn own_next(&self) -> Option<Next> {
         match self {
             RestoreError::Half(half) => Some(Next::CompareWithOldFiles(half.old.clone())),
-            RestoreError::Unfinished(unfinished) => {
-                unfinished.cause.next().or(Some(Next::AskDoctor))
-            }
+            RestoreError::Unfinished(unfinished) => match &unfinished.cause {
+                RestoreError::Snapshot(SnapshotError::Corrupt { path, .. })
+                    if *path == layout::journal(&path.parent()) =>
+                {
+                    Some(RestoreJournal::advice(&path.parent()).into())
+                }
+                cause => cause.next().or(Some(Next::AskDoctor)),
+            },
             _ => None,
         }
     }

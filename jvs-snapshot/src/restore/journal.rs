@@ -56,10 +56,31 @@ impl RestoreJournal {
     /// Reads it.
     pub(crate) fn read(store: &dyn Store, dir: &RepoPath) -> Result<Self, SnapshotError> {
         let path = layout::journal(dir);
-        let bytes = store
-            .read(&path, patch::LIMITS.size)
-            .map_err(SnapshotError::io(format!("read {path}")))?;
+        let bytes = match store.read(&path, patch::LIMITS.size) {
+            Ok(bytes) => bytes,
+            // It is no file of acceptable size, which nobody wrote who restores.
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(SnapshotError::Corrupt { path, reason: error.to_string() });
+            }
+            Err(error) => return Err(SnapshotError::io(format!("read {path}"))(error)),
+        };
         Self::parse(&bytes).map_err(|reason| SnapshotError::Corrupt { path, reason })
+    }
+
+    /// What to do about the one in `dir` if nobody can finish what it says.
+    pub fn advice_if_unusable(store: &dyn Store, dir: &RepoPath) -> Option<String> {
+        match Self::read(store, dir) {
+            Err(SnapshotError::Corrupt { .. }) => Some(Self::advice(dir)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn advice(dir: &RepoPath) -> String {
+        let aside = layout::quarantine();
+        format!(
+            "what it was to do is not known: compare the files with a snapshot, then move it away, \
+             in the repository's root: mkdir -p {aside} && mv {dir} {aside}"
+        )
     }
 
     /// What the bytes of one say. The error says what is wrong.

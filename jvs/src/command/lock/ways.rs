@@ -6,6 +6,7 @@ use jvs_lock::kept::With;
 use jvs_lock::record::Record;
 use jvs_lock::view::{StatusWord, View};
 use jvs_repo::config::Config;
+use jvs_repo::name::ShownName;
 use serde::Serialize;
 
 use crate::context::Context;
@@ -94,9 +95,12 @@ fn release(context: &Context<'_>, view: &View, record: &Record, runs: bool) -> S
     let theirs = record.place.private_dir.as_deref().filter(|dir| Some(*dir) != mine.as_deref());
     let base = theirs.and_then(|dir| dir.strip_suffix("/jvs"));
     // The session's secret is where its own commands look for it.
-    let where_it_is = base.map(|base| format!("XDG_RUNTIME_DIR={base} ")).unwrap_or_default();
+    let where_it_is = base
+        .map(|base| format!("XDG_RUNTIME_DIR={} ", ShownName::new(base).typed()))
+        .unwrap_or_default();
     let force = if runs { "--force " } else { "" };
-    let (worktree, id) = (&view.worktree, &record.session_id);
+    // What the record says, anybody may have written.
+    let (worktree, id) = (&view.worktree, ShownName::new(&record.session_id).typed());
     format!("{where_it_is}jvs lock release {force}-w {worktree} --session {id}")
 }
 

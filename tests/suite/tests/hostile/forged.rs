@@ -90,3 +90,29 @@ fn a_journal_costs_little(commands: &[&[&str]], kept: usize, forge: impl FnOnce(
     let quarantine = world.at(&layout::quarantine());
     assert_eq!(fs_err::read_dir(quarantine).expect("listed").count(), kept);
 }
+
+/// A restore that nobody began, of which nobody can know what it was to do, keeps the lock
+/// from all until it is moved away: which is said.
+#[test]
+fn a_restore_that_was_forged_is_told_with_what_takes_it_away() {
+    let world = World::named(OsStr::new("plain"));
+    let id = world.jvs(&["snapshot", "one", "--json"]).ok().json()["data"]["snapshot_id"].clone();
+    let source: SnapshotId = id.as_str().expect("an id").parse().expect("an id");
+    let (worktree, op, term) = (WorktreeName::main(), OpNonce([7; 8]), term_of_now(&world));
+    let mark = world.at(&layout::restore_mark(&worktree, op));
+    let dir = StagingName::Patch { worktree, term, source, kept: None, op }.path();
+    fs_err::create_dir_all(world.at(&layout::snapshot_payload(&dir))).expect("made");
+    let journal = fs_err::File::create(world.at(&layout::journal(&dir))).expect("made");
+    journal.set_len(1 << 30).expect("sparse");
+    fs_err::write(mark, "").expect("written");
+    let told = world.jvs(&["lock", "acquire", "--no-keeper", "--json"]).exits(11).json();
+    let hint = told["error"]["hint"].as_str().expect("text");
+    let doctor = world.jvs(&["doctor", "--strict"]).exits(12);
+    assert!(doctor.stdout().contains(hint), "{doctor}");
+    let (_, command) = hint.rsplit_once(": ").expect("a command");
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", command]).current_dir(world.root());
+    assert!(shell.status().expect("typed").success(), "{command}");
+    world.jvs(&["lock", "acquire", "--no-keeper"]).ok();
+    world.jvs(&["doctor", "--strict"]).ok();
+}
