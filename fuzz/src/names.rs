@@ -156,6 +156,7 @@ fn of_layout(file: &str) {
     layout::id_of_tombstone(file).inspect(|id| is(layout::tombstone(*id)));
     layout::op_of_ledger(file).inspect(|op| is(layout::ledger(*op)));
     layout::op_of_ledger_tmp(file).inspect(|op| is(layout::ledger_tmp(*op)));
+    layout::log_of(file).inspect(|log| is(layout::audit_log(log)));
     layout::lost_hold(file).inspect(|term| assert_eq!(layout::lost_hold_name(*term), file));
     layout::hold_parts(file).inspect(|(repo, worktree)| {
         assert_eq!(layout::worktree_of_hold(file, repo).as_ref(), Some(worktree));

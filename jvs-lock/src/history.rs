@@ -4,7 +4,9 @@
 //! seen or said to be done is missing from the history that the register itself
 //! commits to, and no place in that history has two states.
 
+mod anchor;
 mod behaviour;
+mod drop;
 mod epoch;
 mod law;
 mod logs;
@@ -21,9 +23,11 @@ use jvs_repo::store::Store;
 use crate::mutation::Rule;
 use crate::register::{ReadError, Register};
 use crate::state::State;
+use anchor::Floor;
 use epoch::KnownStates;
 
 pub use behaviour::{Behaviour, Said, TraceItem, behaviours};
+pub use drop::{Dropped, drop_old};
 pub use law::is_renewal;
 pub use logs::{LogLine, Logged, Logs, read_logs, read_logs_since};
 pub use problem::{Problem, Wrong};
@@ -125,11 +129,16 @@ pub fn check(registers: &[Witnessed], logs: &Logs) -> HistoryReport {
         .iter()
         .map(|(place, flaw)| Problem::Line { place: *place, flaw: *flaw })
         .collect();
+    problems.extend(anchor::broken(logs));
+    let floors = anchor::floors(logs);
     let mut known: BTreeMap<EpochKey, KnownStates> = BTreeMap::new();
     for logged in &logs.events {
-        if let Err(problem) = take_in(&mut known, logged) {
+        if let Err(problem) = take_in(&mut known, &floors, logged) {
             problems.push(problem);
         }
+    }
+    for (worktree, floor) in &floors {
+        known.entry(epoch_key(worktree, &floor.state)).or_default().begins_with(*floor);
     }
     for seen in registers {
         let known = known.entry(epoch_key(&seen.worktree, &seen.state)).or_default();
@@ -171,11 +180,18 @@ fn fallen_between(earlier: &EpochHistory, states: &[State]) -> Option<Problem> {
     })
 }
 
-fn take_in(lives: &mut BTreeMap<EpochKey, KnownStates>, logged: &Logged) -> Result<(), Problem> {
+fn take_in(
+    lives: &mut BTreeMap<EpochKey, KnownStates>,
+    floors: &BTreeMap<WorktreeName, Floor>,
+    logged: &Logged,
+) -> Result<(), Problem> {
     let Logged { place, event } = logged;
     let (Some(worktree), Some(to)) = (&event.worktree, &event.to) else { return Ok(()) };
     let not_a_state = || Problem::NotAState { place: *place };
     let to: State = to.parse().map_err(|_| not_a_state())?;
+    if floors.get(worktree).is_some_and(|floor| floor.covers(&to)) {
+        return Ok(());
+    }
     let from: Option<State> = match &event.from {
         Some(from) => Some(from.parse().map_err(|_| not_a_state())?),
         None => None,

@@ -50,6 +50,11 @@ impl<'r> Journal<'r> {
         self.log.rest();
     }
 
+    /// Was a log closed since this was last asked?
+    pub(crate) fn has_closed_a_log(&mut self) -> bool {
+        self.log.has_closed_one()
+    }
+
     /// Says what is about to be tried, durably: a transition without its event
     /// is impossible, because the CAS is issued only after this.
     pub fn intend(

@@ -386,6 +386,7 @@ impl<'r> Lease<'r> {
         self.forget_record();
         // After the record, which goes to disk with it.
         drive::make_durable(&self.register, "was released")?;
+        self.locks.drop_what_was_closed();
         Ok(state)
     }
 

@@ -20,6 +20,7 @@ use crate::error::{
     TakeOverError, UnfreezeError, WasRemoved,
 };
 use crate::fence::Shared;
+use crate::history::{self, Dropped};
 use crate::hold::HoldRefusal;
 use crate::holder::Onlooker;
 use crate::journal::Journal;
@@ -410,6 +411,25 @@ impl<'r> Locks<'r> {
     ) -> io::Result<()> {
         let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
         journal.note(kind, phase, op, worktree, reason, details)
+    }
+
+    /// Drops the oldest of the closed audit logs once there is more of them than the policy
+    /// keeps. Drops nothing while they and the registers do not add up.
+    pub fn drop_old_logs(&self) -> io::Result<Dropped> {
+        let keep = self.policy.audit_keep_kib.saturating_mul(1024);
+        history::drop_old(self.seams, &self.session, keep)
+    }
+
+    /// The same, if this session closed a log: whoever makes it grow sees to it that it does
+    /// not do so for ever. Best effort, and when nothing is held: it takes as long as reading
+    /// the logs.
+    pub(crate) fn drop_what_was_closed(&self) {
+        let mut journal = self.journal.lock().unwrap_or_else(PoisonError::into_inner);
+        let closed = journal.has_closed_a_log();
+        drop(journal);
+        if closed {
+            let _ = self.drop_old_logs();
+        }
     }
 
     /// The world as these locks see it.

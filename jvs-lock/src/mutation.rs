@@ -124,6 +124,20 @@ pub enum Rule {
     AdminsAreAsked,
     /// Whoever is overruled is in the log, with who did it and by which reason.
     OverrulingIsTold,
+    /// Logs are listed again once they were read.
+    LogsListedAgain,
+    /// What was read under two names was not read under the second.
+    SeenTwiceIsUnread,
+    /// A log goes only once an anchor that stands for it is durable.
+    AnchorFirst,
+    /// A closed log is dropped only once its writer goes on in another.
+    NextIsThere,
+    /// A session that finds an anchor that it did not know takes its own back.
+    AnchorsSeeEachOther,
+    /// A state that an anchor says was reached is not taken by a power cut.
+    FloorsAreDurable,
+    /// What is only announced is not dropped.
+    OnlyDecidedIsDropped,
 }
 
 impl Rule {
@@ -187,6 +201,13 @@ impl Rule {
         Rule::UsersAreTheirIds,
         Rule::AdminsAreAsked,
         Rule::OverrulingIsTold,
+        Rule::LogsListedAgain,
+        Rule::SeenTwiceIsUnread,
+        Rule::AnchorFirst,
+        Rule::NextIsThere,
+        Rule::AnchorsSeeEachOther,
+        Rule::FloorsAreDurable,
+        Rule::OnlyDecidedIsDropped,
     ];
 }
 

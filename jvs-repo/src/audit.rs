@@ -3,12 +3,15 @@
 //!
 //! One file a writer, because appends from two mounts of one JuiceFS volume
 //! overwrite each other. A writer is one session on one mount; processes of
-//! that session on one host take turns ([`AppendTurn`]).
+//! that session on one host take turns ([`AppendTurn`]). Its log is closed when it is
+//! full, under another name, and never edited after that.
 //!
 //! What the events of a register must add up to is the lock's business, not
 //! this module's: here a log is only whole or not.
 
+mod anchor;
 mod append;
+mod name;
 mod newest;
 pub(crate) mod read;
 pub mod room;
@@ -21,10 +24,13 @@ use crate::id::{NotAnId, hex, strict_hex, text_serde};
 use crate::layout;
 use crate::store::Store;
 
-pub use append::{Alone, AppendTurn, EventTooLong, Log, NoTurn, Spoilt};
+pub use anchor::write_anchor;
+pub use append::{Alone, AppendTurn, EventTooLong, FULL, Log, NoTurn, Spoilt};
+pub use name::LogName;
 pub use newest::newest;
-pub use read::{Flaw, Line, read_log, read_since};
+pub use read::{Flaw, Line, LogEnd, read_log, read_since};
 
+pub use crate::record::audit::{Anchored, Continued, Sum};
 pub use crate::record::audit::{Details, Event, EventKind, EventPhase, LINE_MAX};
 
 /// Who writes a log: a session on a mount.
@@ -70,13 +76,13 @@ impl FromStr for WriterId {
 }
 text_serde!(WriterId);
 
-/// The writers that have a log here, and the names of files that are none.
-pub fn writers(store: &dyn Store) -> io::Result<(Vec<WriterId>, Vec<std::ffi::OsString>)> {
+/// The logs that there are, and the names of files that are none.
+pub fn logs(store: &dyn Store) -> io::Result<(Vec<LogName>, Vec<std::ffi::OsString>)> {
     let mut known = Vec::new();
     let mut foreign = Vec::new();
     for entry in store.list(&layout::audit())? {
-        match entry.name.to_str().and_then(layout::writer_of_log) {
-            Some(writer) => known.push(writer),
+        match entry.name.to_str().and_then(layout::log_of) {
+            Some(log) => known.push(log),
             None => foreign.push(entry.name),
         }
     }

@@ -38,19 +38,19 @@ pub fn juicefs_version(text: &str) -> Option<[u64; 3]> {
 
 /// The lines of a log.
 pub fn audit_lines(writer: &WriterId, log: &[u8]) -> Vec<Line> {
-    let mut check = Checker::of(writer);
+    let mut check = Checker::of(writer.into());
     log.split(|byte| *byte == b'\n').map(|line| check.line(line)).collect()
 }
 
 /// The first line of a log, with its end.
 pub fn audit_line(writer: &WriterId, event: &Event) -> std::io::Result<Vec<u8>> {
     let body = body_of(event)?;
-    Ok(put_together(crate::record::audit::Sum::start(writer).then(&body), &body))
+    Ok(put_together(crate::record::audit::Sum::start(writer.into()).then(&body), &body))
 }
 
 /// The same lines as `log` has, each with the sum that it should have.
 pub fn summed_up(writer: &WriterId, log: &[u8]) -> Vec<u8> {
-    let mut sum = crate::record::audit::Sum::start(writer);
+    let mut sum = crate::record::audit::Sum::start(writer.into());
     let mut fixed = Vec::new();
     for line in log.split(|byte| *byte == b'\n') {
         let Some((_, body)) = take_apart(line) else { continue };

@@ -9,7 +9,7 @@ pub use self::lock_tmp::{
     legacy_lock_aside, lock_tmp, lock_tmp_of, lock_tmp_term, lock_tmp_under, register_birth,
     register_birth_of,
 };
-use crate::audit::WriterId;
+use crate::audit::LogName;
 use crate::id::{Epoch, HolderNonce, OpNonce, SnapshotId};
 use crate::name::{TagName, WorktreeName};
 use crate::store::RepoPath;
@@ -396,19 +396,25 @@ pub fn room_tmp(op: OpNonce) -> RepoPath {
     control(&format!("room.tmp-{op}"))
 }
 
-/// Directory of audit logs, one file per writer.
+/// Directory of audit logs: of each writer the one that it adds to and those that it
+/// closed, and what stands for logs that were dropped.
 pub fn audit() -> RepoPath {
     control("audit")
 }
 
-/// One writer's audit log.
-pub fn audit_log(writer: &WriterId) -> RepoPath {
-    audit().plain_child(&format!("{writer}.jsonl"))
+/// One audit log.
+pub fn audit_log(log: impl Into<LogName>) -> RepoPath {
+    audit().plain_child(&format!("{}.jsonl", log.into()))
 }
 
-/// Whose log a file of that name in [`audit`] is.
-pub fn writer_of_log(file: &str) -> Option<WriterId> {
+/// Which log a file of that name in [`audit`] is.
+pub fn log_of(file: &str) -> Option<LogName> {
     file.strip_suffix(".jsonl")?.parse().ok()
+}
+
+/// What stands for logs that are dropped, while it is being written.
+pub fn anchor_tmp(op: OpNonce) -> RepoPath {
+    control(&format!("anchor.tmp-{op}"))
 }
 
 /// Work in progress; each name says whose it is.
@@ -536,7 +542,7 @@ mod tests {
         let holder = HolderNonce([8; 16]);
         let id = SnapshotId { created_ms: 1_763_283_600_123, random: 42 };
         let term: Term = "3-00ff.9".parse().expect("a term");
-        let writer = "070707070707070707070707".parse().expect("a writer");
+        let writer: crate::audit::WriterId = "070707070707070707070707".parse().expect("a writer");
         let hold = hold(holder, "repo", &name);
         let dir = snapshot(id);
         let in_the_repository = [
@@ -580,7 +586,10 @@ mod tests {
             room(),
             room_tmp(op),
             audit(),
-            audit_log(&writer),
+            audit_log(writer),
+            audit_log(LogName::Closed(writer, [6; 8])),
+            audit_log(LogName::Anchor(op)),
+            anchor_tmp(op),
             staging(),
             staged("name").expect("plain"),
             removed_payload(&name, term, op),

@@ -85,6 +85,10 @@ pub enum Rule {
     RoomIsKept,
     /// An id that a user namespace maps is nobody's.
     MappedIdsAreNobodys,
+    /// A log that is full is opened again, by its name, before anything is added.
+    FullIsOpenedAgain,
+    /// A closed log is durable before another says how it ends.
+    ClosedIsDurable,
 }
 
 impl Rule {
@@ -96,6 +100,8 @@ impl Rule {
         Rule::BootBeforeWall,
         Rule::RoomIsKept,
         Rule::MappedIdsAreNobodys,
+        Rule::FullIsOpenedAgain,
+        Rule::ClosedIsDurable,
     ];
 }
 

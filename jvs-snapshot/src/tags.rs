@@ -149,6 +149,8 @@ pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Logged
             _ => continue,
         };
         match event.details_as::<LoggedTag>() {
+            // An anchor says again what a log that it stands for says.
+            Some(told) if makes && made.contains(&told) => {}
             Some(told) if makes => made.push(told),
             Some(told) => drop(deleted.insert(told)),
             None => {}

@@ -5,11 +5,16 @@
 //!
 //! `jvs-bench-doctor collected [SNAPSHOTS] [DIR]`: how much is left of snapshots that were
 //! collected, and what it costs, beside a repository that never had them.
+//!
+//! `jvs-bench-doctor grown [CYCLES] [SNAPSHOTS] [DIR]`: the same after so many locks were
+//! taken and released as well, logs and all.
 #![allow(
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "a bench: makes files, reads a clock and prints"
 )]
+
+mod grown;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -42,6 +47,12 @@ fn main() -> Outcome<()> {
     if args.next_if(|word| word == "collected").is_some() {
         let snapshots = args.next().map_or(Ok(10_000), |text| text.parse())?;
         return collected(snapshots, &args.next().map_or_else(std::env::temp_dir, PathBuf::from));
+    }
+    if args.next_if(|word| word == "grown").is_some() {
+        let cycles = args.next().map_or(Ok(5_000), |text| text.parse())?;
+        let snapshots = args.next().map_or(Ok(500), |text| text.parse())?;
+        let place = args.next().map_or_else(std::env::temp_dir, PathBuf::from);
+        return grown::run(cycles, snapshots, &place);
     }
     let mut number = |default: u64| args.next().map_or(Ok(default), |text| text.parse());
     let (snapshots, worktrees) = (number(10_000)?, number(1_000)?);

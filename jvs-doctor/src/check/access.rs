@@ -86,7 +86,7 @@ fn is_foreign(dir: &RepoPath, name: &str) -> bool {
     } else if *dir == layout::worktree_records() {
         layout::worktree_of_record(name).is_none() && !layout::is_worktree_record_tmp(name)
     } else if *dir == layout::audit() {
-        layout::writer_of_log(name).is_none()
+        layout::log_of(name).is_none()
     } else {
         false
     }

@@ -46,9 +46,9 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
     for life in found.lives.iter().filter(|life| !life.is_over) {
         forged_register(survey, life, report);
     }
-    for writer in &survey.logs.linked {
+    for log in &survey.logs.linked {
         let message = "the log has a second name, so nothing is appended to it any more";
-        report.add(Check::AuditLinked, layout::audit_log(writer), message).advice(
+        report.add(Check::AuditLinked, layout::audit_log(log), message).advice(
             "nothing needs to be done: its session goes on in a log of its own; `find -samefile` \
              finds the other name",
         );
@@ -58,7 +58,9 @@ pub(super) fn full(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
 fn tell(problem: &Problem, over: bool, report: &mut FindingCollector) {
     let check = match problem {
         problem if problem.explained_by().is_some() => Check::AuditTorn,
-        Problem::Gap { .. } | Problem::Unannounced { .. } => Check::AuditGap,
+        Problem::Gap { .. } | Problem::Unannounced { .. } | Problem::LogMissing { .. } => {
+            Check::AuditGap
+        }
         _ => Check::AuditForged,
     };
     let advice = match problem.explained_by() {
@@ -78,11 +80,14 @@ fn path_of(problem: &Problem) -> RepoPath {
         | Problem::NotAState { place }
         | Problem::BadLink { place, .. }
         | Problem::LostRenewals { place, .. }
-        | Problem::NotInHistory { place, .. } => layout::audit_log(&place.writer),
+        | Problem::Spliced { place, .. }
+        | Problem::AnchorCut { place }
+        | Problem::NotInHistory { place, .. } => layout::audit_log(place.log),
         Problem::Forged { worktree, .. }
         | Problem::Unlawful { worktree, .. }
         | Problem::UntoldRelease { worktree, .. }
         | Problem::SetBack { worktree, .. } => layout::register(worktree),
+        Problem::LogMissing { after, .. } => layout::audit_log(after),
         Problem::Gap { .. } | Problem::Unannounced { .. } | Problem::UnloggedRenewals { .. } => {
             layout::audit()
         }

@@ -10,7 +10,7 @@ use jvs_repo::audit::{EventKind, EventPhase};
 use jvs_repo::id::Seq;
 use jvs_repo::name::WorktreeName;
 
-use super::{HistoryReport, LogLine, Logs, Witnessed};
+use super::{HistoryReport, LogLine, Logs, Witnessed, anchor};
 use crate::state::State;
 
 /// What an item of a behaviour says.
@@ -50,6 +50,8 @@ pub struct TraceItem {
 pub struct Behaviour {
     /// The worktree.
     pub worktree: WorktreeName,
+    /// Where the register was when what is told begins; `None` if it begins with its birth.
+    pub first: Option<State>,
     /// The items.
     pub items: Vec<TraceItem>,
 }
@@ -58,6 +60,10 @@ pub struct Behaviour {
 /// of the same.
 pub fn behaviours(registers: &[Witnessed], logs: &Logs, report: &HistoryReport) -> Vec<Behaviour> {
     let mut tales: BTreeMap<WorktreeName, Tale> = BTreeMap::new();
+    let floors = anchor::floors(logs);
+    for (worktree, floor) in &floors {
+        tales.entry(worktree.clone()).or_default().first = Some(floor.state);
+    }
     for life in &report.lives {
         let tale = tales.entry(life.worktree.clone()).or_default();
         tale.path.extend(life.states.iter().copied());
@@ -68,6 +74,7 @@ pub fn behaviours(registers: &[Witnessed], logs: &Logs, report: &HistoryReport) 
         let tale = tales.entry(worktree.clone()).or_default();
         let from = event.from.as_ref().map(|from| from.parse::<State>());
         match (from.transpose(), to.parse::<State>()) {
+            (_, Ok(to)) if floors.get(worktree).is_some_and(|floor| floor.covers(&to)) => {}
             (Ok(from), Ok(to)) => {
                 tale.seen.extend(from);
                 let key = Told { kind: event.kind, from, to };
@@ -110,6 +117,7 @@ struct Tale {
     seen: HashSet<State>,
     items: Vec<(Order, TraceItem)>,
     shown: Option<(State, bool)>,
+    first: Option<State>,
 }
 
 impl Tale {
@@ -146,7 +154,8 @@ impl Tale {
             self.items.push((at(said, &to, Some(place)), item));
         }
         for state in &self.path {
-            if state.is_untold_release() && !tos.contains(state) {
+            let began = Some(*state) == self.first;
+            if state.is_untold_release() && !tos.contains(state) && !began {
                 let (said, to) = (Said::Untold, Some(*state));
                 let item = TraceItem { said, kind: None, from: None, to, place: None };
                 self.items.push((at(said, state, None), item));
@@ -160,6 +169,7 @@ impl Tale {
             self.items.push((order, item));
         }
         self.items.sort_by_key(|(order, item)| (*order, item.place));
-        Behaviour { worktree, items: self.items.into_iter().map(|(_, item)| item).collect() }
+        let first = self.first;
+        Behaviour { worktree, first, items: self.items.into_iter().map(|(_, item)| item).collect() }
     }
 }

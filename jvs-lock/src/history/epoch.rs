@@ -9,6 +9,7 @@ use jvs_repo::id::Seq;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::sabotage;
 
+use super::anchor::Floor;
 use super::law::{broken_by, is_renewal};
 use super::logs::LogLine;
 use super::problem::{Problem, Wrong};
@@ -33,6 +34,7 @@ pub(super) struct KnownStates {
     /// them, or said to be done.
     witnessed: HashMap<State, LogLine>,
     current: Option<(State, bool)>,
+    floor: Option<Floor>,
 }
 
 impl KnownStates {
@@ -71,6 +73,12 @@ impl KnownStates {
         self.current = Some((state, still));
     }
 
+    /// What is before `floor` was dropped.
+    pub(super) fn begins_with(&mut self, floor: Floor) {
+        self.was_seen(floor.state, floor.place);
+        self.floor = Some(floor);
+    }
+
     fn witnesses(&self) -> impl DoubleEndedIterator<Item = (&State, LogLine)> {
         let all = self.by_seq.values().flatten();
         all.filter_map(|state| Some((state, *self.witnessed.get(state)?)))
@@ -89,12 +97,15 @@ impl KnownStates {
         let mut walk = Walk { known: self, worktree, found: Vec::new(), unknown: Vec::new() };
         let mut path = vec![newest];
         let mut current = newest;
-        while current.seq > Seq(0) {
+        let first = self.floor.map_or(Seq(0), |floor| floor.state.seq);
+        while current.seq > first {
             let Some(previous) = walk.step_back(&current) else { break };
             path.push(previous);
             current = previous;
         }
-        walk.check_birth(&current);
+        if self.floor.is_none() {
+            walk.check_birth(&current);
+        }
         path.reverse();
         walk.found.reverse();
         walk.check_claims(newest.seq, &path);

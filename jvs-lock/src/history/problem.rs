@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use jvs_repo::audit::Flaw;
+use jvs_repo::audit::{Flaw, LogName};
 use jvs_repo::name::WorktreeName;
 use serde::Serialize;
 
@@ -48,6 +48,25 @@ pub enum Problem {
         worktree: WorktreeName,
         /// The state it led to.
         to: String,
+    },
+    /// A log does not go on after what it says: one of the two was changed or put there.
+    Spliced {
+        /// Where it says so.
+        place: LogLine,
+        /// The other log.
+        after: LogName,
+    },
+    /// The log that another one goes on after is neither there nor known to be dropped.
+    LogMissing {
+        /// Where the other one says so.
+        place: LogLine,
+        /// The log.
+        after: LogName,
+    },
+    /// Lines are missing from an anchor.
+    AnchorCut {
+        /// Its last line.
+        place: LogLine,
     },
     /// An event says it was done, but the history does not contain it.
     NotInHistory {
@@ -121,7 +140,10 @@ pub enum Problem {
 impl Problem {
     /// Could a log that cannot be read hold what is missing?
     pub fn is_of_absence(&self) -> bool {
-        matches!(self, Problem::Gap { .. } | Problem::Unannounced { .. })
+        matches!(
+            self,
+            Problem::Gap { .. } | Problem::Unannounced { .. } | Problem::LogMissing { .. }
+        )
     }
 
     /// Was the register itself written to? Then whose it is, it cannot be trusted.
@@ -176,6 +198,17 @@ impl fmt::Display for Problem {
             }
             Problem::Unannounced { worktree, to } => {
                 write!(f, "no event announces the change of worktree '{worktree}' to {to}")
+            }
+            Problem::Spliced { place, after } => write!(
+                f,
+                "{place} says what log {after} ended with, and it ends otherwise: one of the two \
+                 was changed"
+            ),
+            Problem::LogMissing { place, after } => {
+                write!(f, "log {after} is missing, which {place} goes on after")
+            }
+            Problem::AnchorCut { place } => {
+                write!(f, "lines of log {} were removed: it ends with {place}", place.log)
             }
             Problem::NotInHistory { place, to } => write!(
                 f,

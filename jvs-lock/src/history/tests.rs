@@ -40,7 +40,7 @@ fn written(life: &[(EventKind, State)]) -> Logs {
         };
         for phase in phases {
             let line = logs.events.len() as u64 + 1;
-            let place = LogLine { writer: WriterId([0; 12]), line };
+            let place = LogLine { log: WriterId([0; 12]).into(), line };
             let event = Event {
                 kind: *kind,
                 phase: *phase,
@@ -229,7 +229,7 @@ fn a_done_that_the_register_does_not_know_is_found() {
     let stray = life[0].1.granted(OTHER, 30_000, WallMs(1), OpNonce([9; 8]));
     let mut event = logs.events[3].event.clone();
     event.to = Some(stray.to_string());
-    let place = LogLine { writer: WriterId([1; 12]), line: 1 };
+    let place = LogLine { log: WriterId([1; 12]).into(), line: 1 };
     logs.events.push(Logged { place, event: Event { phase: EventPhase::Intent, ..event.clone() } });
     assert_eq!(check_life(&life, &logs).problems, [], "to have tried is no claim");
     logs.events.push(Logged { place, event: Event { phase: EventPhase::Done, ..event } });
@@ -259,7 +259,7 @@ fn a_register_that_was_set_back_is_found() {
     let mut event = moved_on.events.last().expect("not empty").event.clone();
     event.from = Some(life[4].1.to_string());
     event.to = Some(other.to_string());
-    let place = LogLine { writer: WriterId([1; 12]), line: 1 };
+    let place = LogLine { log: WriterId([1; 12]).into(), line: 1 };
     moved_on.events.push(Logged { place, event });
     let report = check(&[still(other)], &moved_on);
     assert!(

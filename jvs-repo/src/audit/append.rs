@@ -9,13 +9,15 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 
-use super::{Event, WriterId, room};
+use super::{Event, EventKind, EventPhase, LogName, WriterId, room};
 use crate::code::Code;
 use crate::layout;
+use crate::mutation::Rule;
 use crate::name::ShownName;
 use crate::next::Next;
-use crate::record::audit::{LINE_MAX, Sum, body_of, put_together, take_apart};
-use crate::store::{Store, StoredFile};
+use crate::record::audit::{Continued, Details, LINE_MAX, Sum, body_of, put_together, take_apart};
+use crate::sabotage;
+use crate::store::{RepoPath, Store, StoredFile};
 
 /// How much of a log's end is read first to find its last line: several of
 /// those that are usual. Every command pays for it.
@@ -25,6 +27,8 @@ const TAIL: u64 = 2 * 1024;
 const TAIL_MAX: u64 = 2 * LINE_MAX as u64;
 /// How many logs a writer begins because those before are not to be added to.
 const LOGS_MAX: usize = 8;
+/// From this size on a log is full: some 250 events.
+pub const FULL: u64 = 128 * 1024;
 
 /// Lets the processes of one writer append one after the other.
 pub trait AppendTurn: Send + Sync {
@@ -118,9 +122,10 @@ pub struct Spoilt {
 
 /// The end of a log: where the next line goes and what it is chained to.
 #[derive(Clone, Copy)]
-struct End {
+pub(super) struct End {
+    writer: WriterId,
     offset: u64,
-    sum: Sum,
+    pub(super) sum: Sum,
     /// The last line was cut short by a crash; it is closed before the next.
     torn: bool,
 }
@@ -130,7 +135,10 @@ pub struct Log<'s> {
     store: &'s dyn Store,
     turn: &'s dyn AppendTurn,
     writer: WriterId,
-    open: Option<(Box<dyn StoredFile>, End)>,
+    pub(super) open: Option<(Box<dyn StoredFile>, End)>,
+    full_at: u64,
+    /// One was closed since somebody asked.
+    closed_one: bool,
     /// The last event found no room.
     refused: bool,
 }
@@ -138,7 +146,19 @@ pub struct Log<'s> {
 impl<'s> Log<'s> {
     /// The log of `writer`. Touches nothing until the first event.
     pub fn new(store: &'s dyn Store, turn: &'s dyn AppendTurn, writer: WriterId) -> Self {
-        Log { store, turn, writer, open: None, refused: false }
+        let (full_at, closed_one, refused) = (FULL, false, false);
+        Log { store, turn, writer, open: None, full_at, closed_one, refused }
+    }
+
+    /// The same, full from so many bytes on. All processes of a writer must say the same.
+    #[must_use]
+    pub fn full_at(self, bytes: u64) -> Self {
+        Log { full_at: bytes, ..self }
+    }
+
+    /// Was a log closed since this was last asked?
+    pub fn has_closed_one(&mut self) -> bool {
+        std::mem::take(&mut self.closed_one)
     }
 
     /// Appends an event and makes it durable: what must be known of an
@@ -171,7 +191,7 @@ impl<'s> Log<'s> {
     pub fn append(&mut self, event: &Event) -> io::Result<()> {
         let body = body_of(event)?;
         let _turn = self.turn.take(&self.writer)?;
-        self.add(&body)
+        self.add(event, &body)
     }
 
     /// Appends an event unless another process of the writer is at it. Says whether
@@ -179,26 +199,92 @@ impl<'s> Log<'s> {
     pub fn append_now(&mut self, event: &Event) -> io::Result<bool> {
         let body = body_of(event)?;
         let Some(_turn) = self.turn.take_now(&self.writer)? else { return Ok(false) };
-        self.add(&body).map(|()| true)
+        self.add(event, &body).map(|()| true)
     }
 
-    fn add(&mut self, body: &[u8]) -> io::Result<()> {
+    fn add(&mut self, event: &Event, body: &[u8]) -> io::Result<()> {
         let (file, end) = match self.open.take() {
             // Whoever else writes to it is of this writer, and so on this mount.
-            Some((file, end)) if file.size_known_here()? == end.offset => (file, end),
-            Some((file, _)) => match end_of(file.as_ref(), &self.writer)? {
-                Some(end) => (file, end),
-                None => self.open_log()?,
+            Some((file, end)) => match file.size_known_here()? {
+                size if self.may_be_closed(size) => self.open_log()?,
+                size if size == end.offset => (file, end),
+                _ => match end_of(file.as_ref(), end.writer)? {
+                    Some(end) => (file, end),
+                    None => self.open_log()?,
+                },
             },
             None => self.open_log()?,
         };
+        let mut bytes = Vec::new();
+        let (file, end) = match self.is_full(end.offset) {
+            true => self.go_on_in_another(file, end, event, &mut bytes)?,
+            false => (file, end),
+        };
+        if end.torn {
+            bytes.push(b'\n');
+        }
         let sum = end.sum.then(body);
-        let mut bytes = if end.torn { b"\n".to_vec() } else { Vec::new() };
         bytes.extend(put_together(sum, body));
         file.write_at(end.offset, &bytes)?;
-        let end = End { offset: end.offset + bytes.len() as u64, sum, torn: false };
-        self.open = Some((file, end));
+        let offset = end.offset + bytes.len() as u64;
+        self.open = Some((file, End { offset, sum, torn: false, ..end }));
         Ok(())
+    }
+
+    fn is_full(&self, size: u64) -> bool {
+        size >= self.full_at
+    }
+
+    /// May another process of the writer have closed a log of that size, which this one has
+    /// open? Its name then tells where the writer goes on.
+    fn may_be_closed(&self, size: u64) -> bool {
+        sabotage!(Rule::FullIsOpenedAgain => false);
+        self.is_full(size)
+    }
+
+    /// Closes a log that is full and makes the next one. `first` gets its first line, which
+    /// says what it goes on after.
+    ///
+    /// A log that cannot be closed is added to, and keeps nobody from locking.
+    fn go_on_in_another(
+        &mut self,
+        file: Box<dyn StoredFile>,
+        end: End,
+        event: &Event,
+        first: &mut Vec<u8>,
+    ) -> io::Result<(Box<dyn StoredFile>, End)> {
+        let closed = LogName::Closed(end.writer, end.sum.short());
+        let (from, to) = (layout::audit_log(end.writer), layout::audit_log(closed));
+        let moved = is_durable(file.as_ref()).and_then(|()| self.store.rename_new(&from, &to));
+        if moved.is_err() && self.store.is_there(&from)? {
+            return Ok((file, end));
+        }
+        drop(file);
+        let file = self.create(&from)?;
+        let after = Continued { after: closed, last: end.sum };
+        let line = Event {
+            kind: EventKind::Continue,
+            phase: EventPhase::Done,
+            worktree: None,
+            from: None,
+            to: None,
+            reason: None,
+            details: Some(Details::from(after).into()),
+            ..event.clone()
+        };
+        let body = body_of(&line)?;
+        let sum = Sum::start(end.writer.into()).then(&body);
+        first.extend(put_together(sum, &body));
+        self.closed_one = true;
+        Ok((file, End { offset: 0, sum, torn: false, ..end }))
+    }
+
+    fn create(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        // Nobody else makes it, so what is found after an answer that was lost is this
+        // writer's: made now, or before and denied.
+        let file = self.store.create_own(path)?;
+        self.store.sync_dir(&layout::audit())?;
+        Ok(file)
     }
 
     /// Closes the file until the next event: a filesystem that hands written data
@@ -213,16 +299,10 @@ impl<'s> Log<'s> {
     fn open_log(&self) -> io::Result<(Box<dyn StoredFile>, End)> {
         let mut writer = self.writer;
         for _ in 0..LOGS_MAX {
-            let path = layout::audit_log(&writer);
+            let path = layout::audit_log(writer);
             let file = match self.store.open_writable(&path) {
                 Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    // Nobody else makes it, so what is found after an answer that was
-                    // lost is this writer's: made now, or before and denied.
-                    let file = self.store.create_own(&path)?;
-                    self.store.sync_dir(&layout::audit())?;
-                    file
-                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(&path)?,
                 Err(error) => return Err(error),
             };
             if self.refused {
@@ -232,7 +312,7 @@ impl<'s> Log<'s> {
                 // to what must not be added to.
                 file.sync()?;
             }
-            if let Some(end) = end_of(file.as_ref(), &writer)? {
+            if let Some(end) = end_of(file.as_ref(), writer)? {
                 return Ok((file, end));
             }
             writer = writer.after();
@@ -241,10 +321,17 @@ impl<'s> Log<'s> {
     }
 }
 
+/// A log is whole on disk before another says how it ends: a power cut must not make one of
+/// the two wrong.
+fn is_durable(file: &dyn StoredFile) -> io::Result<()> {
+    sabotage!(Rule::ClosedIsDurable => Ok(()));
+    file.sync()
+}
+
 /// Where to go on in a log. `None` if it is not to be added to: it has another
 /// name, so that what is added would be added to another file too, or its end was
 /// not written by us.
-fn end_of(file: &dyn StoredFile, writer: &WriterId) -> io::Result<Option<End>> {
+fn end_of(file: &dyn StoredFile, writer: WriterId) -> io::Result<Option<End>> {
     if file.links()? > 1 {
         return Ok(None);
     }
@@ -258,10 +345,11 @@ fn end_of(file: &dyn StoredFile, writer: &WriterId) -> io::Result<Option<End>> {
         let pieces: Vec<&[u8]> = whole.collect();
         let usable = if want == size { pieces.len() } else { pieces.len().saturating_sub(1) };
         if let Some((sum, _)) = pieces[..usable].iter().find_map(|line| take_apart(line)) {
-            return Ok(Some(End { offset: size, sum, torn }));
+            return Ok(Some(End { writer, offset: size, sum, torn }));
         }
         if want == size {
-            return Ok(Some(End { offset: size, sum: Sum::start(writer), torn }));
+            let sum = Sum::start(writer.into());
+            return Ok(Some(End { writer, offset: size, sum, torn }));
         }
         if want >= TAIL_MAX {
             return Ok(None);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::{Event, WriterId, writers};
+use super::{Event, LogName, logs};
 use crate::clock::WallMs;
 use crate::layout;
 use crate::record::audit::{self, LINE_MAX};
@@ -11,16 +11,20 @@ use crate::store::Store;
 /// The latest time in the last whole lines of all logs. Reads no more than their
 /// ends.
 pub fn newest(store: &dyn Store) -> io::Result<Option<WallMs>> {
-    let (writers, _) = writers(store)?;
     let mut newest = None;
-    for writer in writers {
-        newest = newest.max(last(store, &writer)?.and_then(|event| event.at_ms()));
+    for log in logs(store)?.0 {
+        let last = match last(store, log) {
+            // Closed or dropped since it was listed.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            last => last?,
+        };
+        newest = newest.max(last.and_then(|event| event.at_ms()));
     }
     Ok(newest)
 }
 
-fn last(store: &dyn Store, writer: &WriterId) -> io::Result<Option<Event>> {
-    let file = store.open(&layout::audit_log(writer))?;
+fn last(store: &dyn Store, log: LogName) -> io::Result<Option<Event>> {
+    let file = store.open(&layout::audit_log(log))?;
     let size = file.size()?;
     let want = size.min(2 * LINE_MAX as u64);
     let tail = file.read_range(size - want, usize::try_from(want).unwrap_or(usize::MAX))?;

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::{Event, WriterId};
+use super::{Event, LogName};
 use crate::clock::WallMs;
 use crate::layout;
 use crate::record::audit::{LINE_MAX, Sum, event_in, parse, take_apart};
@@ -56,18 +56,33 @@ pub struct Line {
 /// Nothing is ever added to a log after that, so nothing is missed.
 pub fn read_log(
     store: &dyn Store,
-    writer: &WriterId,
+    log: impl Into<LogName>,
     mut each: impl FnMut(Line),
-) -> io::Result<()> {
-    let file = store.open(&layout::audit_log(writer))?;
-    let mut check = Checker::of(writer);
+) -> io::Result<LogEnd> {
+    let log = log.into();
+    let file = store.open(&layout::audit_log(log))?;
+    let mut check = Checker::of(log);
     lines_from(file.as_ref(), 0, &mut |piece| {
         each(match piece {
             Piece::Line(line) => check.line(line),
             Piece::Rest(rest) if rest.len() <= LINE_MAX => check.flawed(Flaw::TornEnd),
             Piece::Rest(_) => check.flawed(Flaw::TooLong),
         });
-    })
+    })?;
+    Ok(LogEnd { last: check.sum, bytes: file.size()?, inode: file.inode()?, links: file.links()? })
+}
+
+/// What there is to know of a log that was read to its end.
+#[derive(Debug, Clone, Copy)]
+pub struct LogEnd {
+    /// The sum of its last line.
+    pub last: Sum,
+    /// How large it is.
+    pub bytes: u64,
+    /// Which file it is.
+    pub inode: u64,
+    /// How many names that file has.
+    pub links: u64,
 }
 
 /// What a log consists of.
@@ -117,10 +132,10 @@ const CHUNK_BACK: u64 = 2 * LINE_MAX as u64;
 /// What is no event is passed over, and nothing is checked.
 pub fn read_since(
     store: &dyn Store,
-    writer: &WriterId,
+    log: impl Into<LogName>,
     since: WallMs,
 ) -> io::Result<Vec<(u64, Event)>> {
-    let file = store.open(&layout::audit_log(writer))?;
+    let file = store.open(&layout::audit_log(log))?;
     let is_wanted = |event: &Event| event.at_ms().is_none_or(|at| at >= since);
     let size = file.size()?;
     let (mut begin, mut no_events, mut any) = (size, 0, false);
@@ -173,8 +188,8 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    pub(crate) fn of(writer: &WriterId) -> Self {
-        Checker { sum: Sum::start(writer), number: 0 }
+    pub(crate) fn of(log: LogName) -> Self {
+        Checker { sum: Sum::start(log), number: 0 }
     }
 
     fn flawed(&mut self, flaw: Flaw) -> Line {

@@ -1,3 +1,4 @@
+use super::append::End;
 use super::*;
 use crate::clock::WallMs;
 use crate::id::OpNonce;
@@ -64,7 +65,7 @@ impl Fixture {
 
     fn lines(&self) -> Vec<Line> {
         let mut lines = Vec::new();
-        read_log(&self.store, &self.writer, |line| lines.push(line)).expect("read");
+        read_log(&self.store, self.writer, |line| lines.push(line)).expect("read");
         lines
     }
 
@@ -73,7 +74,7 @@ impl Fixture {
     }
 
     fn path(&self) -> std::path::PathBuf {
-        self.dir.path().join(layout::audit_log(&self.writer).as_str())
+        self.dir.path().join(layout::audit_log(self.writer).as_str())
     }
 
     fn size(&self) -> u64 {
@@ -168,7 +169,7 @@ fn a_changed_removed_or_swapped_line_breaks_the_chain_where_it_was() {
 #[test]
 fn a_log_larger_than_a_chunk_is_read_whole() {
     let fixture = Fixture::new();
-    let mut log = Log::new(&fixture.store, &Alone, fixture.writer);
+    let mut log = Log::new(&fixture.store, &Alone, fixture.writer).full_at(u64::MAX);
     for n in 0..2000u32 {
         let mut event = event(u8::try_from(n % 251).expect("small"));
         event.reason = Some("x".repeat(200));
@@ -191,14 +192,14 @@ fn an_event_that_is_too_long_is_refused_and_nothing_is_written() {
 }
 
 /// All events of the logs in the order of the writers' names.
-fn all_logs(store: &PosixStore) -> Vec<(WriterId, Vec<Line>)> {
-    let (writers, _) = writers(store).expect("listed");
-    let read = |writer: WriterId| {
+fn all_logs(store: &PosixStore) -> Vec<(LogName, Vec<Line>)> {
+    let (names, _) = logs(store).expect("listed");
+    let read = |log: LogName| {
         let mut lines = Vec::new();
-        read_log(store, &writer, |line| lines.push(line)).expect("read");
-        (writer, lines)
+        read_log(store, log, |line| lines.push(line)).expect("read");
+        (log, lines)
     };
-    writers.into_iter().map(read).collect()
+    names.into_iter().map(read).collect()
 }
 
 #[test]
@@ -212,7 +213,8 @@ fn a_log_without_lines_is_neither_read_whole_nor_added_to() {
     assert_eq!(fixture.size(), size, "what was spoilt is evidence");
     let logs = all_logs(&fixture.store);
     let next = fixture.writer.after();
-    let (_, lines) = logs.iter().find(|(writer, _)| *writer == next).expect("a new log was begun");
+    let (_, lines) =
+        logs.iter().find(|(writer, _)| *writer == next.into()).expect("a new log was begun");
     assert!(lines.iter().all(|line| line.flaw.is_none()), "{lines:?}");
     let back: Vec<_> = lines.iter().filter_map(|line| line.event.clone()).collect();
     assert_eq!(back, (2..5).map(event).collect::<Vec<_>>());
@@ -262,7 +264,7 @@ fn a_writer_whose_logs_are_all_spoilt_is_told_so() {
     let fixture = Fixture::new();
     let mut writer = fixture.writer;
     for _ in 0..8 {
-        let path = layout::audit_log(&writer);
+        let path = layout::audit_log(writer);
         let file = fixture.store.create_new(&path).expect("made");
         file.write_at(0, &[0; 40_000]).expect("written");
         writer = writer.after();
@@ -282,7 +284,7 @@ fn an_empty_line_was_not_cut_short_by_a_crash() {
 
 /// Of the log, what is not from before `since`: from the end backwards, and by reading all.
 fn since_both_ways(log: &Fixture, since: u64) -> [Vec<(u64, Event)>; 2] {
-    let newest = read_since(&log.store, &log.writer, WallMs(since)).expect("read");
+    let newest = read_since(&log.store, log.writer, WallMs(since)).expect("read");
     let all = log.lines().into_iter().filter_map(|line| Some((line.number, line.event?)));
     let is_wanted = |event: &Event| event.at_ms().is_none_or(|at| at.0 >= since);
     [newest, all.filter(|(_, event)| is_wanted(event)).collect()]
@@ -328,6 +330,61 @@ fn of_a_log_that_was_quiet_only_the_end_is_read() {
     #[allow(clippy::disallowed_methods, reason = "the test plays the vandal")]
     let file = std::fs::OpenOptions::new().append(true).open(log.path()).expect("opened");
     std::io::Write::write_all(&mut &file, &[b"\n", lines.as_slice()].concat()).expect("written");
-    let found = read_since(&log.store, &log.writer, WallMs(1_000)).expect("read");
+    let found = read_since(&log.store, log.writer, WallMs(1_000)).expect("read");
     assert_eq!(found, []);
+}
+
+/// Appends one event each with two logs of one writer by turns, each of which is full
+/// after two.
+fn by_turns(fixture: &Fixture, events: std::ops::Range<u8>) -> bool {
+    let log = || Log::new(&fixture.store, &Alone, fixture.writer).full_at(300);
+    let (mut a, mut b) = (log(), log());
+    for n in events {
+        let log = if n % 2 == 0 { &mut a } else { &mut b };
+        log.append_durably(&event(n)).expect("append");
+    }
+    a.has_closed_one() || b.has_closed_one()
+}
+
+#[test]
+fn a_full_log_is_closed_and_the_next_one_says_what_it_goes_on_after() {
+    let fixture = Fixture::new();
+    assert!(by_turns(&fixture, 0..9));
+    let logs = all_logs(&fixture.store);
+    assert_eq!(logs.iter().filter(|(log, _)| log.is_closed()).count(), 7, "{logs:?}");
+    let mut told: Vec<Event> = Vec::new();
+    let mut continued = 0;
+    for (log, lines) in &logs {
+        assert_eq!(log.writer(), Some(fixture.writer));
+        assert!(lines.iter().all(|line| line.flaw.is_none()), "{log}: {lines:?}");
+        for event in lines.iter().filter_map(|line| line.event.clone()) {
+            let Some(Continued { after, last }) = event.details_as() else {
+                told.push(event);
+                continue;
+            };
+            let end = read_log(&fixture.store, after, |_| {}).expect("it is there");
+            assert_eq!((event.kind, end.last), (EventKind::Continue, last));
+            continued += 1;
+        }
+    }
+    told.sort_by_key(|event| event.op.0);
+    assert_eq!((told, continued), ((0..9).map(event).collect(), 7));
+}
+
+#[test]
+fn a_log_that_cannot_be_closed_is_added_to() {
+    let fixture = Fixture::new();
+    let mut log = Log::new(&fixture.store, &Alone, fixture.writer).full_at(300);
+    log.append(&event(0)).expect("append");
+    log.append(&event(1)).expect("append");
+    let Some(End { sum, .. }) = log.open.as_ref().map(|(_, end)| *end) else { panic!("open") };
+    let taken = layout::audit_log(LogName::Closed(fixture.writer, sum.short()));
+    fixture.store.make_dir(&taken).expect("in the way");
+    log.append(&event(2)).expect("append");
+    assert!(!log.has_closed_one());
+    assert_eq!((fixture.flaws(), fixture.lines().len()), (vec![], 3));
+    fixture.store.remove_dir(&taken).expect("out of the way");
+    log.append(&event(3)).expect("append");
+    assert!(log.has_closed_one());
+    assert_eq!(fixture.lines().len(), 2, "what it goes on after, and the event");
 }

@@ -329,6 +329,14 @@ pub static KEYS: &[Key] = &[
         allowed: Allowed::Tags,
         slot: Slot::Tags,
     },
+    number(
+        "audit.keep_kib",
+        "512",
+        (128, 1 << 40),
+        |c| &mut c.lock.audit_keep_kib,
+        "How many KiB of audit logs are kept beside those that are being written; of more, the \
+         oldest go.",
+    ),
     Key {
         name: "repo.shared",
         default: "umask",

@@ -1,7 +1,8 @@
-//! The numbers that every decision about a lease rests on.
+//! The numbers that every decision about a lease rests on, and how much is kept of what was
+//! decided.
 
 /// How long leases last, how often they are renewed, how far clocks may be
-/// apart, and how much longer a rival waits.
+/// apart, how much longer a rival waits, and how much of it all is remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LockPolicy {
     /// Length of a kept lease.
@@ -15,6 +16,8 @@ pub struct LockPolicy {
     /// For how long a session without a terminal may run no command before what it was
     /// promised by default is let go; 0 if never.
     pub idle_release_ms: u64,
+    /// How much the closed audit logs may take up.
+    pub audit_keep_kib: u64,
 }
 
 impl Default for LockPolicy {
@@ -25,6 +28,7 @@ impl Default for LockPolicy {
             max_clock_skew_ms: 2_000,
             steal_grace_ms: 1_000,
             idle_release_ms: 1_800_000,
+            audit_keep_kib: 512,
         }
     }
 }

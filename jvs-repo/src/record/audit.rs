@@ -1,4 +1,4 @@
-//! `audit/<writer>.jsonl`: one event per line, each line chained to the one before it.
+//! `audit/<log>.jsonl`: one event per line, each line chained to the one before it.
 //!
 //! Invariants: `{"sum":"…",` and the event's own JSON; the sum is over the rest of the
 //! line and the sum before, so that no line can be changed, removed or put in between.
@@ -6,15 +6,17 @@
 mod details;
 mod event;
 
+use std::fmt;
 use std::io;
+use std::str::FromStr;
 
 pub use self::details::{
-    Collected, Details, HalfRestored, Migrated, OtherTool, Reclaimed, Repaired, Restored, SetAside,
-    SettingAside, Transferred,
+    Anchored, Collected, Continued, Details, HalfRestored, Migrated, OtherTool, Reclaimed,
+    Repaired, Restored, SetAside, SettingAside, Transferred,
 };
 pub use self::event::{Event, EventKind, EventPhase};
-use crate::audit::{EventTooLong, WriterId};
-use crate::id::{hex, strict_hex};
+use crate::audit::{EventTooLong, LogName};
+use crate::id::{NotAnId, hex, strict_hex, text_serde};
 use crate::json::{self, Limits};
 
 /// Longest line that is written or believed.
@@ -25,11 +27,33 @@ const LIMITS: Limits = Limits { size: LINE_MAX, depth: 16, string: LINE_MAX };
 
 /// The chain value of a line: commits to the line and all before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sum([u8; 16]);
+pub struct Sum([u8; 16]);
+
+impl fmt::Display for Sum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&hex(&self.0))
+    }
+}
+
+impl FromStr for Sum {
+    type Err = NotAnId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnId> {
+        strict_hex(text).map(Sum).ok_or(NotAnId::expected("32 hexadecimal digits"))
+    }
+}
+text_serde!(Sum);
 
 impl Sum {
-    pub(crate) fn start(writer: &WriterId) -> Self {
-        Sum::over(&[0; 16], writer.to_string().as_bytes())
+    pub(crate) fn start(log: LogName) -> Self {
+        Sum::over(&[0; 16], log.root().as_bytes())
+    }
+
+    /// Its first half: enough to tell two logs of one writer apart.
+    pub(crate) fn short(self) -> [u8; 8] {
+        let mut short = [0; 8];
+        short.copy_from_slice(&self.0[..8]);
+        short
     }
 
     fn over(previous: &[u8; 16], body: &[u8]) -> Self {

@@ -38,8 +38,8 @@ pub(crate) fn run(context: &Context<'_>, args: &AuditArgs) -> Result<Done, Failu
         None => read_logs(repo.store()),
     };
     let logs = logs.map_err(|error| Stuck::new("read the audit logs", error))?;
-    let unread = logs.unread.iter().map(|(writer, error)| {
-        format!("{} cannot be read: {error}; its events are not shown", layout::audit_log(writer))
+    let unread = logs.unread.iter().map(|(log, error)| {
+        format!("{} cannot be read: {error}; its events are not shown", layout::audit_log(log))
     });
     let mut events = logs.events;
     events.retain(|logged| filter.wants(logged));
@@ -113,7 +113,7 @@ fn in_order(events: &mut [Logged]) {
 
 fn data(logged: &Logged) -> Value {
     let mut data = json!(logged.event);
-    data["writer"] = json!(logged.place.writer);
+    data["writer"] = json!(logged.place.log);
     data["line"] = json!(logged.place.line);
     data
 }

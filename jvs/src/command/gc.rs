@@ -48,9 +48,11 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
         bar.advance(1, 0);
     })?;
     drop(bar);
+    let dropped = locks.drop_old_logs();
     // Best effort: what was given up on a full volume is kept again.
     let _ = room::keep(repo.store(), OpNonce::random(&SystemEntropy));
     data["removed"] = json!(freed.snapshots);
+    data["audit_logs_dropped"] = json!(dropped.as_ref().ok());
     // Of what somebody came to need meanwhile nothing was freed.
     let all_went = freed.snapshots.len() == plan.collect.len() && freed.left.is_empty();
     let measured = Measured { exact: measured.exact && all_went, ..measured };
@@ -88,6 +90,9 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     let mut done = Done::new(data).with_text(text);
     if freed.told_late {
         done = done.with_warning("the volume was full: this was logged only afterwards".to_owned());
+    }
+    if let Err(why) = dropped {
+        done = done.with_warning(format!("old audit logs could not be dropped: {why}"));
     }
     for (path, why) in &freed.left {
         done = done.with_warning(format!("{path} could not be removed and is left there: {why}"));

@@ -16,6 +16,7 @@ pub mod actor;
 pub mod holder;
 pub mod invariant;
 pub mod kept;
+pub mod logs;
 pub mod necessity;
 pub mod stage;
 mod telling;

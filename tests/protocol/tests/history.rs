@@ -62,7 +62,7 @@ impl Book {
                 reason: None,
                 details: None,
             };
-            let place = LogLine { writer: WriterId([0; 12]), line };
+            let place = LogLine { log: WriterId([0; 12]).into(), line };
             self.logs.events.push(Logged { place, event });
         }
     }

@@ -198,6 +198,7 @@ fn no_rule_is_left_out() {
         include_str!("worktrees/unshown.rs"),
         include_str!("deadlock.rs"),
         include_str!("policy.rs"),
+        include_str!("dropping.rs"),
     ];
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("without(Rule::{rule:?}")];

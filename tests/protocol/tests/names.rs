@@ -183,8 +183,13 @@ fn a_full_volume_can_be_locked_and_unlocked() {
 /// clocks and of who may overrule.
 #[test]
 fn no_rule_is_left_out() {
-    let tests =
-        [include_str!("names.rs"), include_str!("clocks.rs"), include_str!("policy.rs")].concat();
+    let tests = [
+        include_str!("names.rs"),
+        include_str!("clocks.rs"),
+        include_str!("policy.rs"),
+        include_str!("closing.rs"),
+    ]
+    .concat();
     for rule in Rule::ALL {
         let ways = [format!("needed(Rule::{rule:?}"), format!("without(Rule::{rule:?}")];
         assert!(ways.iter().any(|way| tests.contains(way)), "{rule:?} is never switched off");

@@ -1,13 +1,15 @@
 //! What an event says beyond its own fields: one shape per operation that has more to say.
 //!
-//! These are for anyone who reads a log; two of them are read back ([`Collected`] and
-//! [`tag::LoggedTag`]). A version that says more of an operation is read anyway, so an
+//! These are for anyone who reads a log; some of them are read back ([`Collected`],
+//! [`tag::LoggedTag`], [`Continued`] and [`Anchored`]). A version that says more of an operation is read anyway, so an
 //! [`super::Event`] keeps what it does not know.
 
 use serde::{Deserialize, Serialize};
 
+use crate::audit::LogName;
 use crate::clock::WallMs;
-use crate::id::{HolderNonce, SnapshotId};
+use crate::id::{HolderNonce, OpNonce, SnapshotId};
+use crate::record::audit::Sum;
 use crate::record::tag;
 
 macro_rules! details {
@@ -44,6 +46,10 @@ details! {
     Repaired(Repaired);
     /// A tag that is made or deleted.
     Tag(tag::LoggedTag);
+    /// The log that this one goes on after.
+    Continued(Continued);
+    /// What an anchor says.
+    Anchored(Anchored);
 }
 
 impl From<Details> for serde_json::Value {
@@ -57,6 +63,27 @@ impl From<Details> for serde_json::Value {
 pub struct Collected {
     /// Their ids.
     pub snapshots: Vec<SnapshotId>,
+}
+
+/// The log that this one goes on after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Continued {
+    /// Which one.
+    pub after: LogName,
+    /// The sum of its last line.
+    pub last: Sum,
+}
+
+/// What a line of an anchor says, if it is not an event that was carried over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Anchored {
+    /// How many lines the anchor has: the first of them.
+    Lines(u64),
+    /// An anchor whose place it takes.
+    Replaces(OpNonce),
+    /// A log that was dropped, and that one which is there goes on after.
+    Dropped(Continued),
 }
 
 /// An interrupted swap that is about to be set aside.
@@ -175,6 +202,7 @@ pub struct Repaired {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::WriterId;
 
     const ID: SnapshotId = SnapshotId { created_ms: 1_763_283_600_123, random: 42 };
     const AT: WallMs = WallMs(1_763_283_600_000);
@@ -215,6 +243,9 @@ mod tests {
             created_at: AT,
             session_id: "s".into(),
         };
+        let last = "0a".repeat(16).parse().expect("a sum");
+        let after = LogName::Closed(WriterId([7; 12]), [10; 8]);
+        let continued = Continued { after, last };
         vec![
             Collected { snapshots: vec![ID] }.into(),
             SettingAside { sets_aside: "swap.x".into() }.into(),
@@ -229,6 +260,10 @@ mod tests {
             Migrated { legacy: other_tool(), live: true }.into(),
             Repaired { check: "D_TMP_DEAD".into(), path: "p".into() }.into(),
             tag.into(),
+            continued.clone().into(),
+            Anchored::Lines(3).into(),
+            Anchored::Replaces(OpNonce([9; 8])).into(),
+            Anchored::Dropped(continued).into(),
         ]
     }
 

@@ -34,6 +34,10 @@ pub enum EventKind {
     Migrate,
     Tag,
     Untag,
+    /// The first line of a log that goes on after one that was closed.
+    Continue,
+    /// A line of what stands for logs that were dropped.
+    Anchor,
 }
 
 impl fmt::Display for EventKind {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use jvs_lock::history::{LogLine, Logged};
-use jvs_repo::audit::{self, WriterId};
+use jvs_repo::audit::{self, LogName};
 use jvs_repo::layout;
 use jvs_repo::repo::Repo;
 use jvs_repo::store::Store;
@@ -40,27 +40,32 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo, filter: &Filter) -> Result
 /// How far each log has been read.
 #[derive(Default)]
 struct Positions {
-    logs: BTreeMap<WriterId, (u64, u64)>,
+    logs: BTreeMap<LogName, (u64, u64)>,
 }
 
 impl Positions {
     fn added(&mut self, store: &dyn Store) -> io::Result<Vec<Logged>> {
         let mut added = Vec::new();
-        for writer in audit::writers(store)?.0 {
+        // Closed ones first: what is read of a log goes along with it.
+        for log in audit::logs(store)?.0 {
+            if log.anchor().is_some() {
+                // It says again what was told.
+                continue;
+            }
             // One that cannot be read is told by the other forms of the command.
-            let Ok(stat) = store.stat(&layout::audit_log(&writer)) else { continue };
+            let Ok(stat) = store.stat(&layout::audit_log(log)) else { continue };
             let size = stat.size;
-            let (known_size, lines) = self.logs.entry(writer).or_default();
+            let (known_size, lines) = self.position(log, size);
             if size == *known_size {
                 continue;
             }
             let already = *lines;
-            let read = audit::read_log(store, &writer, |line| {
+            let read = audit::read_log(store, log, |line| {
                 // A line that is being written is told once it is whole.
                 let Some(event) = line.event else { return };
                 if line.number > already {
                     *lines = line.number;
-                    added.push(Logged { place: LogLine { writer, line: line.number }, event });
+                    added.push(Logged { place: LogLine { log, line: line.number }, event });
                 }
             });
             if read.is_ok() {
@@ -68,5 +73,37 @@ impl Positions {
             }
         }
         Ok(added)
+    }
+
+    /// How far a log of that size was read. One that was closed since was read under the
+    /// name of the one that its writer adds to.
+    fn position(&mut self, log: LogName, size: u64) -> &mut (u64, u64) {
+        let open = log.writer().map(LogName::Open).filter(|_| log.is_closed());
+        if !self.logs.contains_key(&log)
+            && let Some(open) = open
+            && self.logs.get(&open).is_some_and(|(known, _)| *known <= size)
+            && let Some(position) = self.logs.remove(&open)
+        {
+            self.logs.insert(log, position);
+        }
+        self.logs.entry(log).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jvs_repo::audit::WriterId;
+
+    use super::*;
+
+    #[test]
+    fn what_was_told_of_a_log_is_not_told_again_once_it_is_closed() {
+        let (open, closed) =
+            (LogName::Open(WriterId([1; 12])), LogName::Closed(WriterId([1; 12]), [2; 8]));
+        let mut seen = Positions::default();
+        *seen.position(open, 100) = (100, 3);
+        assert_eq!(*seen.position(closed, 140), (100, 3));
+        assert_eq!(*seen.position(open, 20), (0, 0), "another one by now");
+        assert_eq!(*seen.position(LogName::Closed(WriterId([1; 12]), [3; 8]), 9), (0, 0));
     }
 }

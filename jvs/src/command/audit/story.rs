@@ -33,7 +33,10 @@ pub(super) fn operations(events: &[Logged]) -> Vec<Operation<'_>> {
     let mut places: BTreeMap<(OpNonce, String, Option<&WorktreeName>), usize> = BTreeMap::new();
     let mut found: Vec<Operation<'_>> = Vec::new();
     for Logged { event, .. } in events {
-        if matches!(event.kind, EventKind::Renew | EventKind::Advance) {
+        if matches!(
+            event.kind,
+            EventKind::Renew | EventKind::Advance | EventKind::Continue | EventKind::Anchor
+        ) {
             continue;
         }
         let key = (event.op, event.kind.to_string(), event.worktree.as_ref());
@@ -130,6 +133,8 @@ fn done(event: &Event, details: Option<&Value>) -> String {
         EventKind::Migrate => "took over the lock of another tool".to_owned(),
         EventKind::Tag => format!("tagged as {}", on_one_line(said("tag"))),
         EventKind::Untag => format!("deleted the tag {}", on_one_line(said("tag"))),
+        EventKind::Continue => "went on in another log".to_owned(),
+        EventKind::Anchor => "dropped what is before this".to_owned(),
     }
 }
 
@@ -165,7 +170,7 @@ mod tests {
             "holder_id": "h:ann:1:2", "reason": "why\nnot",
         });
         let event = serde_json::from_value(event).expect("an event");
-        Logged { place: LogLine { writer: WriterId([0; 12]), line: 1 }, event }
+        Logged { place: LogLine { log: WriterId([0; 12]).into(), line: 1 }, event }
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn write(store: &PosixStore, there: &[String], told: &[Behaviour]) -> io::Result
         put(&format!("Part{parts:04}.tla"), &std::mem::take(part).module())
     };
     for behaviour in told {
-        let mut first = None;
+        let mut first = behaviour.first;
         let mut rest = behaviour.items.as_slice();
         while !rest.is_empty() {
             if part.items >= ITEMS_IN_A_PART {

@@ -66,8 +66,8 @@ fn warnings(report: &HistoryReport, logs: &Logs) -> Vec<String> {
         None => problem.to_string(),
     });
     let foreign = logs.foreign.iter().map(|name| format!("{name:?} is not an audit log"));
-    let linked = logs.linked.iter().map(|writer| {
-        let path = layout::audit_log(writer);
+    let linked = logs.linked.iter().map(|log| {
+        let path = layout::audit_log(log);
         format!("{path} has a second name, so nothing is appended to it any more")
     });
     let all = explained.chain(foreign).chain(linked);
@@ -112,8 +112,8 @@ struct Unread {
 
 impl Unread {
     fn new(logs: Logs, mut details: Value) -> Self {
-        let path = |writer| layout::audit_log(writer).to_string();
-        let names: Vec<String> = logs.unread.iter().map(|(writer, _)| path(writer)).collect();
+        let path = |log| layout::audit_log(log).to_string();
+        let names: Vec<String> = logs.unread.iter().map(|(log, _)| path(log)).collect();
         let error = logs.unread.into_iter().next().map(|(_, error)| error);
         details["unread"] = json!(names);
         Unread { names, error: error.unwrap_or(io::ErrorKind::Other.into()), details }

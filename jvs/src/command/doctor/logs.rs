@@ -20,8 +20,8 @@ pub(super) struct LogsSize {
 impl LogsSize {
     /// `None` if they cannot be listed, which is a finding of its own.
     pub(super) fn of(store: &dyn Store) -> Option<Self> {
-        let (writers, _) = audit::writers(store).ok()?;
-        let sizes = writers.iter().filter_map(|it| store.stat(&layout::audit_log(it)).ok());
+        let (logs, _) = audit::logs(store).ok()?;
+        let sizes = logs.iter().filter_map(|it| store.stat(&layout::audit_log(it)).ok());
         let mut all = LogsSize { files: 0, bytes: 0 };
         for log in sizes {
             all.files += 1;

@@ -180,7 +180,7 @@ impl Clinic {
 
     /// Every log, in the order of their names.
     pub(crate) fn logs(&self) -> Vec<RepoPath> {
-        let (writers, _) = jvs_repo::audit::writers(&self.store()).expect("listed");
+        let (writers, _) = jvs_repo::audit::logs(&self.store()).expect("listed");
         writers.iter().map(layout::audit_log).collect()
     }
 

@@ -410,7 +410,7 @@ fn a_checker_without_our_code_rejects_a_rewritten_log_at_its_step() {
 /// Rewrites all logs of a repository as one, with sums that hold.
 fn rewrite(root: &Path, change: &Change) {
     let store = jvs_repo::store::PosixStore::open(root).expect("a repository");
-    let (writers, _) = audit::writers(&store).expect("listed");
+    let (writers, _) = audit::logs(&store).expect("listed");
     let logs = jvs_lock::history::read_logs(&store).expect("read");
     let mut events: Vec<Event> = logs.events.into_iter().map(|logged| logged.event).collect();
     let main = main();

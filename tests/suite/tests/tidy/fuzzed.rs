@@ -19,6 +19,7 @@ const PARSERS: &[(&str, &str)] = &[
     ("jvs-mcp/src/handle.rs", "mcp_frame"),
     ("jvs-mcp/src/resource.rs", "mcp_frame"),
     ("jvs-repo/src/audit.rs", "file_name"),
+    ("jvs-repo/src/audit/name.rs", "file_name"),
     ("jvs-repo/src/config.rs", "config"),
     ("jvs-repo/src/config/admins.rs", "config"),
     ("jvs-repo/src/config/retention.rs", "config"),
