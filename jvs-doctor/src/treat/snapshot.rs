@@ -133,7 +133,7 @@ impl Hand<'_, '_, '_, '_> {
         // Read after the tag was found missing: who deletes says so first.
         let logs = history::read_logs(self.store())?;
         if let Some((writer, source)) = logs.unread.into_iter().next() {
-            return Err(RepairError::LogUnreadable { path: layout::audit_log(&writer), source });
+            return Err(RepairError::LogUnreadable { path: layout::audit_log(writer), source });
         }
         if !tags::remembered(logs.events.iter().map(|logged| &logged.event)).contains(told) {
             return Err(RepairError::DeletedMeanwhile);
