@@ -423,7 +423,7 @@ fn rewrite(root: &Path, change: &Change) {
     let mut story = Story { events };
     story.change(change);
     for writer in writers {
-        fs_err::remove_file(root.join(layout::audit_log(&writer).as_str())).expect("removed");
+        fs_err::remove_file(root.join(layout::audit_log(writer).as_str())).expect("removed");
     }
     let mut log = Log::new(&store, &Alone, WriterId::derive(b"forger", 0));
     for event in &story.events {
