@@ -53,7 +53,7 @@ fn gives_back(name: &str, off: Option<Rule>) -> Process {
 /// Has the log open for as long as the world lasts, as a keeper has.
 fn keeper() -> Process {
     Process::new("keeper", |ctx| {
-        let log = layout::audit_log(&WriterId::derive(b"a", 1));
+        let log = layout::audit_log(WriterId::derive(b"a", 1));
         let Ok(file) = ctx.store().open_writable(&log) else { return };
         ctx.clock().sleep_ms(10 * LEASE_MS);
         drop(file);

@@ -31,7 +31,7 @@ pub(crate) fn writer() -> WriterId {
 
 /// How long the log of [`locks`] is.
 pub(crate) fn log_size(store: &PosixStore) -> u64 {
-    store.stat(&layout::audit_log(&writer())).map_or(0, |stat| stat.size)
+    store.stat(&layout::audit_log(writer())).map_or(0, |stat| stat.size)
 }
 
 /// The locks in the hands of one session; worktree `main` is made.
