@@ -90,6 +90,8 @@ async fn look(jvs: &Jvs, stop: impl Future<Output = ()>) -> Option<Seen> {
 #[derive(Default)]
 pub(crate) struct Notices {
     wanted: Mutex<Wanted>,
+    /// Somebody looks. Locked during the first look: others wait for that, too.
+    running: tokio::sync::Mutex<bool>,
 }
 
 #[derive(Default)]
@@ -97,21 +99,19 @@ struct Wanted {
     uris: BTreeSet<String>,
     /// The client has seen the list.
     list: bool,
-    /// Somebody looks.
-    running: bool,
 }
 
 impl Notices {
-    /// The client has the list of resources from now on.
-    pub(crate) fn listed(self: &Arc<Self>, jvs: &Jvs, peer: &Peer<RoleServer>) {
+    /// The client is about to be given the list of resources.
+    pub(crate) async fn lists(self: &Arc<Self>, jvs: &Jvs, peer: &Peer<RoleServer>) {
         self.wanted().list = true;
-        self.begin(jvs, peer);
+        self.begin(jvs, peer).await;
     }
 
-    /// The client wants to know of this one.
-    pub(crate) fn subscribe(self: &Arc<Self>, uri: &str, jvs: &Jvs, peer: &Peer<RoleServer>) {
+    /// The client is about to be told that it will know of this one.
+    pub(crate) async fn subscribe(self: &Arc<Self>, uri: &str, jvs: &Jvs, peer: &Peer<RoleServer>) {
         self.wanted().uris.insert(uri.to_owned());
-        self.begin(jvs, peer);
+        self.begin(jvs, peer).await;
     }
 
     /// No more.
@@ -123,13 +123,16 @@ impl Notices {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(self: &Arc<Self>, jvs: &Jvs, peer: &Peer<RoleServer>) {
-        if std::mem::replace(&mut self.wanted().running, true) {
+    /// Looks for the first time before the client is answered: whatever it reads then is not
+    /// older, and a change of it is news.
+    async fn begin(self: &Arc<Self>, jvs: &Jvs, peer: &Peer<RoleServer>) {
+        let mut running = self.running.lock().await;
+        if std::mem::replace(&mut *running, true) {
             return;
         }
         let (notices, jvs, peer) = (self.clone(), jvs.clone(), peer.clone());
+        let mut seen = look(&jvs, std::future::pending()).await.unwrap_or_default();
         tokio::spawn(async move {
-            let mut seen = look(&jvs, std::future::pending()).await.unwrap_or_default();
             while !peer.is_transport_closed() {
                 let idle = notices.wanted().uris.is_empty();
                 tokio::time::sleep(if idle { LIST_EVERY } else { LOOK_EVERY }).await;
@@ -160,22 +163,25 @@ impl Notices {
 
 /// Tells a client of the present revision, until it does not want to know any more.
 pub(crate) async fn listen(jvs: &Jvs, context: &SubscriptionContext) {
-    let mut seen = look(jvs, context.cancelled()).await.unwrap_or_default();
+    // It has been told already that it will know: what it has read since then may be older than
+    // the first look, so all of that is news.
+    let mut seen = Seen::default();
     loop {
+        if let Some(now) = look(jvs, context.cancelled()).await {
+            for news in now.news_since(&seen) {
+                let notice = match &news {
+                    News::List => list_changed(),
+                    News::Changed(what) => updated(what.uri()),
+                };
+                // What was not subscribed to is not sent.
+                let _ = context.sink().send(notice).await;
+            }
+            seen = now;
+        }
         tokio::select! {
             () = context.cancelled() => return,
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
-        let Some(now) = look(jvs, context.cancelled()).await else { continue };
-        for news in now.news_since(&seen) {
-            let notice = match &news {
-                News::List => list_changed(),
-                News::Changed(what) => updated(what.uri()),
-            };
-            // What was not subscribed to is not sent.
-            let _ = context.sink().send(notice).await;
-        }
-        seen = now;
     }
 }
 

@@ -306,11 +306,11 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        if context.peer.peer_info().is_some() {
+            self.notices.lists(&self.jvs, &context.peer).await;
+        }
         let words = ["worktree", "list"].map(str::to_owned);
         let told = self.jvs.run(&words, None, context.ct.cancelled()).await;
-        if context.peer.peer_info().is_some() {
-            self.notices.listed(&self.jvs, &context.peer);
-        }
         // Without a repository there is still what every repository has.
         let worktrees = match told {
             Ok(CommandAnswer::Done { data, .. }) => data,
@@ -359,7 +359,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         known(&wanted.uri)?;
-        self.notices.subscribe(&wanted.uri, &self.jvs, &context.peer);
+        self.notices.subscribe(&wanted.uri, &self.jvs, &context.peer).await;
         Ok(())
     }
 

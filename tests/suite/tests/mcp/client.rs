@@ -144,11 +144,6 @@ impl Client {
         std::mem::take(&mut self.came)
     }
 
-    /// What was looked at too early.
-    pub(crate) fn put_back(&mut self, messages: Vec<Value>) {
-        self.came.splice(0..0, messages);
-    }
-
     #[track_caller]
     pub(crate) fn answer(&mut self, id: u64) -> Value {
         self.message(&format!("an answer to {id}"), |it| it["id"] == id && it["method"].is_null())
