@@ -40,6 +40,7 @@ codes! {
     OutcomeUnknown "E_OUTCOME_UNKNOWN" 1 "A change was neither confirmed nor refused, or may not survive a power cut; everything was left in place.";
     Exists "E_EXISTS" 1 "Something is already there and was not touched.";
     SnapshotNeeded "E_SNAPSHOT_NEEDED" 1 "Something needs the snapshot, so it was not forgotten.";
+    UndoRefused "E_UNDO_REFUSED" 1 "The operation cannot be taken back, or not by this session; the reason is told.";
     ConfigInvalid "E_CONFIG_INVALID" 1 "The configuration has an unknown key or a bad value; the line is named.";
     RecordInvalid "E_RECORD_INVALID" 1 "A control file is torn, oversized or not what it should be.";
     AgentFileInvalid "E_AGENT_FILE_INVALID" 1 "A file of a coding agent is not what it should be, and was not changed.";

@@ -5,11 +5,17 @@
 //! and so is a snapshot that says that another is undone. Each snapshot says itself what it
 //! follows, so that the line is known whatever is collected beside it.
 
-use jvs_repo::id::SnapshotId;
+use jvs_lock::State;
+use jvs_repo::id::{OpNonce, SnapshotId};
+use jvs_repo::name::WorktreeName;
 use jvs_repo::record::descriptor::LineStanding;
+use jvs_repo::store::RepoPath;
 
+use crate::aside::delete_dir;
 use crate::catalog::Catalog;
 use crate::error::SnapshotError;
+use crate::publish::Snapshots;
+use crate::staging_name::StagingName;
 
 /// Where a new snapshot is to stand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,6 +42,40 @@ pub fn end(
     let Some(head) = head else { return Ok(None) };
     // Without a descriptor it is whatever it is: who reads it is told.
     Ok(catalog.describe(head)?.map_or(Some(head), |(descriptor, _)| descriptor.line_head()))
+}
+
+/// A snapshot that the line is about to end with, kept from being collected meanwhile.
+#[must_use = "what is claimed is kept until it is given up, or its term is over"]
+pub struct LineClaim(RepoPath);
+
+impl LineClaim {
+    /// Claims a visible snapshot. The claim is there before it is looked at, and whoever
+    /// collects looks at claims once it is out of sight: one of the two sees the other.
+    pub fn new(
+        at: &Snapshots<'_>,
+        worktree: &WorktreeName,
+        state: &State,
+        id: SnapshotId,
+    ) -> Result<Self, SnapshotError> {
+        let (worktree, op) = (worktree.clone(), OpNonce::random(at.seams.entropy));
+        let name = StagingName::Restore { worktree, term: state.term(), source: id, op };
+        let claim = LineClaim(name.path());
+        let made = at.seams.store.ensure_dir(&claim.0);
+        made.map_err(SnapshotError::io("keep the snapshot from being collected"))?;
+        match at.catalog().open(id) {
+            Ok(_) => Ok(claim),
+            Err(error) => {
+                claim.give_up(at);
+                Err(error)
+            }
+        }
+    }
+
+    /// It is needed no more, or by a head.
+    pub fn give_up(self, at: &Snapshots<'_>) {
+        // Best effort: once the term is over, nobody takes it for a claim.
+        let _ = delete_dir(at, &self.0);
+    }
 }
 
 /// What a snapshot on top of `parent` says about the line; `Err` of what the line ends with

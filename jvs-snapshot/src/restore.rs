@@ -361,6 +361,46 @@ impl<'r> Restore<'r> {
         Ok(ignored.into_iter().map(|ignored| ignored.path).collect())
     }
 
+    /// What brings `chosen` paths back as they were in `source`: those that it has not, or
+    /// all if there is none, go.
+    pub fn plan_back(
+        &self,
+        source: Option<&Ready>,
+        worktree: &WorktreeName,
+        chosen: &ChosenPaths,
+    ) -> Result<RestorePlan, SnapshotError> {
+        let there = layout::payload(worktree);
+        let mut deeds = Vec::new();
+        for step in swap::steps(self.store, &there, chosen)? {
+            let only = ChosenPaths::new([step.path.clone()]);
+            let had = match (source, &only) {
+                (Some(source), Some(only)) => {
+                    let tree = layout::snapshot_payload(&source.dir());
+                    match check_paths(self.store, &tree, only, source.id()) {
+                        Err(SnapshotError::NoSuchPath { .. }) => false,
+                        answer => answer.map(|()| true)?,
+                    }
+                }
+                _ => false,
+            };
+            match (had, step.replaces) {
+                (true, true) => deeds.push((step.path, Deed::Replace)),
+                (true, false) => deeds.push((step.path, Deed::Put)),
+                (false, true) => deeds.push((step.path, Deed::Remove)),
+                (false, false) => {}
+            }
+        }
+        let plan = RestorePlan::of(deeds);
+        let from = source.map_or_else(|| there.clone(), |it| layout::snapshot_payload(&it.dir()));
+        match first_stuck(self.store, &there, &from, plan.deeds()) {
+            None => Ok(plan),
+            Some((path, source)) => {
+                let doing = format!("bring {path} back");
+                Err(SnapshotError::Io { doing, source })
+            }
+        }
+    }
+
     /// Puts what `plan` says of the files of a snapshot in a worktree, path by path.
     pub fn in_parts(
         &self,

@@ -4,7 +4,7 @@
 //! snapshot *after* the tag is there, and a process that collects looks at the tags
 //! *after* the snapshot is out of sight: one of the two sees the other.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
 
@@ -79,30 +79,45 @@ pub fn create(
     snapshot: &Ready,
     session_id: &str,
 ) -> Result<Tag, SnapshotError> {
-    check_name(name)?;
-    let store = seams.store;
     let now = seams.clock.now().wall;
-    let tag = Tag::new(name.clone(), snapshot.id(), now, session_id.to_owned());
-    let tmp = layout::tag_tmp(name, OpNonce::random(seams.entropy));
-    let path = layout::tag(name);
+    put(seams, Tag::new(name.clone(), snapshot.id(), now, session_id.to_owned()))
+}
+
+/// Writes a tag that is not there, to a snapshot that is.
+fn put(seams: Seams<'_>, tag: Tag) -> Result<Tag, SnapshotError> {
+    let LoggedTag { tag: name, snapshot_id: id, .. } = LoggedTag::from(tag.clone());
+    check_name(&name)?;
+    let store = seams.store;
+    let tmp = layout::tag_tmp(&name, OpNonce::random(seams.entropy));
+    let path = layout::tag(&name);
     let bytes = tag.to_bytes();
     match store.write_new(&tmp, &path, &bytes) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let there = read(store, name)?;
-            let id = there.map_or(snapshot.id(), |tag| tag.snapshot_id);
-            return Err(SnapshotError::TagExists { tag: name.clone(), id });
+            let there = read(store, &name)?;
+            let id = there.map_or(id, |tag| tag.snapshot_id);
+            return Err(SnapshotError::TagExists { tag: name, id });
         }
         Err(error) => return Err(RecordError::io(&path, error).into()),
     }
-    let still_there = Catalog::new(store).is_ready(snapshot.id());
+    let still_there = Catalog::new(store).is_ready(id);
     if !still_there.map_err(SnapshotError::io("look at the snapshot again"))? {
         // Best effort: a tag without its snapshot is doctor's to report.
-        let aside = layout::tag_tmp(name, OpNonce::random(seams.entropy));
+        let aside = layout::tag_tmp(&name, OpNonce::random(seams.entropy));
         let is_mine = |seen: &[u8]| seen == bytes;
         let _ = store.remove_meant(&path, &aside, json::Limits::RECORD.size, &is_mine);
-        return Err(SnapshotError::Collected { id: snapshot.id() });
+        return Err(SnapshotError::Collected { id });
     }
+    Ok(tag)
+}
+
+/// Makes a tag that was deleted once more, byte for byte.
+pub fn make_again(locks: &Locks<'_>, was: &LoggedTag) -> Result<Tag, SnapshotError> {
+    let LoggedTag { tag, snapshot_id, created_at, session_id } = was.clone();
+    let seams = locks.seams();
+    let tag = put(seams, Tag::new(tag, snapshot_id, created_at, session_id))?;
+    // Best effort: the tag is there, and counts without it.
+    let _ = note(locks, EventKind::Tag, EventPhase::Done, OpNonce::random(seams.entropy), &tag);
     Ok(tag)
 }
 
@@ -138,9 +153,11 @@ fn note(
     locks.note(kind, phase, op, None, None, Some(LoggedTag::from(tag.clone()).into()))
 }
 
-/// The tags that were made and not deleted, by what `events` tell.
+/// The tags that were made and not deleted, by what `events` tell. One that was deleted may
+/// have been made again as it was.
 pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<LoggedTag> {
-    let (mut made, mut deleted) = (Vec::new(), HashSet::new());
+    let mut made: Vec<LoggedTag> = Vec::new();
+    let mut deleted: HashMap<LoggedTag, HashSet<OpNonce>> = HashMap::new();
     for event in events {
         // About to be deleted is as good as deleted: it was meant to go.
         let makes = match (event.kind, event.phase) {
@@ -152,12 +169,19 @@ pub fn remembered<'e>(events: impl IntoIterator<Item = &'e Event>) -> Vec<Logged
             // An anchor says again what a log that it stands for says.
             Some(told) if makes && made.contains(&told) => {}
             Some(told) if makes => made.push(told),
-            Some(told) => drop(deleted.insert(told)),
+            Some(told) => drop(deleted.entry(told).or_default().insert(event.op)),
             None => {}
         }
     }
-    made.retain(|tag| !deleted.contains(tag));
-    made
+    let mut there = Vec::new();
+    for tag in made {
+        // Each deletion is of one of those that are alike.
+        match deleted.get_mut(&tag).and_then(|ops| ops.iter().next().copied().map(|op| (ops, op))) {
+            Some((ops, op)) => drop(ops.remove(&op)),
+            None => there.push(tag),
+        }
+    }
+    there
 }
 
 /// Can it be a tag, given that ids and tags are named in one place?

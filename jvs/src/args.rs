@@ -19,6 +19,7 @@ mod shell;
 mod snapshot;
 mod topic;
 mod typed;
+mod undo;
 mod words;
 mod worktree;
 
@@ -51,6 +52,7 @@ pub(crate) use snapshot::{
     SnapshotArgs, StatusArgs, TagArgs, VerifyArgs,
 };
 pub(crate) use topic::{TOPICS, Topic};
+pub(crate) use undo::{RedoArgs, UndoArgs};
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
 use crate::fail::{Failure, WrongUsage};
@@ -134,6 +136,8 @@ pub(crate) enum Command {
     Tag(TagArgs),
     Diff(DiffArgs),
     Restore(RestoreArgs),
+    Undo(UndoArgs),
+    Redo(RedoArgs),
     Verify(VerifyArgs),
     Gc(GcArgs),
     Forget(ForgetArgs),
@@ -166,6 +170,8 @@ impl Command {
             Command::Status(_) => "status",
             Command::Diff(_) => "diff",
             Command::Restore(_) => "restore",
+            Command::Undo(_) => "undo",
+            Command::Redo(_) => "redo",
             Command::Verify(_) => "verify",
             Command::History(_) => "history",
             Command::Info(_) => "info",

@@ -26,6 +26,7 @@ mod snapshot;
 mod snapshots;
 mod status;
 mod tag;
+mod undo;
 mod verify;
 mod worktree;
 
@@ -68,6 +69,8 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Status(args) => status::run(context, &args),
         Command::Diff(args) => diff::run(context, &args),
         Command::Restore(args) => restore::run(context, &args),
+        Command::Undo(args) => undo::run(context, &args),
+        Command::Redo(args) => undo::redo(context, &args),
         Command::Verify(args) => verify::run(context, &args),
         Command::History(args) => history::run(context, &args),
         Command::Info(args) => info::run(context, &args),

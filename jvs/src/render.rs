@@ -71,6 +71,13 @@ impl Done {
         self
     }
 
+    /// After a sentence of its own, and with its data in that of another command.
+    pub(crate) fn wrapped(mut self, before: String, data: impl FnOnce(Value) -> Value) -> Self {
+        self.text = before + &self.text;
+        self.data = data(self.data);
+        self
+    }
+
     /// The same, through a pager if it does not fit on a terminal.
     pub(crate) fn paged(mut self) -> Self {
         self.pages = true;

@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 pub use self::details::{
     Anchored, Collected, Continued, Details, HalfRestored, Migrated, OtherTool, Reclaimed,
-    Repaired, Restored, SetAside, SettingAside, Transferred,
+    Repaired, Restored, SetAside, SettingAside, Transferred, Undoing,
 };
 pub use self::event::{Event, EventKind, EventPhase};
 use crate::audit::{EventTooLong, LogName};

@@ -5,9 +5,10 @@ use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
 use jvs_snapshot::descriptor::{About, LineStanding};
 use jvs_snapshot::gc::{self, Keep, Uncalled};
+use jvs_snapshot::line::LineClaim;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::select::select;
-use jvs_snapshot::{PublishError, Ready, Snapshots, Staged, line};
+use jvs_snapshot::{PublishError, Ready, SnapshotError, Snapshots, Staged, line};
 use jvs_world::repository::main;
 use jvs_world::sim::actors::keep;
 use jvs_world::sim::{World, about, fill, snapshot};
@@ -139,4 +140,40 @@ fn what_is_put_on_top_of_another_head_stands_beside_the_line_of_that() {
         assert_eq!(slow.descriptor().line, Some(LineStanding { aside, follows: Some(two.id()) }));
         assert_eq!(world.names(&layout::staging()), [""; 0]);
     }
+}
+
+#[test]
+fn a_claim_keeps_what_a_line_is_about_to_end_with() {
+    let world = World::new();
+    let mut lease = world.lease("s");
+    let one = snapshot(&world.solo, &mut lease, "one");
+    let two = snapshot(&world.solo, &mut lease, "two");
+    let three = snapshot(&world.solo, &mut lease, "three");
+    world.solo.pass_ms(1_000);
+    let trees = world.trees();
+    let at = Snapshots::new(world.seams(), &trees);
+    let going = || {
+        let plan = gc::plan(&at, keep(0, 0)).expect("planned");
+        plan.collect.iter().map(|one| one.snapshot_id).collect::<Vec<_>>()
+    };
+    assert_eq!(going(), [one.id(), two.id()]);
+    let state = lease.fence().expect("live").read().expect("read");
+    let claim = LineClaim::new(&at, &main(), &state, two.id()).expect("it is there");
+    assert_eq!(going(), [one.id()]);
+    claim.give_up(&at);
+    assert_eq!(going(), [one.id(), two.id()]);
+    // Of somebody who died: over with its term.
+    drop(LineClaim::new(&at, &main(), &state, one.id()).expect("it is there"));
+    assert_eq!(going(), [two.id()]);
+    lease.release().expect("released");
+    let lease = world.lease("t");
+    assert_eq!(going(), [one.id(), two.id()]);
+    lease.release().expect("released");
+    let plan = gc::plan(&at, keep(0, 0)).expect("planned");
+    gc::run(&at, &world.locks("collector"), &plan, &mut |_, _| {}).expect("collected");
+    assert_eq!(world.names(&layout::staging()), [""; 0]);
+    let gone = LineClaim::new(&at, &main(), &state, two.id()).err().expect("it was collected");
+    assert!(matches!(gone, SnapshotError::Collected { .. }), "{gone}");
+    assert_eq!(world.names(&layout::staging()), [""; 0], "nothing is claimed");
+    assert_eq!(line_of(&world)[0], three.id());
 }

@@ -121,6 +121,12 @@ examples! {
     "restore":
         "As a new worktree, beside this one" => "jvs restore v1 --into old",
         "One file, here" => "jvs restore @ --in-place --reason \"bad edit\" src/main.c";
+    "undo":
+        "What was done, and what would be done about it" => "jvs undo --dry-run",
+        "Take it back" => "jvs undo",
+        "All operations, newest first" => "jvs undo --list";
+    "redo":
+        "What would be done again" => "jvs redo --dry-run";
     "verify":
         "Every byte of all snapshots" => "jvs verify --all";
     "gc":

@@ -101,7 +101,8 @@ pub(super) fn new_worktree(
         .fold(context.done(data).with_text(text), Done::with_warning))
 }
 
-fn in_place(
+/// Replaces files of a worktree with those of a snapshot.
+pub(super) fn in_place(
     context: &Context<'_>,
     here: &Here,
     source: &Ready,
@@ -127,14 +128,12 @@ fn in_place(
     let ignore = IgnoreRules::of_config(&config.snapshot.ignore);
     let mut swaps_it = false;
     let outcome = match &mut held {
-        WorkHold::Shared(_) => {
-            let message =
-                format!("worktree '{}' is shared: its files have no single owner", here.worktree);
-            Err(WrongUsage::new(message, OwnNext::RestoreElsewhere).into())
-        }
+        WorkHold::Shared(_) => Err(is_shared(here)),
         WorkHold::Entered(held) => {
             let (config, locks, acting) = (&config, &locks, &acting);
-            let work = Work { context, here, config, locks, acting, ignore: &ignore };
+            let brings_back = false;
+            let ignore = &ignore;
+            let work = Work { context, here, config, locks, acting, ignore, brings_back };
             let lease = &mut held.lease;
             let way = work.way(lease.worktree(), source, chosen.as_ref(), atomic);
             way.and_then(|way| {
@@ -153,6 +152,46 @@ fn in_place(
     Ok(drift.into_iter().chain(moved).fold(outcome?, Done::with_warning))
 }
 
+/// Brings paths back as they were in `kept`: what that has not goes, all of them if there
+/// was none, and `restored` had taken their place.
+pub(super) fn bring_back(
+    context: &Context<'_>,
+    here: &Here,
+    kept: Option<&Ready>,
+    restored: &Ready,
+    reason: &str,
+    chosen: &ChosenPaths,
+) -> Result<Done, Failure> {
+    let config = here.repo.config()?;
+    let acting = context.session(None)?;
+    let locks = context.locks(here.repo.store(), config.lock, &acting)?;
+    let mut held = hold(context, &locks, here, &config, &acting)?;
+    let ignore = IgnoreRules::of_config(&config.snapshot.ignore);
+    let outcome = match &mut held {
+        WorkHold::Shared(_) => Err(is_shared(here)),
+        WorkHold::Entered(held) => {
+            let (config, locks, acting) = (&config, &locks, &acting);
+            let (ignore, brings_back) = (&ignore, true);
+            let work = Work { context, here, config, locks, acting, ignore, brings_back };
+            let lease = &mut held.lease;
+            let (engine, worktree) = (work.engine(), lease.worktree());
+            let plan = engine
+                .check_ignored(kept.unwrap_or(restored), worktree, Some(chosen))
+                .and_then(|()| engine.plan_back(kept, worktree, chosen));
+            plan.map_err(Failure::from).and_then(|plan| {
+                work.restore(lease, kept.unwrap_or(restored), reason, Some(chosen), Some(&plan))
+            })
+        }
+    };
+    let drift = held.give_back();
+    Ok(drift.into_iter().fold(outcome?, Done::with_warning))
+}
+
+fn is_shared(here: &Here) -> Failure {
+    let message = format!("worktree '{}' is shared: its files have no single owner", here.worktree);
+    WrongUsage::new(message, OwnNext::RestoreElsewhere).into()
+}
+
 struct Work<'w> {
     context: &'w Context<'w>,
     here: &'w Here,
@@ -161,6 +200,8 @@ struct Work<'w> {
     acting: &'w Acting,
     /// What is ignored in every worktree.
     ignore: &'w IgnoreRules,
+    /// Are paths brought back as they were, rather than all taken from a snapshot?
+    brings_back: bool,
 }
 
 impl Work<'_> {
@@ -204,11 +245,13 @@ impl Work<'_> {
         lease: &mut Lease<'_>,
         source: &Ready,
         reason: &str,
-        chosen: Option<&ChosenPaths>,
+        asked: Option<&ChosenPaths>,
         plan: Option<&RestorePlan>,
     ) -> Result<Done, Failure> {
         let Work { context, here, locks, .. } = self;
         let store = here.repo.store();
+        // Not all that is brought back is in the snapshot.
+        let chosen = asked.filter(|_| !self.brings_back);
         let (kept, fresh) = match (plan, chosen) {
             (Some(plan), None) if plan.is_empty() => (None, false),
             (Some(plan), None) => {
@@ -239,7 +282,7 @@ impl Work<'_> {
         }
         let done = done?;
         let paths: Vec<String> =
-            chosen.map_or_else(Vec::new, |some| some.paths().map(ToString::to_string).collect());
+            asked.map_or_else(Vec::new, |some| some.paths().map(ToString::to_string).collect());
         let what = match paths.len() as u64 {
             0 => "all files".to_owned(),
             number => counted(number, "path"),
@@ -255,7 +298,7 @@ impl Work<'_> {
                 "snapshot_id": source.id(),
                 "kept": kept,
                 "kept_is_new": fresh,
-                "changed": plan.filter(|_| chosen.is_none()).map(RestorePlan::paths),
+                "changed": plan.filter(|_| asked.is_none()).map(RestorePlan::paths),
                 "left": null,
             });
             tell_all_shown(&mut data, "paths", &paths);
@@ -314,7 +357,7 @@ impl Work<'_> {
         source: &Ready,
         replaced: &Replaced,
     ) -> Result<(Option<Ready>, bool), Failure> {
-        let Work { context, here, config, locks, acting, ignore } = self;
+        let Work { context, here, config, locks, acting, ignore, .. } = self;
         let store = here.repo.store();
         let root = here.repo.payload(&here.worktree)?;
         let catalog = Catalog::new(store);

@@ -1,17 +1,19 @@
 //! `jvs snapshot`: captures, publishes, and says what was captured.
 
 use jvs_lock::{Lease, Locks};
-use jvs_repo::config::Config;
+use jvs_repo::config::{Config, Consistency};
+use jvs_repo::id::SnapshotId;
 use jvs_repo::name::TagName;
 use jvs_snapshot::descriptor::{About, check_note};
 use jvs_snapshot::ignore::IgnoreRules;
-use jvs_snapshot::line::LinePlace;
+use jvs_snapshot::line::{self, LineClaim, LinePlace};
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, Taken, take};
 use jvs_snapshot::{SnapshotError, Snapshots, tags};
 use serde_json::{Value, json};
 
-use super::snapshots::{counted, data, hold, size};
+use super::snapshots::{WorkHold, counted, data, hold, size};
+use super::undo::deed::ends_with;
 use crate::args::SnapshotArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
@@ -59,6 +61,59 @@ pub(super) fn under_lease(
     let wish = CaptureRequest { note: Some(note), tags: &[], options, place: LinePlace::Next };
     let (taken, _) = taken(context, here, locks, acting, &mut SnapshotHold::Lease(lease), &wish)?;
     Ok(told(context, here, &taken, &[]))
+}
+
+/// Makes the line of a worktree that ends with `from` end with `to`: what says so is a
+/// snapshot beside it, of the files as they are.
+pub(super) fn move_line(
+    context: &Context<'_>,
+    here: &Here,
+    from: Option<SnapshotId>,
+    to: Option<SnapshotId>,
+    note: &str,
+) -> Result<Done, Failure> {
+    let config = here.repo.config()?;
+    let acting = context.session(None)?;
+    let locks = context.locks(here.repo.store(), config.lock, &acting)?;
+    let mut held = hold(context, &locks, here, &config, &acting)?;
+    let mut options = options(&SnapshotArgs::default(), &config);
+    if let WorkHold::Shared(_) = held {
+        options.consistency = Consistency::BestEffort;
+    }
+    let place = LinePlace::Move { from, to };
+    let wish = CaptureRequest { note: Some(note), tags: &[], options, place };
+    let moved = moved(context, here, &locks, &acting, &mut held, &wish, (from, to));
+    let drift = held.give_back();
+    let head = to.map(|id| format!("The head of {} is {id} again\n", here.worktree));
+    let none = || format!("{} has no snapshot again\n", here.worktree);
+    let said = moved?;
+    let data = || json!({ "worktree": here.worktree, "head": to, "said_by": said });
+    let done = context.done(data).with_text(head.unwrap_or_else(none));
+    Ok(drift.into_iter().fold(done, Done::with_warning))
+}
+
+fn moved(
+    context: &Context<'_>,
+    here: &Here,
+    locks: &Locks<'_>,
+    acting: &Acting,
+    held: &mut WorkHold<'_>,
+    wish: &CaptureRequest<'_>,
+    (from, to): (Option<SnapshotId>, Option<SnapshotId>),
+) -> Result<SnapshotId, Failure> {
+    let store = here.repo.store();
+    let at = Snapshots::new(locks.seams(), store);
+    let state = match held {
+        WorkHold::Entered(work) => work.lease.fence()?.read()?,
+        WorkHold::Shared(shared) => shared.fence().read()?,
+    };
+    ends_with(&here.worktree, line::end(at.catalog(), state.head)?, from)?;
+    let claim = to.map(|to| LineClaim::new(&at, &here.worktree, &state, to)).transpose()?;
+    let taken = taken(context, here, locks, acting, &mut held.as_hold(), wish);
+    if let Some(claim) = claim {
+        claim.give_up(&at);
+    }
+    Ok(taken?.0.ready.id())
 }
 
 /// What is to be captured, and under which words.

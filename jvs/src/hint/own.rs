@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use jvs_repo::id::SnapshotId;
+use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::next::Next;
 
@@ -20,6 +20,14 @@ pub(crate) enum OwnNext {
     Generations(usize),
     /// Name one of these, which are several snapshots.
     OneOf(Vec<String>),
+    /// See which operations there are, and name one.
+    ListOperations,
+    /// Take this operation back, whoever did it.
+    UndoThat(OpNonce),
+    /// Make a worktree of that name once more, of this snapshot if it had one.
+    MakeAgain(WorktreeName, Option<SnapshotId>),
+    /// Restore paths of this snapshot.
+    RestoreByHand(SnapshotId),
     /// Give this snapshot a name, too.
     NameTag(String),
     /// Give this snapshot this name.
@@ -92,6 +100,19 @@ fn spell(own: &OwnNext) -> String {
             format!("here it is called {name}: jvs info {name}")
         }
         OwnNext::OneOf(names) => format!("give more of its id: {}", names.join(", ")),
+        OwnNext::ListOperations => {
+            "see what was done: jvs undo --list; take one of it back: jvs undo --op OP".into()
+        }
+        OwnNext::UndoThat(op) => format!("to take that back anyway: jvs undo --op {op}"),
+        OwnNext::MakeAgain(name, None) => {
+            format!("to make one of that name: jvs worktree create {name}")
+        }
+        OwnNext::MakeAgain(name, Some(head)) => {
+            format!("to have its last snapshot again: jvs restore {head} --into {name}")
+        }
+        OwnNext::RestoreByHand(id) => {
+            format!("restore what is needed: jvs restore {id} --in-place --reason TEXT PATH")
+        }
         OwnNext::NameTag(snapshot) => format!("say how to call it: jvs tag {snapshot} NAME"),
         OwnNext::TagInOrder(snapshot, name) => {
             format!("the other way round: jvs tag {snapshot} {name}")

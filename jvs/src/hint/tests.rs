@@ -1,7 +1,7 @@
 use std::ffi::OsString;
 
 use clap::CommandFactory as _;
-use jvs_repo::id::SnapshotId;
+use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::RepoPath;
 
@@ -133,6 +133,14 @@ fn own() -> Vec<OwnNext> {
         OwnNext::ListFiles(SnapshotId { created_ms: 1, random: 1 }),
         OwnNext::OneOf(vec!["4c71b4 (just now)".into()]),
         OwnNext::WaitThisLong("lock acquire".into()),
+        OwnNext::ListOperations,
+        OwnNext::UndoThat(OpNonce([7; 8])),
+        OwnNext::MakeAgain("a".parse().expect("a name"), None),
+        OwnNext::MakeAgain(
+            "a".parse().expect("a name"),
+            Some(SnapshotId { created_ms: 1, random: 1 }),
+        ),
+        OwnNext::RestoreByHand(SnapshotId { created_ms: 1, random: 1 }),
         OwnNext::NameTag("0b25".into()),
         OwnNext::TagInOrder("@-".into(), "v1".into()),
         OwnNext::NameAllAfter("lock acquire".into()),

@@ -1,7 +1,7 @@
 //! What an event says beyond its own fields: one shape per operation that has more to say.
 //!
 //! These are for anyone who reads a log; some of them are read back ([`Collected`],
-//! [`tag::LoggedTag`], [`Continued`] and [`Anchored`]). A version that says more of an operation is read anyway, so an
+//! [`Restored`], [`tag::LoggedTag`], [`Undoing`], [`Continued`] and [`Anchored`]). A version that says more of an operation is read anyway, so an
 //! [`super::Event`] keeps what it does not know.
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use crate::clock::WallMs;
 use crate::id::{HolderNonce, OpNonce, SnapshotId};
 use crate::record::audit::Sum;
 use crate::record::tag;
+use crate::record::worktree::Isolation;
 
 macro_rules! details {
     ($($(#[doc = $doc:literal])* $name:ident($shape:ty);)*) => {
@@ -50,6 +51,8 @@ details! {
     Continued(Continued);
     /// What an anchor says.
     Anchored(Anchored);
+    /// An operation that is taken back.
+    Undoing(Undoing);
 }
 
 impl From<Details> for serde_json::Value {
@@ -101,7 +104,7 @@ pub struct SetAside {
 }
 
 /// Files of a snapshot that take the place of a worktree's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
     /// Which snapshot's.
     pub snapshot_id: SnapshotId,
@@ -110,10 +113,10 @@ pub struct Restored {
     /// The paths that were asked for, or the first of them; empty if it is all of them.
     pub paths: Vec<String>,
     /// How far it came, if it failed.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[serde(flatten, skip_serializing_if = "Option::is_none", skip_deserializing)]
     pub half: Option<HalfRestored>,
     /// Where files are that were there before and that no snapshot has.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<String>,
 }
 
@@ -199,6 +202,16 @@ pub struct Repaired {
     pub path: String,
 }
 
+/// An operation that is taken back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undoing {
+    /// The operation.
+    pub undoes: OpNonce,
+    /// Of a worktree that goes with it: how its writers related to each other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Isolation>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,6 +277,8 @@ mod tests {
             Anchored::Lines(3).into(),
             Anchored::Replaces(OpNonce([9; 8])).into(),
             Anchored::Dropped(continued).into(),
+            Undoing { undoes: OpNonce([9; 8]), isolation: None }.into(),
+            Undoing { undoes: OpNonce([9; 8]), isolation: Some(Isolation::Shared) }.into(),
         ]
     }
 

@@ -38,6 +38,8 @@ pub enum EventKind {
     Continue,
     /// A line of what stands for logs that were dropped.
     Anchor,
+    /// What the same process does next takes another operation back.
+    Undo,
 }
 
 impl fmt::Display for EventKind {

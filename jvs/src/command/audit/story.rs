@@ -85,7 +85,7 @@ impl<'e> Operation<'e> {
 }
 
 /// Who did it: a session that has a name of its own, else its user and host.
-pub(super) fn who(event: &Event) -> String {
+pub(in crate::command) fn who(event: &Event) -> String {
     if !event.session_id.starts_with("term:") {
         return event.session_id.clone();
     }
@@ -135,6 +135,7 @@ fn done(event: &Event, details: Option<&Value>) -> String {
         EventKind::Untag => format!("deleted the tag {}", on_one_line(said("tag"))),
         EventKind::Continue => "went on in another log".to_owned(),
         EventKind::Anchor => "dropped what is before this".to_owned(),
+        EventKind::Undo => format!("took back operation {}", on_one_line(said("undoes"))),
     }
 }
 

@@ -51,6 +51,7 @@ transcripts! {
     lock_why
     ls
     man
+    redo
     restore
     run
     session
@@ -62,6 +63,7 @@ transcripts! {
     snapshot
     status
     tag
+    undo
     usage
     verify
     words

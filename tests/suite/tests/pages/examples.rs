@@ -28,6 +28,7 @@ fn before(page: &str) -> &'static str {
             JVS_SESSION_ID=bob jvs lock acquire --no-keeper --wait=50s > /dev/null 2>&1 < /dev/null &
             until jvs lock status --json | grep -q '\"place\":1'; do sleep 0.05; done"
         }
+        "redo" => "jvs undo",
         "session forget" => {
             "JVS_SESSION_ID=old jvs lock acquire --no-keeper; JVS_SESSION_ID=old jvs lock release"
         }

@@ -21,7 +21,7 @@ const GC: &str = "gc --keep-last 2 --keep-within 0s";
 
 /// An operator need not wait for the dead one's lease to expire, and fences
 /// whatever it had begun. The session goes on once it has said that it knows.
-fn fence(user: &User) {
+pub(crate) fn fence(user: &User) {
     user.jvs("lock freeze --for 1m --force --reason test").ok();
     user.jvs("lock unfreeze --reason test").ok();
     user.says_it_knows();
@@ -29,8 +29,8 @@ fn fence(user: &User) {
 
 /// Whatever the dead one left is told from work by either of the two who may
 /// remove it; what is visible stays.
-fn nothing_is_left(user: &User, n: usize, what: &str) {
-    let visible = user.history();
+pub(crate) fn nothing_is_left(user: &User, n: usize, what: &str) {
+    let visible = user.committed();
     let head = user.state().head.map(|head| head.to_string());
     // Committed, but not shown yet: nobody's garbage, and anybody may show it.
     let hidden: Vec<String> = head.into_iter().filter(|head| !visible.contains(head)).collect();
@@ -46,7 +46,7 @@ fn nothing_is_left(user: &User, n: usize, what: &str) {
     assert_eq!(user.names(&layout::staging()), [""; 0], "{what}");
     assert_eq!(user.snapshot_dirs().len(), visible.len() + hidden.len(), "{what}");
     let with_head = [&hidden[..], &visible[..]].concat();
-    let now = user.history();
+    let now = user.committed();
     assert!(now == visible || now == with_head, "{what}: {visible:?} became {now:?}");
     assert_eq!(user.data("verify --all")["tamper_detected"], false, "{what}");
 }
@@ -135,7 +135,7 @@ fn restores_by(words: &str, place: Option<Place>, extent: Extent, replaced: File
         |n, what| {
             fence(&user);
             nothing_is_left(&user, n, what);
-            let visible = user.history();
+            let visible = user.committed();
             assert!(visible.contains(&old), "{what}: {visible:?}");
             let texts: Vec<String> = files.iter().filter_map(|file| user.find(file)).collect();
             let new = format!("new {n}");

@@ -62,7 +62,7 @@ fn an_attribute_that_changed_alone_is_a_change_and_saved_before_a_restore() {
     assert_eq!(status["changed"], 1, "{status}");
     assert_eq!(status["differences"][0]["path"], "file", "{status}");
     user.data(&format!("restore {first} --in-place --reason test"));
-    let kept = user.history()[0].clone();
+    let kept = user.committed()[0].clone();
     assert_ne!(kept, first, "what was there is a snapshot now");
     let difference = user.data(&format!("diff {first} {kept}"));
     assert_eq!(difference["differences"][0]["path"], "file", "{difference}");

@@ -18,6 +18,7 @@ mod quotas;
 mod strikes;
 mod thefts;
 mod two_hosts;
+mod undo;
 mod unshown;
 mod user;
 mod worktrees;

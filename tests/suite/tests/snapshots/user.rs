@@ -115,7 +115,18 @@ impl User {
     /// Ids of the worktree's history, newest first.
     #[track_caller]
     pub(crate) fn history(&self) -> Vec<String> {
-        let data = self.data("history");
+        self.ids("history")
+    }
+
+    /// Ids of all that is visible, also beside the history, newest first.
+    #[track_caller]
+    pub(crate) fn committed(&self) -> Vec<String> {
+        self.ids("history --all")
+    }
+
+    #[track_caller]
+    fn ids(&self, words: &str) -> Vec<String> {
+        let data = self.data(words);
         let snapshots = data["snapshots"].as_array().expect("a list").clone();
         let id = |snapshot: Value| snapshot["snapshot_id"].as_str().expect("an id").to_owned();
         snapshots.into_iter().map(id).collect()
