@@ -23,7 +23,13 @@ pub fn make(store: &dyn Store, op: OpNonce) -> io::Result<RepoPath> {
 pub fn set_aside(store: &dyn Store, op: OpNonce, path: &RepoPath) -> io::Result<RepoPath> {
     let before = store.stat(path)?;
     let to = make(store, op)?.child(path.split().1)?;
-    store.rename_new(path, &to)?;
+    if let Err(error) = store.rename_new(path, &to) {
+        if error.kind() == io::ErrorKind::PermissionDenied {
+            // Best effort: empty, and under a name that nobody uses again.
+            let _ = store.remove_dir(&to.parent());
+        }
+        return Err(error);
+    }
     let moved = store.stat(&to)?;
     if (moved.inode, moved.kind) != (before.inode, before.kind) {
         store.rename_new(&to, path)?;

@@ -337,13 +337,18 @@ impl PosixStore {
             Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP if !flags.is_empty() => {
                 io::Error::new(io::ErrorKind::Unsupported, NoFlaggedRename(errno))
             }
-            // The source's directory, if that is the one; else the target's.
+            // The source's directory, if that is the one; or the source, whose `..` changes
+            // if it is a directory; else the target's directory.
             Errno::ACCESS | Errno::PERM => {
-                let first = self.explained(from.as_str(), Asked::Change, errno);
-                match Denied::of(&first).is_some_and(|denied| denied.is_by_mode()) {
-                    true => first,
-                    false => self.explained(to.as_str(), Asked::Change, errno),
-                }
+                let moves = from.parent() != to.parent()
+                    && self.stat(from).is_ok_and(|it| it.kind == DirEntryKind::Directory);
+                let asked = [Asked::Change, Asked::Write].into_iter().take(1 + usize::from(moves));
+                let by_mode =
+                    |error: &io::Error| Denied::of(error).is_some_and(|denied| denied.is_by_mode());
+                asked
+                    .map(|asked| self.explained(from.as_str(), asked, errno))
+                    .find(by_mode)
+                    .unwrap_or_else(|| self.explained(to.as_str(), Asked::Change, errno))
             }
             errno => errno.into(),
         })

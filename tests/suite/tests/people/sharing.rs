@@ -10,7 +10,13 @@ use jvs_kit::live::capability::{Capability, granted};
 use jvs_kit::live::home::{Home, Jvs};
 use jvs_kit::live::juicefs::{Engine, Volume};
 use jvs_kit::live::process::Outcome;
+use jvs_lock::State;
+use jvs_repo::id::{FencingToken, OpNonce};
 use jvs_repo::layout;
+use jvs_repo::layout::staging::StagingName;
+use jvs_repo::name::WorktreeName;
+use jvs_repo::store::RepoPath;
+use jvs_repo::term::Term;
 
 pub(crate) const TEAM: u32 = 4700;
 const UMASKS: [&str; 3] = ["022", "002", "077"];
@@ -221,21 +227,35 @@ fn one_that_may_not_be_moved_keeps_no_other_from_being_collected() {
         let taken = ann.ok(&main, "snapshot --json").json();
         ids.push(taken["data"]["snapshot_id"].as_str().expect("an id").to_owned());
     }
-    let dir = layout::snapshot(ids[0].parse().expect("an id"));
-    chown(team.join("r").join(dir.as_str()), Some(0), Some(0)).expect("taken");
-    // The same, half collected and half restored, by somebody who shared it once.
-    let staging = team.join("r").join(layout::staging().as_str());
+    let at = |path: &RepoPath| team.join("r").join(path.as_str());
+    let source = ids[0].parse().expect("an id");
+    let dir = layout::snapshot(source);
+    chown(at(&dir), Some(0), Some(0)).expect("taken");
+    // What a restore left is of no use to anybody, and is not ann's either.
+    let mut names = at(&layout::register(&WorktreeName::main())).read_dir().expect("listed");
+    let state = names.next().expect("a state").expect("listed").file_name();
+    let state: State = state.to_str().expect("text").parse().expect("a state");
+    let term = Term { token: FencingToken(1), ..state.term() };
+    let (worktree, op) = (WorktreeName::main(), OpNonce([7; 8]));
+    let left = StagingName::Swap { worktree, term, source, kept: None, op }.path();
+    fs_err::create_dir_all(at(&layout::snapshot_payload(&left)).join("full")).expect("made");
     for round in 0..2 {
         let said = ann.jvs(&main, "--json gc --keep-last 1 --keep-within 0s").run().ok().json();
         let data = &said["data"];
         let removed = data["removed"].as_array().map(Vec::len);
         assert_eq!(removed, Some(if round == 0 { 2 } else { 0 }), "{data}");
-        assert_eq!(data["left"].as_array().map(Vec::len), Some(1), "{data}");
-        assert!(data["left"][0]["path"].as_str().expect("text").contains(&ids[0]), "{data}");
-        assert_eq!(staging.read_dir().expect("listed").count(), 0);
+        assert_eq!(data["left"].as_array().map(Vec::len), Some(2), "{data}");
+        for (one, path) in [&left, &dir].into_iter().enumerate() {
+            let told = &data["left"][one];
+            assert_eq!(told["path"], path.to_string(), "{data}");
+            let why = told["why"].as_str().expect("text");
+            assert!(why.contains(path.as_str()) && why.contains("belongs to user 0"), "{why}");
+        }
+        assert_eq!(at(&layout::quarantine()).read_dir().expect("listed").count(), 0);
         ann.ok(&main, "verify --all");
-        ann.ok(&main, "doctor --strict");
     }
+    fs_err::remove_dir_all(at(&left)).expect("removed");
+    ann.ok(&main, "doctor --strict");
     chown(team.join("r").join(dir.as_str()), Some(ann.uid), None).expect("given");
     let said = ann.jvs(&main, "--json gc --keep-last 1 --keep-within 0s").run().ok().json();
     assert_eq!(said["data"]["removed"].as_array().map(Vec::len), Some(1), "{said}");
