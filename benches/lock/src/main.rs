@@ -2,10 +2,11 @@
 //! against what one would use instead, and on JuiceFS, operation by operation.
 //! What the library costs within one process is in `benches/in_process`.
 //!
-//! `scripts/bench lock [processes|runs|juicefs|requests]…` builds everything and runs this in a
+//! `scripts/bench lock [processes|hooks|runs|juicefs|requests]…` builds everything and runs this in a
 //! namespace of its own, without a word all of it; the figures and what they mean are in
 //! `README.md`.
 
+mod hooks;
 mod juicefs;
 mod processes;
 mod race;
@@ -22,6 +23,10 @@ fn main() {
     say(&format!("filesystem: {filesystem}"));
     if wanted("processes") {
         processes::on(dir.path(), &filesystem, 400, Some(processes::LOCAL));
+    }
+    if wanted("hooks") {
+        hooks::on(dir.path(), &filesystem, 400);
+        hooks::on_juicefs(Engine::Redis);
     }
     if wanted("runs") {
         runs::on(dir.path(), &filesystem, 400);

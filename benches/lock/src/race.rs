@@ -54,6 +54,20 @@ pub(crate) fn paired(title: &str, rounds: usize, first: Lane<'_>, second: Lane<'
     say(&format!("  longer within a round: median {middle} us, quartiles {low} and {high} us"));
 }
 
+/// Runs all lanes as [`race`] does, and prints how long the slow ones of each took: what
+/// somebody who waits for every one of them notices.
+pub(crate) fn tails(title: &str, rounds: usize, mut lanes: Vec<Lane<'_>>) {
+    let times = measured(rounds, &mut lanes);
+    say(&format!("\n{title}  ({rounds} rounds)"));
+    let width = lanes.iter().map(|lane| lane.name.len()).max().unwrap_or(0);
+    say(&format!("  {:width$}  {:>11}  {:>11}  {:>11}", "", "p10", "median", "p95"));
+    for (lane, mut times) in lanes.iter().zip(times) {
+        times.sort_unstable();
+        let [early, middle, late] = [10, 50, 95].map(|p| shown(percentile(&times, p)));
+        say(&format!("  {:width$}  {early:>11}  {middle:>11}  {late:>11}", lane.name));
+    }
+}
+
 /// By how many microseconds each of `second` is longer.
 fn longer(first: &[Duration], second: &[Duration]) -> Vec<i128> {
     let us = |time: &Duration| i128::try_from(time.as_micros()).unwrap_or(i128::MAX);

@@ -64,6 +64,11 @@ fn install(context: &Context<'_>, args: &InstallArgs) -> Result<Done, Failure> {
             wanted.program
         ));
     }
+    if let Some(variable) = user.then(|| elsewhere(context, *agent)).flatten() {
+        warnings.push(format!(
+            "{variable} is set: the agent reads what is there, and not in the home directory"
+        ));
+    }
     under_lock(context, &place, *dry_run, || {
         let mut receipts = Receipts::read(&place)?;
         let known = receipts.of(*agent);
@@ -284,6 +289,16 @@ fn name(agent: Agent) -> String {
         Some(harness) => format!("the hooks of {}", harness.title()),
         None => "the instructions of AGENTS.md".to_owned(),
     }
+}
+
+/// The variable by which the agent of this environment has its settings elsewhere.
+fn elsewhere(context: &Context<'_>, agent: Agent) -> Option<&'static str> {
+    let variable = match agent {
+        Agent::Claude => "CLAUDE_CONFIG_DIR",
+        Agent::Codex => "CODEX_HOME",
+        _ => return None,
+    };
+    context.variable(variable).map(|_| variable)
 }
 
 /// What the hooks are to be, and whether this very program is the one that is found under
