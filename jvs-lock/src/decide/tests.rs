@@ -252,3 +252,16 @@ fn a_hold_of_another_life_with_the_same_counter_was_taken_whatever_the_salts_are
         }
     }
 }
+
+#[test]
+fn a_transfer_is_known_by_its_heir_under_the_next_token_but_only_if_it_was_tried() {
+    let held = held_by(ME);
+    let bound = bound(&held);
+    assert_eq!(transfer(&held, bound, OTHER, false), Ok(Own::Try));
+    let handed = held_by(ME).granted(OTHER, 30_000, WallMs(1_000), OP);
+    assert_eq!(transfer(&handed, bound, OTHER, true), Ok(Own::Done));
+    let fenced = Err(LostTerm::Fenced { current: handed.token });
+    assert_eq!(transfer(&handed, bound, OTHER, false), fenced);
+    // Somebody else got it.
+    assert_eq!(transfer(&handed, bound, HolderNonce([3; 16]), true), fenced);
+}

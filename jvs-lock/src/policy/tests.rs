@@ -1,11 +1,14 @@
-use jvs_repo::clock::BootId;
+use jvs_repo::clock::{BootId, BootMs, Reading, WallMs};
 use jvs_repo::config::LockPolicy;
-use jvs_repo::id::OpNonce;
+use jvs_repo::id::{HolderNonce, OpNonce};
+use jvs_repo::name::WorktreeName;
 
 use super::*;
 use crate::decide::{self, Acquire, Bound, Own, Refusal};
 use crate::judge::{Judgement, Method, Standing};
+use crate::legacy::{Legacy, LegacyTool};
 use crate::liveness::Unknowable;
+use crate::record::FoundRecord;
 use crate::record::tests::granted;
 use crate::session::tests::session;
 use crate::state::State;
@@ -329,4 +332,87 @@ fn the_table_says_what_the_protocol_decides() {
         let released = decide::release(&state, bound, false);
         assert_eq!(table(Act::ReleaseByForce).allows(), released.is_ok(), "{stands:?}");
     }
+}
+
+/// What was seen of a lock in that state.
+fn seen(state: State, standing: Option<Standing>, mine: bool) -> View {
+    let judgement = standing.map(|standing| Judgement {
+        standing,
+        method: Method::SameBoot,
+        remaining_ms: 0,
+        stealable_in_ms: 0,
+        watch_ms: 0,
+        nobody_renews: false,
+        observed_skew_ms: 0,
+        evidence: Vec::new(),
+    });
+    View {
+        worktree: WorktreeName::main(),
+        state,
+        found: FoundRecord::Nothing,
+        judgement,
+        mine,
+        foreign: None,
+        unheard: None,
+        restoring: false,
+        at: Reading { wall: WallMs(0), boot: BootMs(0) },
+        seen_by: None,
+    }
+}
+
+/// The same, beside a lock of another tool.
+fn beside_another_tool(view: View) -> View {
+    let foreign = Legacy {
+        format: LegacyTool::Lokt,
+        path: "lock".into(),
+        owner: "agent".into(),
+        since: WallMs(0),
+        ends: None,
+    };
+    View { foreign: Some(foreign), ..view }
+}
+
+#[test]
+fn how_a_lock_stands_is_told_from_what_was_seen() {
+    use Standing::{Expired, Live, Stealable};
+    let op = OpNonce([9; 8]);
+    let (held, _) = granted();
+    let frozen = held.frozen(HolderNonce([5; 16]), 1, WallMs(0), op);
+    let (free, retired) = (held.released(op), held.retired(op));
+    // What is seen, and how it stands if the clocks prove it, and if they prove nothing.
+    for (view, proven, doubtful) in [
+        (seen(free, None, false), Stands::Free, Stands::Free),
+        (seen(retired, None, true), Stands::Retired, Stands::Retired),
+        (seen(held, Some(Live), true), Stands::Own, Stands::Own),
+        (seen(held, Some(Stealable), true), Stands::Own, Stands::Own),
+        (seen(held, Some(Live), false), Stands::Live, Stands::Live),
+        (seen(held, Some(Expired), false), Stands::Live, Stands::Live),
+        (seen(held, Some(Stealable), false), Stands::Over, Stands::Live),
+        (seen(frozen, Some(Live), false), Stands::Frozen, Stands::Frozen),
+        (seen(frozen, Some(Live), true), Stands::OwnFreeze, Stands::OwnFreeze),
+        (seen(frozen, Some(Stealable), false), Stands::FreezeOver, Stands::Frozen),
+        (seen(frozen, Some(Stealable), true), Stands::FreezeOver, Stands::OwnFreeze),
+    ] {
+        assert_eq!(Stands::of(&view, false), proven, "{view:?}");
+        assert_eq!(Stands::of(&view, true), doubtful, "{view:?}");
+        let other = match proven {
+            Stands::Own | Stands::Retired => proven,
+            _ => Stands::OtherTool,
+        };
+        assert_eq!(Stands::of(&beside_another_tool(view), false), other);
+    }
+}
+
+#[test]
+fn a_freeze_is_lifted_by_its_user_also_where_others_are_admins() {
+    let by = |who: &Identity, rules: &ReclaimRules| {
+        ruling(Act::FreezeByForce, Stands::Frozen, who, rules)
+    };
+    let (nobody_named, named) = (ReclaimRules::default(), naming("uid:1001"));
+    let overrules = Ruling::Overrules;
+    assert_eq!(by(&ann(), &nobody_named), overrules(ReclaimReason::SameUser));
+    assert_eq!(by(&ann(), &named), overrules(ReclaimReason::SameUser));
+    assert_eq!(by(&eve(), &nobody_named), overrules(ReclaimReason::AnyOperator));
+    assert_eq!(by(&eve(), &named), overrules(ReclaimReason::Admin));
+    assert_eq!(by(&eve(), &naming("gid:7")), Ruling::NotAdmin);
 }
