@@ -161,6 +161,9 @@ pub fn code_of_io(error: &std::io::Error) -> Code {
         if inner.is::<crate::store::NoFlaggedRename>() {
             return Code::UnsafeFilesystem;
         }
+        if inner.is::<crate::store::InDoubt>() {
+            return Code::OutcomeUnknown;
+        }
     }
     match error.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::LOOP) => Code::PathEscape,

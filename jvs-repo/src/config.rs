@@ -28,6 +28,8 @@ pub use retention::{RequiredTags, Retention};
 pub use snapshot::{Consistency, Engine, IgnorePatterns, SnapshotPolicy};
 pub use ttl::TtlTable;
 
+use crate::entropy::Entropy;
+use crate::id::OpNonce;
 use crate::layout;
 use crate::sharing::Sharing;
 use crate::store::Store;
@@ -118,6 +120,21 @@ pub fn read_text(store: &dyn Store) -> Result<String, ConfigError> {
         }
         Err(error) => Err(ConfigError::Io(error)),
     }
+}
+
+/// Sets one key in the file and returns what is then in force. Comments and all other keys
+/// stay; nothing is written unless the whole result is valid.
+pub fn change(
+    store: &dyn Store,
+    key: &str,
+    value: &str,
+    entropy: &dyn Entropy,
+) -> Result<Config, ConfigError> {
+    let text = set(&read_text(store)?, key, value)?;
+    let parsed = Config::parse(&text)?;
+    let tmp = layout::config_tmp(OpNonce::random(entropy));
+    store.write_over(&tmp, &layout::config(), text.as_bytes()).map_err(ConfigError::Io)?;
+    Ok(parsed)
 }
 
 /// The value of a key as text.

@@ -9,7 +9,6 @@ use uuid::Uuid;
 use crate::code::{Code, Coded, Layer, Layered, code_of_io};
 use crate::config::{self, Config, ConfigError};
 use crate::entropy::Entropy;
-use crate::id::OpNonce;
 use crate::json::RecordError;
 use crate::layout;
 use crate::name::{ShownName, WorktreeName};
@@ -82,11 +81,7 @@ impl Repo {
         value: &str,
         entropy: &dyn Entropy,
     ) -> Result<Config, ConfigError> {
-        let text = config::set(&config::read_text(&self.store)?, key, value)?;
-        let parsed = Config::parse(&text)?;
-        let tmp = layout::config_tmp(OpNonce::random(entropy));
-        self.store.write_over(&tmp, &layout::config(), text.as_bytes()).map_err(ConfigError::Io)?;
-        Ok(parsed)
+        config::change(&self.store, key, value, entropy)
     }
 
     /// A worktree's record; `None` if there is no such worktree.
@@ -210,6 +205,7 @@ mod tests {
     use super::*;
     use crate::clock::WallMs;
     use crate::entropy::SystemEntropy;
+    use crate::id::OpNonce;
     use crate::record::worktree::Isolation;
     use crate::store::RepoPath;
 

@@ -14,7 +14,8 @@ use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 
-pub use own::Removal;
+pub(crate) use own::InDoubt;
+pub use own::{Removal, in_doubt};
 pub use posix::{Denied, PosixStore, Space, TreeListing};
 pub(crate) use posix::{NoFlaggedRename, explain_outside};
 pub use remove_tree::remove_tree;
@@ -324,18 +325,24 @@ pub trait Store: Send + Sync {
 
     /// Writes a file that is complete or absent: written under `tmp`, a name that
     /// nobody else uses, fsynced, renamed to `to` (which must not be there),
-    /// directory fsynced.
+    /// directory fsynced. An error whose code is `E_OUTCOME_UNKNOWN` leaves it there.
     fn write_new(&self, tmp: &RepoPath, to: &RepoPath, bytes: &[u8]) -> io::Result<()> {
         let draft = self.write_tmp(tmp, bytes)?;
         self.place_new(&draft, to)?;
-        self.sync_dir(&to.parent())
+        self.settle(&to.parent())
     }
 
     /// As [`Store::write_new`], but replaces what is at `to`.
     fn write_over(&self, tmp: &RepoPath, to: &RepoPath, bytes: &[u8]) -> io::Result<()> {
         let draft = self.write_tmp(tmp, bytes)?;
         self.place_over(&draft, to)?;
-        self.sync_dir(&to.parent())
+        self.settle(&to.parent())
+    }
+
+    /// Makes durable what was done to names in `dir`. If that fails it is done
+    /// nevertheless, and the outcome is unknown.
+    fn settle(&self, dir: &RepoPath) -> io::Result<()> {
+        own::settle(self, dir)
     }
 
     /// Creates `tmp`, a name that nobody else uses, with its content on disk, or

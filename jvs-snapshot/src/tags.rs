@@ -15,7 +15,7 @@ use jvs_repo::json::{self, RecordError};
 use jvs_repo::layout;
 use jvs_repo::name::TagName;
 pub use jvs_repo::record::tag::{LoggedTag, Tag};
-use jvs_repo::store::{Removal, Store};
+use jvs_repo::store::{Removal, Store, in_doubt};
 
 use crate::catalog::Catalog;
 use crate::error::SnapshotError;
@@ -100,15 +100,23 @@ fn put(seams: Seams<'_>, tag: Tag) -> Result<Tag, SnapshotError> {
         }
         Err(error) => return Err(RecordError::io(&path, error).into()),
     }
-    let still_there = Catalog::new(store).is_ready(id);
-    if !still_there.map_err(SnapshotError::io("look at the snapshot again"))? {
-        // Best effort: a tag without its snapshot is doctor's to report.
-        let aside = layout::tag_tmp(&name, OpNonce::random(seams.entropy));
-        let is_mine = |seen: &[u8]| seen == bytes;
-        let _ = store.remove_meant(&path, &aside, json::Limits::RECORD.size, &is_mine);
-        return Err(SnapshotError::Collected { id });
-    }
-    Ok(tag)
+    let error = match Catalog::new(store).is_ready(id) {
+        Ok(true) => return Ok(tag),
+        Ok(false) => SnapshotError::Collected { id },
+        Err(source) => SnapshotError::io("look at the snapshot again")(source),
+    };
+    let aside = layout::tag_tmp(&name, OpNonce::random(seams.entropy));
+    let is_mine = |seen: &[u8]| seen == bytes;
+    let taken_back = store
+        .remove_meant(&path, &aside, json::Limits::RECORD.size, &is_mine)
+        .and_then(|_| store.settle(&layout::tags()));
+    Err(match (taken_back, error) {
+        // A tag without its snapshot is doctor's to report.
+        (_, gone @ SnapshotError::Collected { .. }) | (Ok(()), gone) => gone,
+        (Err(source), _) => {
+            RecordError::io(&path, in_doubt("perhaps the tag was made", source)).into()
+        }
+    })
 }
 
 /// Makes a tag that was deleted once more, byte for byte.
@@ -205,7 +213,7 @@ pub fn delete(seams: Seams<'_>, name: &TagName) -> Result<Option<Tag>, SnapshotE
     let aside = layout::tag_tmp(name, OpNonce::random(seams.entropy));
     let removed = store
         .remove_meant(&path, &aside, json::Limits::RECORD.size, &is_meant)
-        .and_then(|removal| store.sync_dir(&layout::tags()).map(|()| removal));
+        .and_then(|removal| store.settle(&layout::tags()).map(|()| removal));
     match removed.map_err(|error| RecordError::io(&path, error))? {
         Removal::Removed => Ok(Some(tag)),
         Removal::Gone | Removal::Another => Ok(None),

@@ -106,7 +106,7 @@ impl Begun<'_, '_> {
         }
         let payload = layout::payload(&making.name);
         let parent = payload.parent();
-        let moved = make_one(making.locks, &parent).and_then(|_| {
+        let moved = make_parent(making.locks, &parent).and_then(|()| {
             note::move_new(seams, files, &payload)
                 .map_err(|stuck| stuck.at(&making.name, &payload))?;
             seams.store.sync_dir(&parent).map_err(io_at(&parent))
@@ -232,7 +232,7 @@ fn refuse_files(
 }
 
 /// True if it was not there before.
-pub(super) fn make_one(locks: &Locks<'_>, path: &RepoPath) -> Result<bool, WorktreeError> {
+fn make_one(locks: &Locks<'_>, path: &RepoPath) -> Result<bool, WorktreeError> {
     let store = locks.seams.store;
     match store.make_dir(path) {
         Ok(()) => Ok(true),
@@ -245,6 +245,14 @@ pub(super) fn make_one(locks: &Locks<'_>, path: &RepoPath) -> Result<bool, Workt
     }
 }
 
+/// Makes the directory that worktrees are in, or finds it made, and durable: whoever made
+/// it may have died before that, and what is told of a worktree in it survives a power cut.
+pub(super) fn make_parent(locks: &Locks<'_>, parent: &RepoPath) -> Result<(), WorktreeError> {
+    make_one(locks, parent)?;
+    let above = parent.parent();
+    locks.seams.store.sync_dir(&above).map_err(io_at(&above))
+}
+
 /// Makes an empty directory for files, under a name that is the caller's; true if it
 /// was not there before. If that fails, nothing is left of what it made.
 pub(super) fn make_payload(
@@ -254,7 +262,7 @@ pub(super) fn make_payload(
 ) -> Result<bool, WorktreeError> {
     let parent = payload.parent();
     if parent != RepoPath::root() {
-        make_one(locks, &parent)?;
+        make_parent(locks, &parent)?;
     }
     let made = make_one(locks, payload)?;
     if !made {

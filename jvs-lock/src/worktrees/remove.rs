@@ -203,7 +203,12 @@ fn decided(
     let (aside, removed) =
         (undecided(name, last), layout::removed_payload(name, last.term(), last.op));
     match note::move_new(locks.seams, &aside, &removed) {
-        Ok(()) => Ok(removed),
+        Ok(()) => {
+            // Before the record goes: of a name that a power cut brought back without one
+            // nobody could tell whether its files are needed. Best effort: they are told of.
+            let _ = locks.seams.store.sync_dir(&removed.parent());
+            Ok(removed)
+        }
         // Deleted by the process that ended this, or back where they were.
         Err(NotMoved::Gone) => match locks.register(name).read() {
             Ok(state) if state == *last => Ok(removed),

@@ -10,7 +10,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree as record;
 use jvs_repo::sabotage;
 
-use super::create::{make_one, make_payload, refuse_directory};
+use super::create::{make_parent, make_payload, refuse_directory};
 use super::error::{RetireError, WorktreeError, exists, io_at, unknown};
 use super::note::{self, Discarded, NotMoved};
 use super::remove::{bring_back, forget, retire};
@@ -146,7 +146,7 @@ fn carry_over(
         reserve::confirm(locks, new, &seen)?;
     }
     let (from, to) = (layout::payload(old), layout::payload(new));
-    make_one(locks, &to.parent())?;
+    make_parent(locks, &to.parent())?;
     match note::move_new(seams, &from, &to) {
         Ok(()) => still_ours(locks, old, new, op)?,
         // It never had any.

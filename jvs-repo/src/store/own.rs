@@ -184,6 +184,26 @@ fn unlike_taken(error: io::Error) -> io::Error {
     }
 }
 
+/// What was done, or may have been, although a call failed: it is reported as neither.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub(crate) struct InDoubt {
+    what: &'static str,
+    source: io::Error,
+}
+
+/// The answer of a call after which nobody knows whether all of it lasts. `what` says
+/// what is known.
+pub fn in_doubt(what: &'static str, source: io::Error) -> io::Error {
+    io::Error::new(source.kind(), InDoubt { what, source })
+}
+
+/// Makes durable what was done to names in `dir`.
+pub(super) fn settle<S: Store + ?Sized>(store: &S, dir: &RepoPath) -> io::Result<()> {
+    let done = "it was done, but that may not survive a power cut";
+    store.sync_dir(dir).map_err(|error| in_doubt(done, error))
+}
+
 /// Removes a file; done if it is gone, no matter who did it.
 pub(super) fn remove<S: Store + ?Sized>(store: &S, path: &RepoPath) -> io::Result<()> {
     let mut tries = 1;

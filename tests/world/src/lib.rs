@@ -13,6 +13,7 @@
 //! a crate that this crate knows would meet a second build of their own types.
 
 pub mod any_error;
+pub mod commands;
 pub mod live;
 pub mod repository;
 pub mod session;

@@ -3,6 +3,7 @@
 
 mod again;
 mod believing;
+mod crashes;
 mod deaths;
 mod deep;
 mod degraded;

@@ -6,6 +6,7 @@ mod architecture;
 mod codes;
 mod compiled;
 mod contributing;
+mod crashes;
 mod dependencies;
 mod documents;
 mod fuzzed;

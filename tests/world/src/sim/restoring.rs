@@ -50,7 +50,8 @@ fn payload() -> RepoPath {
     layout::payload(&main())
 }
 
-fn write(store: &SimStore, dir: &RepoPath, files: &Files) -> io::Result<()> {
+/// Makes a tree with these files, durably.
+pub fn write(store: &SimStore, dir: &RepoPath, files: &Files) -> io::Result<()> {
     if store.stat(dir).is_err() {
         store.make_dir(dir)?;
     }
