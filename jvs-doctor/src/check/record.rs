@@ -4,6 +4,7 @@ use jvs_lock::legacy;
 use jvs_lock::record::{FoundRecord, Meaning, Record};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::store::{DirEntryKind, RepoPath};
 
 use crate::check::{Check, Severity};
 use crate::finding::FindingCollector;
@@ -39,6 +40,8 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
             FoundRecord::Record(record) if record.is_of(&view.state) => {}
             FoundRecord::Record(record) => stale(survey, worktree, record, report),
             FoundRecord::Unreadable(_) if is_legacy(survey, worktree) => {}
+            // It keeps nobody out, and a full examination tells of every symlink.
+            FoundRecord::Unreadable(_) if is_symlink(survey, &path) => {}
             FoundRecord::Refused(why) => {
                 report
                     .add(Check::Unreadable, &path, format!("it cannot be read: {why}"))
@@ -80,6 +83,10 @@ pub(super) fn quick(survey: &Survey<'_, '_>, report: &mut FindingCollector) {
                 .remedy(Remedy::Quarantine { path: path.clone() });
         }
     }
+}
+
+fn is_symlink(survey: &Survey<'_, '_>, path: &RepoPath) -> bool {
+    survey.store().stat(path).is_ok_and(|stat| stat.kind == DirEntryKind::Symlink)
 }
 
 fn still_missing(survey: &Survey<'_, '_>, worktree: &WorktreeName) -> bool {

@@ -60,7 +60,7 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
         Wanted::Words(words.collect())
     };
     Some(match (command, arg) {
-        ("create", "name") | ("hook", "event") => Wanted::Anything,
+        ("create", "name") | ("hook", "event") | ("undo", "op") => Wanted::Anything,
         (_, "worktree" | "old") | ("path" | "remove", "name") => Wanted::Worktrees,
         (_, "repo" | "second_mount" | "dir" | "tla") | ("init", "path") => Wanted::Directories,
         (_, "session" | "to" | "id") => Wanted::Sessions,
