@@ -14,6 +14,7 @@ use crate::survey::Survey;
 
 /// What the clocks were found to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Clocks {
     /// Does something steer this host's wall clock? `None` if the kernel does not say.
     pub synchronised: Option<bool>,
@@ -27,6 +28,7 @@ pub struct Clocks {
 
 /// Numbers about the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Vitals {
     /// Worktrees with metadata.
     pub worktrees: u64,
@@ -44,6 +46,7 @@ pub struct Vitals {
 
 /// How old a lock is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockVital {
     /// The worktree that it locks.
     pub worktree: String,

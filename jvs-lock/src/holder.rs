@@ -5,6 +5,7 @@
 use jvs_repo::clock::{BootId, WallMs};
 use jvs_repo::name::ShownName;
 use jvs_repo::next::Next;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, With};
@@ -64,6 +65,34 @@ impl Onlooker {
 /// where a repository wants that.
 pub const SELF_DECLARED: &[&str] =
     &["user", "host", "terminal", "agent", "note", "environment", "purpose"];
+
+/// What programs are told of a holder; nothing of it decides anything.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HolderKnown {
+    /// Its user, as it said.
+    pub user: Option<String>,
+    /// Its user to the kernel of its host, if known.
+    pub uid: Option<u32>,
+    /// Its host, as it said.
+    pub host: Option<String>,
+    /// Its terminal, such as `pts/3`.
+    pub terminal: Option<String>,
+    /// The agent or CI system that it runs under.
+    pub agent: Option<String>,
+    /// What it holds the lock for, in its own words.
+    pub note: Option<String>,
+    /// What it is kept with: it ends when that does.
+    pub kept_with: Option<With>,
+    /// It is released once its session has given no sign of life for this long.
+    pub idle_release_ms: Option<u64>,
+    /// Is its user the one who asks? `null` if that is not known.
+    pub same_user: Option<bool>,
+    /// Has it the id of the session that asks, and another secret?
+    pub same_id_elsewhere: bool,
+    /// Which fields a holder may claim what it likes in.
+    pub self_declared: Option<&'static [&'static str]>,
+}
 
 /// What an onlooker is to the holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -270,32 +299,33 @@ impl<'v> Holder<'v> {
 
     /// For programs: adds what is known of it to `data`, which is an object.
     pub fn add_to(&self, data: &mut Value) {
-        if let (Some(data), Value::Object(known)) = (data.as_object_mut(), self.data()) {
+        if let (Some(data), Value::Object(known)) = (data.as_object_mut(), json!(self.known())) {
             data.extend(known);
+            data.insert("kept_until".to_owned(), json!(self.kept_until()));
         }
     }
 
-    fn data(&self) -> Value {
+    /// For programs: what is known of it.
+    pub fn known(&self) -> HolderKnown {
         let record = self.record;
         let metadata = record.map(|record| &record.metadata);
         let place = record.map(|record| &record.place);
         let kept = record.and_then(|record| record.kept.as_ref());
         let me = self.view.seen_by.as_deref();
         let same_user = record.zip(me).and_then(|(record, me)| me.is_user_of(record));
-        json!({
-            "user": metadata.map(|it| &it.user_identity),
-            "uid": record.and_then(|record| record.uid),
-            "host": metadata.map(|it| &it.hostname),
-            "terminal": place.and_then(|place| place.terminal.as_ref()),
-            "agent": place.and_then(|place| place.agent.as_ref()),
-            "note": self.note(),
-            "kept_until": self.kept_until(),
-            "kept_with": kept.and_then(|kept| kept.with),
-            "idle_release_ms": kept.and_then(|kept| kept.idle_ms),
-            "same_user": record.filter(|_| self.view.mine).map_or(same_user, |_| Some(true)),
-            "same_id_elsewhere": self.kinship() == Kinship::OtherPrivateDir,
-            "self_declared": record.map(|_| SELF_DECLARED),
-        })
+        HolderKnown {
+            user: metadata.map(|it| it.user_identity.clone()),
+            uid: record.and_then(|record| record.uid),
+            host: metadata.map(|it| it.hostname.clone()),
+            terminal: place.and_then(|place| place.terminal.clone()),
+            agent: place.and_then(|place| place.agent.clone()),
+            note: self.note().map(str::to_owned),
+            kept_with: kept.and_then(|kept| kept.with),
+            idle_release_ms: kept.and_then(|kept| kept.idle_ms),
+            same_user: record.filter(|_| self.view.mine).map_or(same_user, |_| Some(true)),
+            same_id_elsewhere: self.kinship() == Kinship::OtherPrivateDir,
+            self_declared: record.map(|_| SELF_DECLARED),
+        }
     }
 }
 

@@ -27,6 +27,7 @@ pub enum Standing {
 
 /// By which clock that was judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// The holder runs on this boot of this host: its boot-time clock is ours.
@@ -39,6 +40,7 @@ pub enum Method {
 
 /// A reason to doubt that two wall clocks agree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Evidence {
     /// The record says it was renewed in our future.

@@ -34,6 +34,7 @@ use crate::state::{Claim, State};
 
 /// How a lease came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LeaseOrigin {
     /// The lock was free.

@@ -29,6 +29,7 @@ const OWNER_MAX: usize = 256;
 
 /// Who wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LegacyTool {
     /// `since` in milliseconds.
@@ -52,6 +53,7 @@ impl LegacyTool {
 
 /// A lock of another tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Legacy {
     /// Who wrote it.
     pub format: LegacyTool,

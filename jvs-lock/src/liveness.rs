@@ -10,6 +10,7 @@ use crate::record::{Keeper, Record};
 
 /// What is known of the holder's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Liveness {
     /// It runs on this host.
@@ -22,6 +23,7 @@ pub enum Liveness {
 
 /// Why nothing can be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Unknowable {
     /// Another host, another boot of a host that may not be this one, or another

@@ -26,6 +26,7 @@ use crate::view::View;
 
 /// Why a lock may be taken from its holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ReclaimReason {
     /// Its lease has been over for long enough.
@@ -70,6 +71,7 @@ impl fmt::Display for ReclaimReason {
 
 /// How good a reason is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the words of seed 002")]
 pub enum Priority {
@@ -91,6 +93,7 @@ impl Priority {
 
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Decision {
     /// By which reason.
     pub reason: ReclaimReason,

@@ -20,6 +20,7 @@ use crate::state::{Hold, State};
 
 /// How a lock stands, in one word for people and scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
     /// Nobody has it.

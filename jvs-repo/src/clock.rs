@@ -16,11 +16,13 @@ use crate::sabotage;
 
 /// Unix time in milliseconds, on someone's wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct WallMs(pub u64);
 
 /// Milliseconds since this host booted, suspend included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct BootMs(pub u64);
 
@@ -82,6 +84,7 @@ impl BootMs {
 
 /// Which boot of which kernel a boot-time reading belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct BootId(pub String);
 

@@ -6,6 +6,7 @@ macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal)* }) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "snake_case")]
         #[allow(missing_docs, reason = "each is its word")]
         pub enum $name { $($variant,)* }

@@ -22,6 +22,7 @@ pub use manifests::{with_chosen_manifest, with_manifest};
 
 /// In what a path differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
     /// Only the second has it.

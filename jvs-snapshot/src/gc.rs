@@ -45,6 +45,7 @@ pub use run::{Freed, run};
 
 /// Why a visible snapshot is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Keep {
     /// It is the head of a worktree, as people call it.
@@ -102,6 +103,7 @@ fn newest_of(f: &mut fmt::Formatter<'_>, season: Season, worktree: &WorktreeName
 
 /// Why nobody needs a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Uncalled {
     /// Its worktree has newer ones in all the places that the policy keeps.

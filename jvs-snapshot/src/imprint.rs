@@ -25,6 +25,7 @@ pub struct Imprint {
 
 /// How what is at a path differs from what was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It was not there.

@@ -14,6 +14,7 @@ mod keeper;
 mod lock;
 mod page;
 mod run;
+mod schema;
 mod session;
 mod shell;
 mod snapshot;
@@ -45,6 +46,7 @@ pub(crate) use lock::{
     TransferArgs, UnfreezeArgs,
 };
 pub(crate) use run::{Contain, GuardArgs, RunArgs, ShellArgs};
+pub(crate) use schema::SchemaArgs;
 pub(crate) use session::{SessionArgs, SessionCommand};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
@@ -55,6 +57,8 @@ pub(crate) use topic::{TOPICS, Topic};
 pub(crate) use undo::{RedoArgs, UndoArgs};
 pub(crate) use worktree::{CreateArgs, RemoveArgs, RenameArgs, WorktreeCommand, WorktreeNameArg};
 
+use crate::answer::Text;
+use crate::answer::other::Version;
 use crate::fail::{Failure, WrongUsage};
 use crate::hint::{OwnNext, foreign};
 use crate::near;
@@ -152,6 +156,7 @@ pub(crate) enum Command {
     Config(ConfigCommand),
     Completions(CompletionsArgs),
     Man(ManArgs),
+    Schema(SchemaArgs),
     Demo(DemoArgs),
     #[command(name = completion::COMMAND, hide = true)]
     Complete(CompleteArgs),
@@ -188,6 +193,7 @@ impl Command {
             Command::Config(command) => command.name(),
             Command::Completions(_) => "completions",
             Command::Man(_) => "man",
+            Command::Schema(_) => "schema",
             Command::Demo(_) => "demo",
             Command::Run(_) => "run",
             Command::Shell(_) => "shell",
@@ -257,8 +263,7 @@ pub(crate) fn parse(words: Vec<OsString>, columns: Option<&OsStr>) -> Words {
         return checked(args, &words);
     }
     if let Some(topic) = topic::asked(&words) {
-        let done =
-            Done::new(serde_json::json!({ "text": topic.text })).with_text(topic.text).paged();
+        let done = Done::new(&Text { text: topic.text.to_owned() }).with_text(topic.text).paged();
         return Words::Help { name: "help".to_owned(), done };
     }
     let error = match Args::try_parse_from(&words) {
@@ -269,13 +274,13 @@ pub(crate) fn parse(words: Vec<OsString>, columns: Option<&OsStr>) -> Words {
     let text = error.render();
     match error.kind() {
         ErrorKind::DisplayHelp => {
-            let done = Done::new(serde_json::json!({ "text": text.to_string() }))
+            let done = Done::new(&Text { text: text.to_string() })
                 .with_help(text.to_string(), text.ansi().to_string());
             Words::Help { name, done }
         }
         ErrorKind::DisplayVersion => {
             let version = env!("CARGO_PKG_VERSION");
-            let done = Done::new(serde_json::json!({ "version": version }));
+            let done = Done::new(&Version { version });
             Words::Help { name, done: done.with_text(text.to_string()) }
         }
         _ => {

@@ -20,6 +20,7 @@ mod ls;
 mod man;
 mod restore;
 pub(crate) mod run;
+mod schema;
 mod session;
 mod show;
 mod snapshot;
@@ -88,6 +89,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Config(command) => config::run(context, &command),
         Command::Completions(args) => completions::run(&args),
         Command::Man(args) => man::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Demo(args) => demo::run(context, &args),
         Command::Run(args) => run::command(context, &args),
         Command::Shell(args) => run::shell(context, &args),

@@ -23,8 +23,8 @@ use jvs_repo::repo::Repo;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 use jvs_repo::term::Term;
 use jvs_snapshot::show_head;
-use serde_json::Value;
 
+use crate::answer::Told;
 use crate::args::Global;
 use crate::fail::{Failure, Stuck};
 use crate::given::GivenOptions;
@@ -118,8 +118,8 @@ impl<'a> Context<'a> {
     }
 
     /// An answer whose data is only made if a program wants it.
-    pub(crate) fn done(&self, data: impl FnOnce() -> Value) -> Done {
-        Done::new(if self.output.is_json() { data() } else { Value::Null })
+    pub(crate) fn done<A: Told>(&self, answer: impl FnOnce() -> A) -> Done {
+        if self.output.is_json() { Done::new(&answer()) } else { Done::silent() }
     }
 
     pub(crate) fn output(&self) -> Output {

@@ -15,6 +15,7 @@
 //! [`main`].
 
 mod alarm;
+mod answer;
 mod args;
 mod bar;
 mod command;
@@ -32,6 +33,8 @@ mod local_time;
 mod near;
 mod ownership;
 mod render;
+#[cfg(feature = "schema")]
+pub mod schemas;
 mod session;
 mod sink;
 mod sleeper;

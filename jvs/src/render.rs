@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use jvs_repo::code::{Code, Coded, code_of_io};
@@ -18,6 +18,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::answer::{OfEach, Told};
 use crate::context::Env;
 use crate::fail::{Failure, Stuck, on_one_line};
 use crate::given::GivenOptions;
@@ -54,15 +55,25 @@ enum Form {
 }
 
 impl Done {
-    /// The JSON data; the text is empty until told.
-    pub(crate) fn new(data: Value) -> Self {
+    /// The answer for programs; the text is empty until told.
+    pub(crate) fn new(answer: &impl Told) -> Self {
+        let data = serde_json::to_value(answer).expect("all keys of an answer are text");
+        Done::of(data)
+    }
+
+    /// An answer for people alone.
+    pub(crate) fn silent() -> Self {
+        Done::of(Value::Null)
+    }
+
+    fn of(data: Value) -> Self {
         let (text, form, warnings) = (String::new(), Form::Lines, Vec::new());
         Done { data, text, form, warnings, reader_gone: false, exit: 0, pages: false }
     }
 
     /// The end of a stream that nobody reads any more.
     pub(crate) fn reader_gone() -> Self {
-        Done { reader_gone: true, ..Done::new(Value::Null) }
+        Done { reader_gone: true, ..Done::silent() }
     }
 
     /// The text for people, newline included.
@@ -106,21 +117,16 @@ impl Done {
         self
     }
 
-    /// Changes the JSON data.
-    pub(crate) fn amend(&mut self, change: impl FnOnce(&mut Value)) {
-        change(&mut self.data);
-    }
-
     /// The answers for several worktrees as one.
     pub(crate) fn of_each(each: Vec<Done>) -> Self {
-        let mut all = Done::new(Value::Null);
-        let mut data = Vec::new();
+        let mut all = Done::silent();
+        let mut worktrees = Vec::new();
         for one in each {
             all.text += &one.text;
             all.warnings.extend(one.warnings);
-            data.push(one.data);
+            worktrees.push(one.data);
         }
-        all.data = serde_json::json!({ "worktrees": data });
+        all.data = serde_json::to_value(OfEach { worktrees }).expect("they are data already");
         all
     }
 
@@ -646,40 +652,6 @@ pub(crate) fn tell_path(data: &mut Value, name: &str, path: &Path) {
     }
     data[name] = shown(path).into();
     data[format!("{name}_bytes")] = base64(path.as_os_str().as_encoded_bytes()).into();
-}
-
-/// A path that a library spelled as [`ShownName`], for programs: its bytes are beside it if
-/// that is not how they are spelled.
-pub(crate) fn tell_shown(data: &mut Value, name: &str, path: &str) {
-    data[name] = path.into();
-    if let Some(bytes) = jvs_repo::name::exact(path).filter(|bytes| bytes != path.as_bytes()) {
-        data[format!("{name}_bytes")] = base64(&bytes).into();
-    }
-}
-
-/// The same of several paths: beside them the bytes of those that are spelled otherwise,
-/// at the same places.
-pub(crate) fn tell_paths(data: &mut Value, name: &str, paths: &[PathBuf]) {
-    tell_each(data, name, paths, |one, path| tell_path(one, "path", path));
-}
-
-/// The same of several that are [`ShownName`].
-pub(crate) fn tell_all_shown(data: &mut Value, name: &str, paths: &[String]) {
-    tell_each(data, name, paths, |one, path| tell_shown(one, "path", path));
-}
-
-fn tell_each<P>(data: &mut Value, name: &str, paths: &[P], tell: impl Fn(&mut Value, &P)) {
-    let mut told: Vec<Value> = Vec::new();
-    for path in paths {
-        let mut one = serde_json::json!({});
-        tell(&mut one, path);
-        told.push(one);
-    }
-    let field = |field: &str| -> Value { told.iter().map(|one| one[field].clone()).collect() };
-    data[name] = field("path");
-    if told.iter().any(|one| one.get("path_bytes").is_some()) {
-        data[format!("{name}_bytes")] = field("path_bytes");
-    }
 }
 
 #[cfg(test)]

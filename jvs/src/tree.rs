@@ -73,8 +73,12 @@ pub(crate) struct ProcessTree {
 
 /// A process of a tree, for the process that is told of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Process"))]
 pub(crate) struct Member {
+    /// Process id.
     pub(crate) pid: u32,
+    /// Its words.
     pub(crate) command: String,
     #[serde(skip)]
     start_time: u64,

@@ -32,6 +32,7 @@ use crate::state::{Hold, State};
 
 /// What was dropped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Dropped {
     /// How many logs.
     pub logs: u64,

@@ -24,6 +24,7 @@ const LISTED: usize = 8;
 
 /// A line of an audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogLine {
     /// Which log.
     #[serde(rename = "writer")]

@@ -12,6 +12,7 @@ const CRASH: &str = "a crash";
 
 /// Something that does not add up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case", tag = "problem")]
 pub enum Problem {
     /// A line is not as it was written.
@@ -245,6 +246,7 @@ impl fmt::Display for Problem {
 
 /// What is wrong with a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Wrong {
     /// The token falls.

@@ -18,6 +18,7 @@ const SKIP_MAX: usize = 4 * LINE_MAX;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Flaw {
     /// The file ends in the middle of a line: a crash, or an append under way.

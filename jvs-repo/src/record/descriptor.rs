@@ -39,6 +39,7 @@ pub struct Loss {
 /// Where a snapshot stands in the line of its worktree: the snapshots as people count them,
 /// which is not always how one was committed on top of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineStanding {
     /// Is it beside the line? It keeps files, or says where the line goes on, and is no
     /// step of it.
@@ -160,6 +161,11 @@ impl Sealable for Descriptor {
 }
 
 impl Descriptor {
+    /// Shape of the file.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
     /// The descriptor of what was captured under `bound`.
     pub fn new(bound: &SnapshotBound, about: About, content: Content) -> Self {
         let About { created_at, note, tags, holder_id, session_id, line } = about;

@@ -22,6 +22,7 @@ pub const FILE_NAME: &str = ".jvsignore";
 
 /// Rules that come from one place, in their order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IgnoreSource {
     /// [`OF_CONFIG`], or the path of a file of rules below the worktree.
     pub from: String,

@@ -13,6 +13,7 @@ pub const LIMITS: Limits = Limits { size: 1024, ..Limits::RECORD };
 /// The process that keeps renewing a lease. Its end means that nobody does any
 /// more; a lease without one was taken by a command that ended by design.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Keeper {
     /// Process id.
     pub pid: u32,

@@ -31,6 +31,7 @@ pub const NOTE_MAX: usize = 256;
 
 /// Who holds and what for, as seed 002 has it: a closed list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 #[allow(missing_docs, reason = "the names of seed 002")]
 pub struct Metadata {
@@ -44,9 +45,11 @@ pub struct Metadata {
 
 /// The record: 14 fields of v6.3, and what else is worth knowing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// Shape of this file.
     #[serde(with = "version")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub version: u64,
     /// Names this acquisition.
     pub lock_id: OpNonce,

@@ -10,9 +10,11 @@ pub const LIMITS: Limits = Limits { size: 64 * 1024, depth: 8, string: 2048 };
 
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// Shape of this file.
     #[serde(with = "version")]
+    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
     pub version: u64,
     /// When it was probed, on the prober's wall clock.
     pub at: String,
@@ -31,6 +33,7 @@ pub struct Verdict {
 
 /// A promise that the filesystem breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Broken {
     /// The word of a [`crate::probe::Subject`]; a later version may know more of them.
     pub subject: String,
@@ -42,6 +45,7 @@ pub struct Broken {
 
 /// How late a second mount shows what was done through the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SecondMount {
     /// How many renames were tried.
     pub renames: u64,

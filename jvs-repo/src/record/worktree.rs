@@ -31,6 +31,7 @@ pub const LABEL_MAX: usize = 256;
 
 /// How writers of one worktree relate to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
     /// One writer at a time: the one who holds the lock.

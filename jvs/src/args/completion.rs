@@ -71,6 +71,7 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
         (_, "delete" | "keep_tag") => Wanted::Tags,
         (_, "key") => Wanted::Keys,
         (_, "path" | "paths" | "html") => Wanted::Files,
+        ("schema", "words") => Wanted::Anything,
         ("run", "command") => Wanted::Programs,
         (_, "purpose") => words(Purpose::WORDS),
         (_, "consistency") => words(Consistency::WORDS),

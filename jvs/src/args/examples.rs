@@ -176,6 +176,9 @@ examples! {
     "man":
         "Install the manual" => "jvs man man1",
         "Read a page without installing it" => "jvs man | man -l -";
+    "schema":
+        "What a program may rely on" => "jvs schema lock acquire",
+        "The commands that have one" => "jvs schema --list";
     "demo":
         "See what the lock does" => "jvs demo";
 }

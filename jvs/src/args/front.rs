@@ -6,9 +6,9 @@
 
 use std::ffi::{OsStr, OsString};
 
-use serde_json::json;
-
 use super::Words;
+use crate::answer::Text;
+use crate::answer::other::Version;
 use crate::render::Done;
 use crate::sink;
 
@@ -26,11 +26,11 @@ pub(super) fn asked(words: &[OsString], columns: Option<&OsStr>) -> Option<Words
     let done = match word {
         "--version" | "-V" if rest.is_none() => {
             let version = env!("CARGO_PKG_VERSION");
-            Done::new(json!({ "version": version })).with_text(format!("jvs {version}\n"))
+            Done::new(&Version { version }).with_text(format!("jvs {version}\n"))
         }
         "--help" if rest.is_none() && columns.is_none() && sink::has_columns(WIDTH) => {
             let text = plain_page();
-            Done::new(json!({ "text": text })).with_help(text, styled_page())
+            Done::new(&Text { text: text.clone() }).with_help(text, styled_page())
         }
         _ => return None,
     };

@@ -14,8 +14,9 @@ use jvs_repo::clock::{WallMs, shown_as_written};
 use jvs_repo::duration::Period;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use crate::answer::audit::{Events, LoggedEvent};
 use crate::args::AuditArgs;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
@@ -55,8 +56,8 @@ pub(crate) fn run(context: &Context<'_>, args: &AuditArgs) -> Result<Done, Failu
         }
         false => operations(context, &events),
     };
-    let events: Vec<Value> = events.iter().map(data).collect();
-    let done = Done::new(json!({ "events": events })).with_text(text).paged();
+    let done =
+        Done::new(&Events { events: events.iter().map(told).collect() }).with_text(text).paged();
     Ok(unread.fold(done, Done::with_warning))
 }
 
@@ -111,11 +112,9 @@ fn in_order(events: &mut [Logged]) {
     events.sort_by_key(|logged| (logged.event.at_ms(), logged.place));
 }
 
-fn data(logged: &Logged) -> Value {
-    let mut data = json!(logged.event);
-    data["writer"] = json!(logged.place.log);
-    data["line"] = json!(logged.place.line);
-    data
+fn told(logged: &Logged) -> LoggedEvent {
+    let Logged { event, place } = logged.clone();
+    LoggedEvent { event, writer: place.log, line: place.line }
 }
 
 fn columns(logged: &Logged) -> [String; 5] {

@@ -4,15 +4,16 @@ use std::io::Read as _;
 
 use jvs_repo::layout;
 use jvs_snapshot::look;
-use serde_json::{Value, json};
 
 use super::restore::UserPlace;
 use super::snapshots::find;
+use crate::answer::tree::FileContent;
+use crate::answer::{Base64, shown_path};
 use crate::args::CatArgs;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::hint::OwnNext;
-use crate::render::{Done, base64, tell_shown};
+use crate::render::Done;
 
 /// Largest content that a JSON document has in it.
 const MOST_IN_JSON: u64 = 1024 * 1024;
@@ -35,17 +36,24 @@ pub(crate) fn run(context: &Context<'_>, args: &CatArgs) -> Result<Done, Failure
     let stuck = |error| Stuck::new(format!("read {path} of {}", ready.id()), error);
     let mut file = look::open(&root, &path).map_err(stuck)?;
     if !context.output().is_json() {
-        return Ok(Done::new(Value::Null).with_content(file));
+        return Ok(Done::silent().with_content(file));
     }
-    let mut data = json!({ "snapshot_id": ready.id(), "bytes": bytes, "text": null });
-    tell_shown(&mut data, "path", &path.to_string());
+    let (path, path_bytes) = shown_path(&path.to_string());
+    let (mut text, mut text_bytes) = (None, None);
     if bytes <= MOST_IN_JSON {
         let mut content = Vec::new();
         file.read_to_end(&mut content).map_err(stuck)?;
         match String::from_utf8(content) {
-            Ok(text) => data["text"] = text.into(),
-            Err(other) => data["text_bytes"] = base64(other.as_bytes()).into(),
+            Ok(content) => text = Some(content),
+            Err(other) => text_bytes = Some(Base64::of(other.as_bytes())),
         }
     }
-    Ok(Done::new(data))
+    Ok(Done::new(&FileContent {
+        snapshot_id: ready.id(),
+        bytes,
+        text,
+        path,
+        path_bytes,
+        text_bytes,
+    }))
 }

@@ -12,9 +12,9 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::{clock::WallMs, config};
 use jvs_snapshot::manifest::{EntryKind, TreePath};
 use jvs_snapshot::{Catalog, look, tags};
-use serde_json::json;
 
 use super::snapshots::find;
+use crate::answer::Text;
 use crate::args::{CompleteArgs, Wanted, asked};
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CompleteArgs) -> Done {
             text.push('\n');
         }
     }
-    Done::new(json!({ "text": text })).with_text(text)
+    Done::new(&Text { text: text.clone() }).with_text(text)
 }
 
 /// What a word is, in less than a line.

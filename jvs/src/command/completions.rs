@@ -5,8 +5,8 @@
 
 use clap::Command;
 use clap_complete::Shell;
-use serde_json::json;
 
+use crate::answer::other::Completions;
 use crate::args::{self, CompletionsArgs};
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
@@ -19,7 +19,7 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<Done, Failure> {
         other => words(other)?,
     };
     let shell = args.shell.to_string();
-    Ok(Done::new(json!({ "shell": shell, "script": script })).with_text(script))
+    Ok(Done::new(&Completions { shell, script: script.clone() }).with_text(script))
 }
 
 /// All words, without those that nobody types.

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use jvs_repo::id::OpNonce;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::answer::other::{Demo, DemoStep};
 use crate::args::DemoArgs;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
@@ -27,7 +28,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DemoArgs) -> Result<Done, Failur
     if let Some(dir) = &kept {
         let _ = writeln!(text, "\nThe repository is still there: {dir}/repo");
     }
-    Ok(Done::new(json!({ "steps": play.steps, "kept": kept })).with_text(text))
+    Ok(Done::new(&Demo { steps: play.steps, kept }).with_text(text))
 }
 
 /// A directory of its own, gone at the end.
@@ -80,7 +81,7 @@ struct Play<'p> {
     context: &'p Context<'p>,
     stage: &'p Stage,
     stream: AnswerStream,
-    steps: Vec<Value>,
+    steps: Vec<DemoStep>,
 }
 
 impl Play<'_> {
@@ -145,7 +146,7 @@ impl Play<'_> {
             return Ok(());
         }
         // A demo that nobody watches may as well run to its end.
-        self.stream.item(&Done::new(Value::Null).with_text(text)).map(|_| ())
+        self.stream.item(&Done::silent().with_text(text)).map(|_| ())
     }
 
     /// Runs `jvs` as `who` and shows what was typed and what came back.
@@ -159,13 +160,13 @@ impl Play<'_> {
         for line in stdout.lines().chain(stderr.lines()) {
             let _ = writeln!(text, "  {line}");
         }
-        self.steps.push(json!({
-            "who": who.name(),
-            "command": format!("jvs {typed}"),
-            "exit": output.status.code(),
-            "stdout": stdout,
-            "stderr": stderr,
-        }));
+        self.steps.push(DemoStep {
+            who: who.name(),
+            command: format!("jvs {typed}"),
+            exit: output.status.code(),
+            stdout: stdout.into_owned(),
+            stderr: stderr.into_owned(),
+        });
         self.show(&text)
     }
 

@@ -10,16 +10,18 @@ use std::path::Path;
 use jvs_repo::layout;
 use jvs_snapshot::compare::{Aspect, ComparedFiles, Difference};
 use jvs_snapshot::ignore::IgnoreRules;
+use jvs_snapshot::imprint::Change;
 use jvs_snapshot::{Ready, diff};
-use serde_json::{Value, json};
 
 use super::restore::UserPlace;
 use super::snapshots::{counted, find, size};
+use crate::answer::shown_path;
+use crate::answer::tree::{self, Diff, Differences};
 use crate::args::DiffArgs;
 use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, Paint, tell_shown};
+use crate::render::{Done, Paint};
 
 pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failure> {
     let here = context.here()?;
@@ -49,11 +51,10 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
         let inside = |at: &Path| chosen.paths().any(|path| at.starts_with(path.as_path()));
         differences.retain(|difference| inside(difference.path.as_path()));
     }
-    let data = || {
-        let mut data = data(&differences);
-        data["from"] = json!(before.id());
-        data["to"] = json!(after.as_ref().map(|ready| ready.id()));
-        data
+    let answer = || Diff {
+        differences: told(&differences),
+        from: before.id(),
+        to: after.as_ref().map(|ready| ready.id()),
     };
     if args.patch || args.word_diff {
         let files_of = |ready: &Ready| store.absolute(&layout::snapshot_payload(&ready.dir()));
@@ -63,7 +64,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
         };
         let style = patch::Style::of(args.word_diff);
         let text = patches(context, style, &differences, &files_of(&before), &after)?;
-        return Ok(context.done(data).with_text(text).paged());
+        return Ok(context.done(answer).with_text(text).paged());
     }
     let mut text = lines(context.paint(), &differences, args.stat, usize::MAX);
     if args.stat {
@@ -71,7 +72,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DiffArgs) -> Result<Done, Failur
         let sign = if bytes < 0 { "-" } else { "+" };
         let _ = writeln!(text, "{}, {sign}{}", sum.text(), size(bytes.unsigned_abs()));
     }
-    Ok(context.done(data).with_text(text).paged())
+    Ok(context.done(answer).with_text(text).paged())
 }
 
 /// The lines that differ; a path that differs otherwise, or also otherwise, by its name.
@@ -142,25 +143,24 @@ fn grown(differences: &[Difference]) -> i64 {
 }
 
 /// All that programs are told of differences.
-pub(super) fn data(differences: &[Difference]) -> Value {
+pub(super) fn told(differences: &[Difference]) -> Differences {
     let Sums { added, removed, changed } = sums(differences);
     let told = differences.iter().map(|difference| {
-        let change = match way(difference) {
-            Aspect::Added => "added",
-            Aspect::Removed => "removed",
-            _ => "changed",
-        };
-        let mut told = json!({
-            "change": change,
-            "aspects": difference.aspects,
-            "before_bytes": difference.before,
-            "after_bytes": difference.after,
-        });
-        tell_shown(&mut told, "path", &difference.path.to_string());
-        told
+        let (path, path_bytes) = shown_path(&difference.path.to_string());
+        tree::DifferenceTold {
+            change: match way(difference) {
+                Aspect::Added => Change::Added,
+                Aspect::Removed => Change::Removed,
+                _ => Change::Changed,
+            },
+            aspects: difference.aspects.clone(),
+            before_bytes: difference.before,
+            after_bytes: difference.after,
+            path,
+            path_bytes,
+        }
     });
-    let told: Vec<Value> = told.collect();
-    json!({ "differences": told, "added": added, "removed": removed, "changed": changed })
+    Differences { differences: told.collect(), added, removed, changed }
 }
 
 /// One line a path, at most so many.

@@ -24,6 +24,7 @@ use jvs_repo::store::PosixStore;
 use serde_json::json;
 
 use super::snapshots::counted;
+use crate::answer::Text;
 use crate::args::{DoctorArgs, ReportFormat};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, WrongUsage};
@@ -81,7 +82,7 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
             told.add(leftovers(context));
         }
     }
-    let logs = full.then(|| logs::LogsSize::of(&store)).flatten();
+    let logs = full.then(|| logs::size_of(&store)).flatten();
     let say = report::Saying {
         logs,
         examination: &examination,
@@ -94,10 +95,10 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
     let done = match args.format {
         ReportFormat::Prometheus => {
             let text = prometheus::text(&examination, logs, context.clock().now().wall);
-            Done::new(json!({ "text": text })).with_text(text)
+            Done::new(&Text { text: text.clone() }).with_text(text)
         }
         ReportFormat::Human | ReportFormat::Json => {
-            Done::new(say.data()).with_text(say.text(context.paint()))
+            Done::new(&say.told()).with_text(say.text(context.paint()))
         }
     };
     if examination.is_healthy() {

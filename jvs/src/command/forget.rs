@@ -5,9 +5,9 @@ use std::fmt::Write;
 use jvs_repo::config::LockPolicy;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::gc;
-use serde_json::json;
 
 use super::snapshots::{counted, find, remark, room, room_text, size};
+use crate::answer::snapshot::ForgottenSnapshot;
 use crate::args::ForgetArgs;
 use crate::bar::Bar;
 use crate::context::Context;
@@ -43,16 +43,16 @@ pub(crate) fn run(context: &Context<'_>, args: &ForgetArgs) -> Result<Done, Fail
     for tag in &forgotten.tags {
         let _ = writeln!(text, "{deleted} tag {tag}");
     }
-    let data = json!({
-        "snapshot_id": id,
-        "worktree_id": descriptor.worktree_id,
-        "note": descriptor.note,
-        "deleted_tags": forgotten.tags,
-        "freed_bytes": measured.bytes,
-        "freed_exact": measured.exact,
-        "dry_run": args.dry_run,
-    });
-    let done = Done::new(data).with_text(text);
+    let answer = ForgottenSnapshot {
+        snapshot_id: id,
+        worktree_id: descriptor.worktree_id.clone(),
+        note: descriptor.note.clone(),
+        deleted_tags: forgotten.tags.clone(),
+        freed_bytes: measured.bytes,
+        freed_exact: measured.exact,
+        dry_run: args.dry_run,
+    };
+    let done = Done::new(&answer).with_text(text);
     Ok(match forgotten.left {
         Some(left) => done.with_warning(format!("some of its files could not be removed: {left}")),
         None => done,

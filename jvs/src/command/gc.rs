@@ -3,25 +3,30 @@
 use std::cmp::Reverse;
 use std::fmt::Write;
 
+use jvs_lock::history::Dropped;
 use jvs_repo::audit::room;
 use jvs_repo::clock::WallMs;
 use jvs_repo::config::{RequiredTags, Retention};
 use jvs_repo::entropy::SystemEntropy;
 use jvs_repo::id::{OpNonce, SnapshotId};
+use jvs_repo::store::PosixStore;
 use jvs_snapshot::Snapshots;
 use jvs_snapshot::gc::{self, GcPlan, Measured, Terms};
 use jvs_snapshot::progress::Progress as _;
 use jvs_snapshot::short::ShortIds;
-use serde_json::{Value, json};
 
 use super::audit::story::ago;
 use super::snapshots::{self, counted, room_text};
+use crate::answer;
+use crate::answer::snapshot::{
+    CollectedTold, Collection, CollectionOutcome, FreedTold, KeptTold, NotRemoved, Rules, WouldFree,
+};
 use crate::args::GcArgs;
 use crate::bar::Bar;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
 use crate::hint::OwnNext;
-use crate::render::{Done, shown, table, tell_paths, tell_shown};
+use crate::render::{Done, shown, table};
 
 pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure> {
     let repo = context.repo()?;
@@ -32,13 +37,14 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     let plan = gc::plan(&at, terms)?;
     let going = plan.collect.iter().map(|unneeded| (unneeded.snapshot_id, unneeded.bytes));
     let measured = snapshots::room(repo.store(), going, &Bar::new(context, "measuring"))?;
-    let mut data = planned(&plan, &retention);
-    data["dry_run"] = json!(args.dry_run);
     if args.dry_run {
-        data["would_free_bytes"] = json!(measured.bytes);
-        data["would_free_exact"] = json!(measured.exact);
+        let outcome = CollectionOutcome::Would(WouldFree {
+            would_free_bytes: measured.bytes,
+            would_free_exact: measured.exact,
+        });
+        let answer = told(&plan, &retention, args.dry_run, outcome);
         let text = would(context, &plan, &retention, measured)?;
-        return Ok(Done::new(data).with_text(text).paged());
+        return Ok(Done::new(&answer).with_text(text).paged());
     }
     let acting = context.session(None)?;
     let locks = context.locks(repo.store(), config.lock, &acting)?;
@@ -51,29 +57,14 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
     let dropped = locks.drop_old_logs();
     // Best effort: what was given up on a full volume is kept again.
     let _ = room::keep(repo.store(), OpNonce::random(&SystemEntropy));
-    data["removed"] = json!(freed.snapshots);
-    data["audit_logs_dropped"] = json!(dropped.as_ref().ok());
     // Of what somebody came to need meanwhile nothing was freed.
     let all_went = freed.snapshots.len() == plan.collect.len() && freed.left.is_empty();
     let measured = Measured { exact: measured.exact && all_went, ..measured };
-    data["freed_bytes"] = json!(measured.bytes);
-    data["freed_exact"] = json!(measured.exact);
-    data["leftovers_removed"] = json!(freed.dead + freed.unfinished);
-    data["put_back"] = json!(freed.put_back);
     let aside: Vec<String> =
         freed.set_aside.iter().map(|path| shown(&repo.store().absolute(path))).collect();
-    let paths = freed.set_aside.iter().map(|path| repo.store().absolute(path));
-    tell_paths(&mut data, "set_aside", &paths.collect::<Vec<_>>());
-    let left: Vec<Value> = freed
-        .left
-        .iter()
-        .map(|(path, why)| {
-            let mut left = json!({ "why": why });
-            tell_shown(&mut left, "path", &path.to_string());
-            left
-        })
-        .collect();
-    data["left"] = json!(left);
+    let outcome =
+        CollectionOutcome::Did(outcome(repo.store(), &freed, measured, dropped.as_ref().ok()));
+    let answer = told(&plan, &retention, args.dry_run, outcome);
     let text = format!(
         "Removed {}, {}; freed {}; kept {}\n",
         counted(freed.snapshots.len() as u64, "snapshot"),
@@ -87,7 +78,7 @@ pub(crate) fn run(context: &Context<'_>, args: &GcArgs) -> Result<Done, Failure>
              that directory once nothing in it is needed"
         )
     };
-    let mut done = Done::new(data).with_text(text);
+    let mut done = Done::new(&answer).with_text(text);
     if freed.told_late {
         done = done.with_warning("the volume was full: this was logged only afterwards".to_owned());
     }
@@ -120,19 +111,59 @@ fn policy(args: &GcArgs, set: &Retention) -> Result<Retention, Failure> {
 }
 
 /// The rules that keep something, by the names of their settings.
-fn rules(retention: &Retention) -> Vec<(&'static str, Value)> {
+fn rules(retention: &Retention) -> Rules {
+    Rules {
+        keep_last: retention.keep_last,
+        keep_hourly: retention.keep_hourly,
+        keep_daily: retention.keep_daily,
+        keep_weekly: retention.keep_weekly,
+        keep_monthly: retention.keep_monthly,
+        keep_yearly: retention.keep_yearly,
+        keep_within: retention.keep_within.to_string(),
+        keep_tag: retention.keep_tag.iter().map(ToString::to_string).collect(),
+    }
+}
+
+/// Those in force, as people read them.
+fn in_force(rules: &Rules) -> String {
     let numbers = [
-        ("keep_last", retention.keep_last),
-        ("keep_hourly", retention.keep_hourly),
-        ("keep_daily", retention.keep_daily),
-        ("keep_weekly", retention.keep_weekly),
-        ("keep_monthly", retention.keep_monthly),
-        ("keep_yearly", retention.keep_yearly),
+        ("keep_last", rules.keep_last),
+        ("keep_hourly", rules.keep_hourly),
+        ("keep_daily", rules.keep_daily),
+        ("keep_weekly", rules.keep_weekly),
+        ("keep_monthly", rules.keep_monthly),
+        ("keep_yearly", rules.keep_yearly),
     ];
-    let mut rules: Vec<_> = numbers.map(|(name, number)| (name, json!(number))).into();
-    rules.push(("keep_within", json!(retention.keep_within.to_string())));
-    rules.push(("keep_tag", json!(retention.keep_tag.iter().collect::<Vec<_>>())));
-    rules
+    let numbers = numbers.into_iter().filter(|(_, number)| *number > 0);
+    let numbers = numbers.map(|(name, number)| format!("{name} {number}"));
+    let within = format!("keep_within {}", rules.keep_within);
+    numbers.chain([within]).collect::<Vec<_>>().join(", ")
+}
+
+/// What came of it, for programs.
+fn outcome(
+    store: &PosixStore,
+    freed: &gc::Freed,
+    measured: Measured,
+    dropped: Option<&Dropped>,
+) -> FreedTold {
+    let aside = freed.set_aside.iter().map(|at| answer::path(&store.absolute(at)));
+    let (set_aside, set_aside_bytes) = answer::paths(aside);
+    let left = freed.left.iter().map(|(path, why)| {
+        let (path, path_bytes) = answer::shown_path(&path.to_string());
+        NotRemoved { why: why.clone(), path, path_bytes }
+    });
+    FreedTold {
+        removed: freed.snapshots.clone(),
+        freed_bytes: measured.bytes,
+        freed_exact: measured.exact,
+        leftovers_removed: freed.dead + freed.unfinished,
+        put_back: freed.put_back.clone(),
+        set_aside,
+        set_aside_bytes,
+        left: left.collect(),
+        audit_logs_dropped: dropped.cloned(),
+    }
 }
 
 /// What a collection would do, snapshot by snapshot, the newest first.
@@ -158,12 +189,7 @@ fn would(
             name.path()
         );
     }
-    let in_force = rules(retention).into_iter().filter_map(|(name, value)| match value {
-        Value::String(text) => Some(format!("{name} {text}")),
-        Value::Number(number) if number.as_u64() != Some(0) => Some(format!("{name} {number}")),
-        _ => None,
-    });
-    let _ = writeln!(text, "By the rules: {}", in_force.collect::<Vec<_>>().join(", "));
+    let _ = writeln!(text, "By the rules: {}", in_force(&rules(retention)));
     let mut told: Vec<(SnapshotId, &str, String, Option<&String>)> = Vec::new();
     for unneeded in &plan.collect {
         let because = unneeded.why.because(retention.keep_within);
@@ -188,27 +214,34 @@ fn would(
     Ok(text + &table(context.paint(), head, &rows))
 }
 
-fn planned(plan: &GcPlan, retention: &Retention) -> Value {
-    let kept = plan.keep.iter().map(|(id, why)| {
-        json!({
-            "snapshot_id": id,
-            "why": why,
-            "because": why.to_string(),
-            "note": plan.notes.get(id),
-        })
+fn told(
+    plan: &GcPlan,
+    retention: &Retention,
+    dry_run: bool,
+    outcome: CollectionOutcome,
+) -> Collection {
+    let kept = plan.keep.iter().map(|(id, why)| KeptTold {
+        snapshot_id: *id,
+        why: why.clone(),
+        because: why.to_string(),
+        note: plan.notes.get(id).cloned(),
     });
-    let collected = plan.collect.iter().map(|unneeded| {
-        let mut told = json!(unneeded);
-        told["because"] = unneeded.why.because(retention.keep_within).into();
-        told
+    let collected = plan.collect.iter().map(|unneeded| CollectedTold {
+        snapshot_id: unneeded.snapshot_id,
+        worktree_id: unneeded.worktree_id.clone(),
+        why: unneeded.why,
+        note: unneeded.note.clone(),
+        bytes: unneeded.bytes,
+        because: unneeded.why.because(retention.keep_within),
     });
-    json!({
-        "rules": rules(retention).into_iter().collect::<Value>(),
-        "collect": collected.collect::<Vec<_>>(),
-        "keep": kept.collect::<Vec<_>>(),
-        "to_set_aside":
-            plan.set_aside.iter().map(|name| name.path().to_string()).collect::<Vec<_>>(),
-        "leftovers": plan.dead.len() + plan.unfinished.len(),
-        "left_alone": plan.left_alone,
-    })
+    Collection {
+        rules: rules(retention),
+        collect: collected.collect(),
+        keep: kept.collect(),
+        to_set_aside: plan.set_aside.iter().map(|name| name.path().to_string()).collect(),
+        leftovers: plan.dead.len() + plan.unfinished.len(),
+        left_alone: plan.left_alone.clone(),
+        dry_run,
+        outcome,
+    }
 }

@@ -12,10 +12,10 @@ use jvs_snapshot::lineage::{Lineage, LineageStep};
 use jvs_snapshot::short::ShortIds;
 use jvs_snapshot::tags::Tags;
 use jvs_snapshot::{Catalog, Descriptor, SnapshotError};
-use serde_json::{Value, json};
 
 use super::audit::story::ago;
-use super::snapshots::{data, head, remark, size, tags};
+use super::snapshots::{head, remark, size, tags};
+use crate::answer::snapshot::{History, Snapshot};
 use crate::args::HistoryArgs;
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
@@ -54,8 +54,8 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
         }
         lineage(catalog, head, limit, &wanted)?
     };
-    let snapshots: Vec<Value> =
-        shown.iter().map(|d| data(d, &told.tags.of(d.snapshot_id), true)).collect();
+    let snapshots =
+        shown.iter().map(|d| Snapshot::of(d, &told.tags.of(d.snapshot_id), true)).collect();
     let text = match (shown.is_empty(), args.graph) {
         (true, _) if args.grep.is_some() => "No snapshot has such a note\n".to_owned(),
         (true, _) => format!("No snapshots of {} yet\n", here.worktree),
@@ -67,8 +67,8 @@ pub(crate) fn run(context: &Context<'_>, args: &HistoryArgs) -> Result<Done, Fai
         }),
         (false, false) => told.table(context, &shown),
     };
-    let data = json!({ "worktree": here.worktree, "snapshots": snapshots });
-    let mut done = Done::new(data).with_text(text).paged();
+    let mut done =
+        Done::new(&History { worktree: here.worktree, snapshots }).with_text(text).paged();
     for warning in told.warnings {
         done = done.with_warning(warning);
     }

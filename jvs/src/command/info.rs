@@ -1,25 +1,26 @@
 //! `jvs info [SNAPSHOT]`: all that is known about one.
 
 use jvs_snapshot::Ready;
-use serde_json::Value;
 
 use super::doctor::probe;
-use super::snapshots::{counted, data, find, size, tags};
+use super::snapshots::{counted, find, size, tags};
+use crate::answer;
+use crate::answer::snapshot::{Info, Snapshot};
 use crate::args::InfoArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::render::{Done, fact, shown, tell_path};
+use crate::render::{Done, fact, shown};
 use crate::sink::Emphasis;
 
 pub(crate) fn run(context: &Context<'_>, args: &InfoArgs) -> Result<Done, Failure> {
     let here = context.here()?;
     let ready = find(context, &here, &args.snapshot)?;
-    let (text, data) = told(&here, &ready)?;
-    Ok(Done::new(data).with_text(text))
+    let (text, answer) = told(&here, &ready)?;
+    Ok(Done::new(&answer).with_text(text))
 }
 
 /// What people and programs are told about one.
-pub(super) fn told(here: &Here, ready: &Ready) -> Result<(String, Value), Failure> {
+pub(super) fn told(here: &Here, ready: &Ready) -> Result<(String, Info), Failure> {
     let tags = tags(here)?;
     let names = tags.of(ready.id());
     let d = ready.descriptor();
@@ -65,11 +66,8 @@ pub(super) fn told(here: &Here, ready: &Ready) -> Result<(String, Value), Failur
     if let Some(verdict) = &probed {
         line("filesystem", &probe::sentence(verdict));
     }
-    let mut data = data(d, &names, true);
-    tell_path(&mut data, "path", &path);
-    if let Some(verdict) = &probed {
-        data["probe"] = serde_json::json!(verdict);
-    }
-    data["descriptor_checksum"] = ready.descriptor_checksum().to_string().into();
-    Ok((text, data))
+    let snapshot = Snapshot::of(d, &names, true);
+    let (path, path_bytes) = answer::path(&path);
+    let descriptor_checksum = ready.descriptor_checksum().to_string();
+    Ok((text, Info { snapshot, path, path_bytes, probe: probed, descriptor_checksum }))
 }

@@ -8,13 +8,14 @@ use jvs_repo::name::{ShownName, WorktreeName};
 use jvs_repo::nursery::{Adopt, Unborn};
 use jvs_repo::probe::ProbeReport;
 use jvs_repo::record::worktree::Isolation;
-use serde_json::{Value, json};
 
+use crate::answer;
+use crate::answer::worktree::{FilesystemProbed, Init, ProbeFound};
 use crate::args::InitArgs;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
 use crate::hint::OwnNext;
-use crate::render::{Done, Paint, shown, tell_path};
+use crate::render::{Done, Paint, shown};
 use crate::umask;
 
 pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failure> {
@@ -35,17 +36,21 @@ pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failur
     let filesystem = report.as_ref().map(|report| report.filesystem.kind.as_str());
     let text =
         text(context.paint(), repo.root(), &payload, filesystem.unwrap_or("unknown"), args.adopt);
-    let mut data = json!({
-        "repo_id": repo.id().to_string(),
-        "worktree": main,
-        "adopted": args.adopt,
-        "shared": args.shared,
-        "filesystem": report.as_ref().map(filesystem_data),
-    });
-    tell_path(&mut data, "root", repo.root());
-    tell_path(&mut data, "path", &payload);
+    let (root, root_bytes) = answer::path(repo.root());
+    let (path, path_bytes) = answer::path(&payload);
+    let made = Init {
+        repo_id: repo.id().to_string(),
+        worktree: main,
+        adopted: args.adopt,
+        shared: args.shared,
+        filesystem: report.as_ref().map(probed),
+        root,
+        root_bytes,
+        path,
+        path_bytes,
+    };
     let warnings = report.iter().flat_map(ProbeReport::warnings);
-    Ok(warnings.fold(Done::new(data).with_text(text), |done, finding| {
+    Ok(warnings.fold(Done::new(&made).with_text(text), |done, finding| {
         done.with_warning(format!("{}: {}; {}", finding.subject, finding.message, finding.remedy))
     }))
 }
@@ -91,20 +96,19 @@ fn text(paint: Paint, root: &Path, payload: &Path, filesystem: &str, adopted: bo
     )
 }
 
-fn filesystem_data(report: &ProbeReport) -> Value {
-    let findings = report.findings.iter().map(|finding| {
-        json!({
-            "severity": finding.severity.as_str(),
-            "subject": finding.subject,
-            "message": finding.message,
-            "remedy": finding.remedy,
-        })
+fn probed(report: &ProbeReport) -> FilesystemProbed {
+    let findings = report.findings.iter().map(|finding| ProbeFound {
+        severity: finding.severity.as_str(),
+        subject: finding.subject.as_str(),
+        message: finding.message.clone(),
+        remedy: finding.remedy.clone(),
     });
-    let mut data = json!({
-        "kind": report.filesystem.kind,
-        "safe": report.verdict().is_ok(),
-        "findings": findings.collect::<Vec<_>>(),
-    });
-    tell_path(&mut data, "mount_point", &report.filesystem.mount_point);
-    data
+    let (mount_point, mount_point_bytes) = answer::path(&report.filesystem.mount_point);
+    FilesystemProbed {
+        kind: report.filesystem.kind.clone(),
+        safe: report.verdict().is_ok(),
+        findings: findings.collect(),
+        mount_point,
+        mount_point_bytes,
+    }
 }

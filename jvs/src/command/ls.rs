@@ -2,14 +2,15 @@
 
 use jvs_snapshot::look;
 use jvs_snapshot::manifest::{Entry, EntryKind, TreePath};
-use serde_json::{Value, json};
 
 use super::restore::UserPlace;
 use super::snapshots::{find, size};
+use crate::answer::shown_path;
+use crate::answer::tree::{self, Listing};
 use crate::args::LsArgs;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::{Done, table, tell_shown};
+use crate::render::{Done, table};
 
 pub(crate) fn run(context: &Context<'_>, args: &LsArgs) -> Result<Done, Failure> {
     let here = context.here()?;
@@ -31,8 +32,8 @@ pub(crate) fn run(context: &Context<'_>, args: &LsArgs) -> Result<Done, Failure>
         }
         false => found.iter().map(|entry| shown(entry) + "\n").collect(),
     };
-    let data = || json!({ "snapshot_id": ready.id(), "entries": told(&found) });
-    Ok(context.done(data).with_text(text).paged())
+    let answer = || Listing { snapshot_id: ready.id(), entries: told(&found) };
+    Ok(context.done(answer).with_text(text).paged())
 }
 
 /// As `ls -F` does it.
@@ -52,17 +53,18 @@ fn row(entry: &Entry) -> [String; 3] {
     [format!("{:04o}", entry.mode), bytes, shown(entry)]
 }
 
-fn told(entries: &[Entry]) -> Vec<Value> {
+fn told(entries: &[Entry]) -> Vec<tree::EntryTold> {
     let tell = |entry: &Entry| {
-        let mut told = json!({
-            "kind": entry.kind.noun(),
-            "bytes": look::size(entry),
-            "mode": format!("{:04o}", entry.mode),
-            "uid": entry.uid,
-            "gid": entry.gid,
-        });
-        tell_shown(&mut told, "path", &entry.path.to_string());
-        told
+        let (path, path_bytes) = shown_path(&entry.path.to_string());
+        tree::EntryTold {
+            kind: entry.kind.noun().to_owned(),
+            bytes: look::size(entry),
+            mode: format!("{:04o}", entry.mode),
+            uid: entry.uid,
+            gid: entry.gid,
+            path,
+            path_bytes,
+        }
     };
     entries.iter().map(tell).collect()
 }

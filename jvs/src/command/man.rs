@@ -8,11 +8,12 @@ use clap_mangen::Man;
 use jvs_repo::code::Code;
 use jvs_repo::layout;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
-use serde_json::json;
 
+use crate::answer;
+use crate::answer::other::{ManPage, ManPages};
 use crate::args::{self, ManArgs};
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, shown, tell_path};
+use crate::render::{Done, shown};
 
 mod roff;
 
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &ManArgs) -> Result<Done, Failure> {
     tree.build();
     let Some(dir) = &args.dir else {
         let page = page(&tree, "").map_err(|error| Stuck::new("make the page", error))?;
-        return Ok(Done::new(json!({ "page": page })).with_text(page));
+        return Ok(Done::new(&ManPage { page: page.clone() }).with_text(page));
     };
     let mut pages = Vec::new();
     into_dir(dir)
@@ -48,9 +49,8 @@ pub(crate) fn run(args: &ManArgs) -> Result<Done, Failure> {
         })
         .map_err(|error| Stuck::new(format!("write manual pages to {}", shown(dir)), error))?;
     let text = format!("Wrote {} manual pages to {}\n", pages.len(), shown(dir));
-    let mut data = json!({ "pages": pages });
-    tell_path(&mut data, "dir", dir);
-    Ok(Done::new(data).with_text(text))
+    let (dir, dir_bytes) = answer::path(dir);
+    Ok(Done::new(&ManPages { pages, dir, dir_bytes }).with_text(text))
 }
 
 fn into_dir(dir: &Path) -> io::Result<PosixStore> {

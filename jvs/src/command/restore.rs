@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use jvs_lock::{Lease, Locks};
+use jvs_lock::{Lease, Locks, StatusWord};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::{Config, Consistency};
 use jvs_repo::layout;
@@ -23,17 +23,18 @@ use jvs_snapshot::restore::{
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::SnapshotHold;
 use jvs_snapshot::{Catalog, Ready, SnapshotError, Snapshots, diff, look};
-use serde_json::json;
 
 use super::lock::reasoned;
 use super::snapshot::{self, taken};
 use super::snapshots::{WorkHold, counted, find, hold, lost};
+use crate::answer;
+use crate::answer::tree::{RestoredBeside, RestoredInPlace};
 use crate::args::RestoreArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::hint::OwnNext;
-use crate::render::{Done, shown, tell_all_shown, tell_path};
+use crate::render::{Done, shown};
 use crate::session::Acting;
 use crate::{interrupt, near};
 
@@ -85,16 +86,17 @@ pub(super) fn new_worktree(
         shown(&path)
     );
     let data = || {
-        let mut data = json!({
-            "name": name,
-            "isolation": isolation.as_str(),
-            "created_at": restored.record.created_at.rfc3339(),
-            "state": "free",
-            "base": source.id(),
-            "head": source.id(),
-        });
-        tell_path(&mut data, "path", &path);
-        data
+        let (path, path_bytes) = answer::path(&path);
+        RestoredBeside {
+            name: name.clone(),
+            isolation,
+            created_at: restored.record.created_at.into(),
+            state: StatusWord::Free,
+            base: source.id(),
+            head: source.id(),
+            path,
+            path_bytes,
+        }
     };
     Ok(lost(&restored.degraded)
         .into_iter()
@@ -293,25 +295,25 @@ impl Work<'_> {
             text += &format!("What was there before is kept as snapshot {kept}\n");
         }
         let data = || {
-            let mut data = json!({
-                "worktree": here.worktree,
-                "snapshot_id": source.id(),
-                "kept": kept,
-                "kept_is_new": fresh,
-                "changed": plan.filter(|_| asked.is_none()).map(RestorePlan::paths),
-                "left": null,
-            });
-            tell_all_shown(&mut data, "paths", &paths);
+            let (paths, paths_bytes) = answer::shown_paths(&paths);
             let stays = plan.map_or(&[][..], RestorePlan::stays);
-            tell_all_shown(
-                &mut data,
-                "stays",
-                &stays.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            );
-            if let Some(left) = &done.left {
-                tell_path(&mut data, "left", &store.absolute(&left.path));
+            let stays = stays.iter().map(|path| answer::shown_path(&path.to_string()));
+            let (stays, stays_bytes) = answer::paths(stays);
+            let left = done.left.as_ref().map(|left| store.absolute(&left.path));
+            let (left, left_bytes) = answer::path_if_any(left.as_deref());
+            RestoredInPlace {
+                worktree: here.worktree.clone(),
+                snapshot_id: source.id(),
+                kept,
+                kept_is_new: fresh,
+                changed: plan.filter(|_| asked.is_none()).map(RestorePlan::paths),
+                left,
+                paths,
+                paths_bytes,
+                stays,
+                stays_bytes,
+                left_bytes,
             }
-            data
         };
         let mut answer = context.done(data).with_text(text);
         if let Some(old) = &done.left {

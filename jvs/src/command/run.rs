@@ -27,7 +27,6 @@ use jvs_lock::{Locks, Want};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_snapshot::descriptor::check_note;
 use rustix::process::Signal;
-use serde_json::{Value, json};
 
 use self::child::{Child, Ended, Pipe, RunControl};
 use self::held::RunLock;
@@ -38,6 +37,8 @@ use super::lock::turn::turns;
 use super::lock::{lockable, writeback_warning};
 use super::snapshot;
 use crate::alarm::Alarm;
+use crate::answer::run::Ran;
+use crate::answer::snapshot::TakenTold;
 use crate::args::{GuardArgs, OnLoss, RunArgs, ShellArgs};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
@@ -255,29 +256,23 @@ impl Under<'_, '_> {
                 greeting::end(context, one, outcome);
             }
         }
-        let mut done = snapshot.unwrap_or_else(|| Ok(Done::new(Value::Null)))?.with_exit(exit);
-        done.amend(|snapshot| {
-            let mut data = match held {
-                [one] => json!({
-                    "worktree": one.turn.here.worktree,
-                    "fencing_token": one.lease.token(),
-                }),
-                several => json!({ "worktrees": held::told(several, &outcomes) }),
-            };
-            data["exit"] = json!(exit);
-            data["signal"] = json!(ended.signal());
-            data["lost"] = json!(outcomes.iter().find_map(|outcome| outcome.lost.as_ref()));
-            data["contained"] = json!(contained);
-            data["background_ended"] = json!(swept);
-            data["background_left"] = json!(left);
-            data["snapshot"] = snapshot.take();
-            *snapshot = data;
-        });
+        let (snapshot, text) = snapshot.transpose()?.unzip();
+        let answer = Ran {
+            under: held::told(held, &outcomes),
+            exit,
+            signal: ended.signal(),
+            lost: outcomes.iter().find_map(|outcome| outcome.lost.clone()),
+            contained,
+            background_ended: swept,
+            background_left: left,
+            snapshot,
+        };
+        let done = Done::new(&answer).with_text(text.unwrap_or_default()).with_exit(exit);
         Ok(self.warned(done, &outcomes))
     }
 
     /// The very hold that the child ran under, or none.
-    fn snapshot(&self, lease: &Guarded<'_>, note: &str) -> Result<Done, Failure> {
+    fn snapshot(&self, lease: &Guarded<'_>, note: &str) -> Result<(TakenTold, String), Failure> {
         let Under { context, locks, acting, .. } = *self;
         let here = lease.order.here;
         let mut lease = locks.resume(&here.worktree, Some(&lease.order.ticket))?;

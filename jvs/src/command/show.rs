@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use jvs_repo::layout;
 use jvs_snapshot::compare::Difference;
 use jvs_snapshot::{Ready, SnapshotError, diff};
-use serde_json::{Value, json};
 
 use super::diff::patch::Style;
-use super::diff::{data, lines, patches, sums};
+use super::diff::{lines, patches, sums, told};
 use super::info;
 use super::snapshots::find;
+use crate::answer::snapshot::{ChangesSince, Shown};
 use crate::args::ShowArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -19,9 +19,8 @@ use crate::render::Done;
 pub(crate) fn run(context: &Context<'_>, args: &ShowArgs) -> Result<Done, Failure> {
     let here = context.here()?;
     let ready = find(context, &here, &args.snapshot)?;
-    let (mut text, mut told) = info::told(&here, &ready)?;
+    let (mut text, info) = info::told(&here, &ready)?;
     let changed = changes(&here, &ready)?;
-    told["changes"] = changed.data();
     text.push('\n');
     match &changed {
         Changes::Unknown => {
@@ -39,7 +38,7 @@ pub(crate) fn run(context: &Context<'_>, args: &ShowArgs) -> Result<Done, Failur
             text += &format!("{}\n", sums(differences).text());
         }
     }
-    Ok(Done::new(told).with_text(text).paged())
+    Ok(Done::new(&Shown { info, changes: changed.told() }).with_text(text).paged())
 }
 
 /// What a snapshot has that the one before it had not, and the other way round.
@@ -51,14 +50,13 @@ enum Changes {
 }
 
 impl Changes {
-    fn data(&self) -> Value {
+    fn told(&self) -> Option<ChangesSince> {
         match self {
-            Changes::Unknown => Value::Null,
-            Changes::Since { parent, differences } => {
-                let mut told = data(differences);
-                told["from"] = json!(parent.as_ref().map(|parent| parent.id()));
-                told
-            }
+            Changes::Unknown => None,
+            Changes::Since { parent, differences } => Some(ChangesSince {
+                differences: told(differences),
+                from: parent.as_ref().map(|parent| parent.id()),
+            }),
         }
     }
 }

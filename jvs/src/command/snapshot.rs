@@ -10,10 +10,11 @@ use jvs_snapshot::line::{self, LineClaim, LinePlace};
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, Taken, take};
 use jvs_snapshot::{SnapshotError, Snapshots, tags};
-use serde_json::{Value, json};
 
-use super::snapshots::{WorkHold, counted, data, hold, size};
+use super::snapshots::{WorkHold, counted, hold, size};
 use super::undo::deed::ends_with;
+use crate::answer::snapshot as answer;
+use crate::answer::undo::LineMoved;
 use crate::args::SnapshotArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
@@ -46,7 +47,7 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
     Ok(done)
 }
 
-/// A snapshot with `note`, under a lease that is held already.
+/// A snapshot with `note`, under a lease that is held already, and the words for it.
 pub(super) fn under_lease(
     context: &Context<'_>,
     here: &Here,
@@ -54,13 +55,13 @@ pub(super) fn under_lease(
     acting: &Acting,
     lease: &mut Lease<'_>,
     note: &str,
-) -> Result<Done, Failure> {
+) -> Result<(answer::TakenTold, String), Failure> {
     let config = here.repo.config()?;
     let args = SnapshotArgs { note: Some(note.to_owned()), ..SnapshotArgs::default() };
     let options = options(&args, &config);
     let wish = CaptureRequest { note: Some(note), tags: &[], options, place: LinePlace::Next };
     let (taken, _) = taken(context, here, locks, acting, &mut SnapshotHold::Lease(lease), &wish)?;
-    Ok(told(context, here, &taken, &[]))
+    Ok((captured(&taken, &[]), text(context, here, &taken)))
 }
 
 /// Makes the line of a worktree that ends with `from` end with `to`: what says so is a
@@ -87,7 +88,7 @@ pub(super) fn move_line(
     let head = to.map(|id| format!("The head of {} is {id} again\n", here.worktree));
     let none = || format!("{} has no snapshot again\n", here.worktree);
     let said = moved?;
-    let data = || json!({ "worktree": here.worktree, "head": to, "said_by": said });
+    let data = || LineMoved { worktree: here.worktree.clone(), head: to, said_by: said };
     let done = context.done(data).with_text(head.unwrap_or_else(none));
     Ok(drift.into_iter().fold(done, Done::with_warning))
 }
@@ -189,6 +190,11 @@ pub(super) fn taken(
 }
 
 fn told(context: &Context<'_>, here: &Here, taken: &Taken, names: &[TagName]) -> Done {
+    context.done(|| captured(taken, names)).with_text(text(context, here, taken))
+}
+
+/// What people are told of a snapshot just taken.
+fn text(context: &Context<'_>, here: &Here, taken: &Taken) -> String {
     let ready = &taken.ready;
     let d = ready.descriptor();
     let id = context.paint().bold(&ready.id().to_string());
@@ -205,15 +211,17 @@ fn told(context: &Context<'_>, here: &Here, taken: &Taken, names: &[TagName]) ->
     for loss in &d.content.degraded {
         text += &format!("degraded: {} of {}\n", loss.what, counted(loss.count, "path"));
     }
-    context.done(|| captured(taken, names)).with_text(text)
+    text
 }
 
 /// All that programs are told of a snapshot just taken.
-fn captured(taken: &Taken, names: &[TagName]) -> Value {
-    let mut data = data(taken.ready.descriptor(), &names.iter().collect::<Vec<_>>(), true);
-    data["reused"] = json!(taken.reused);
-    data["parent_ignored"] = json!(taken.parent_ignored);
-    let phases = taken.phases.iter();
-    data["phases_ms"] = phases.map(|(phase, ms)| (phase.as_str().to_owned(), json!(ms))).collect();
-    data
+fn captured(taken: &Taken, names: &[TagName]) -> answer::TakenTold {
+    let names: Vec<&TagName> = names.iter().collect();
+    let phases = taken.phases.iter().map(|(phase, ms)| (phase.as_str().to_owned(), *ms));
+    answer::TakenTold {
+        snapshot: answer::Snapshot::of(taken.ready.descriptor(), &names, true),
+        reused: taken.reused,
+        parent_ignored: taken.parent_ignored.clone(),
+        phases_ms: phases.collect(),
+    }
 }

@@ -20,7 +20,7 @@ use jvs_snapshot::short::ShortIds;
 use jvs_snapshot::tags::{self, Tags};
 use jvs_snapshot::take::SnapshotHold;
 use jvs_snapshot::{Catalog, Descriptor, Ready, SnapshotError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::audit::story::ago;
 use super::lock::turn::LockTurn;
@@ -29,7 +29,6 @@ use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck};
 use crate::hint::{OwnNext, foreign};
-use crate::render::tell_all_shown;
 use crate::session::Acting;
 use crate::{keeper, near};
 
@@ -207,19 +206,6 @@ pub(super) fn near_tags(store: &dyn Store, name: &str) -> Vec<String> {
 /// The tags of a repository, for telling about snapshots.
 pub(super) fn tags(here: &Here) -> Result<Tags, Failure> {
     Ok(tags::list(here.repo.store())?)
-}
-
-/// All that programs are told of a snapshot.
-pub(super) fn data(descriptor: &Descriptor, tags: &[&TagName], ready: bool) -> Value {
-    let mut data = json!(descriptor);
-    for (at, loss) in descriptor.content.degraded.iter().enumerate() {
-        tell_all_shown(&mut data["degraded"][at], "examples", &loss.examples);
-    }
-    let changed = &descriptor.content.quiescence.changed;
-    tell_all_shown(&mut data["quiescence"], "changed", changed);
-    data["tags"] = json!(tags);
-    data["ready"] = json!(ready);
-    data
 }
 
 /// How much room removing these snapshots makes, each with the bytes of its files.

@@ -7,18 +7,19 @@ use std::path::Path;
 use jvs_snapshot::compare::{Compared, ComparedFiles, Difference, Trust};
 use jvs_snapshot::ignore::{self, IgnoreRules, IgnoredPath};
 use jvs_snapshot::{Catalog, Ready, SnapshotError, diff, line};
-use serde_json::{Value, json};
 
-use super::diff::{data, lines, sums};
+use super::diff::{lines, sums, told};
 use super::lock::{look, report};
 use super::restore::HALF_RESTORED;
 use super::snapshots::{counted, remark, tags};
 use super::worktree::existing;
+use crate::answer;
+use crate::answer::tree::{Glance, IgnoredTold};
 use crate::args::StatusArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, on_one_line};
-use crate::render::{Done, fact, tell_all_shown, tell_path, tell_shown};
+use crate::render::{Done, fact};
 
 /// How many changed paths are named.
 const NAMED: usize = 20;
@@ -65,31 +66,31 @@ pub(crate) fn run(context: &Context<'_>, args: &StatusArgs) -> Result<Done, Fail
     if args.ignored {
         text += &excluded(&ignored);
     }
-    let told = || {
-        let mut told = match &changes {
-            Some(found) => data(&found.differences),
-            None => json!({ "differences": [], "added": 0, "removed": 0, "changed": 0 }),
-        };
-        told["worktree"] = json!(here.worktree);
-        told["isolation"] = json!(isolation.as_str());
-        tell_path(&mut told, "path", &payload);
-        told["head"] = json!(named);
-        told["full"] = json!(args.full);
-        told["clean"] = json!(changes.as_ref().map(|found| found.differences.is_empty()));
-        told["restoring"] = json!(view.restoring);
-        told["session_id"] = json!(session.as_ref().map(|session| session.as_str()));
-        told["lock"] = report::seen(&view);
+    let answer = || {
+        let (path, path_bytes) = answer::path(&payload);
         let hidden = changes.as_ref().map(hidden).unwrap_or_default();
-        tell_all_shown(&mut told, "ignored_now", &hidden);
-        if args.ignored {
-            told["ignored"] = ignored.iter().map(of_ignored).collect();
+        let (ignored_now, ignored_now_bytes) = answer::shown_paths(&hidden);
+        Glance {
+            differences: changes.as_ref().map(|it| told(&it.differences)).unwrap_or_default(),
+            worktree: here.worktree.clone(),
+            isolation,
+            path,
+            path_bytes,
+            head: named,
+            full: args.full,
+            clean: changes.as_ref().map(|found| found.differences.is_empty()),
+            restoring: view.restoring,
+            session_id: session.as_ref().map(|session| session.as_str().to_owned()),
+            lock: report::seen(&view),
+            ignored_now,
+            ignored_now_bytes,
+            ignored: args.ignored.then(|| ignored.iter().map(of_ignored).collect()),
         }
-        told
     };
     if view.restoring {
         context.tell(HALF_RESTORED.to_owned());
     }
-    Ok(context.done(told).with_text(text))
+    Ok(context.done(answer).with_text(text))
 }
 
 /// What changed since the head, if there is one, and what is ignored.
@@ -149,8 +150,8 @@ fn excluded(ignored: &[IgnoredPath]) -> String {
     text
 }
 
-fn of_ignored(ignored: &IgnoredPath) -> Value {
-    let mut told = json!({ "from": ignored.by.from, "rule": ignored.by.rule });
-    tell_shown(&mut told, "path", &ignored.path.to_string());
-    told
+fn of_ignored(ignored: &IgnoredPath) -> IgnoredTold {
+    let (path, path_bytes) = answer::shown_path(&ignored.path.to_string());
+    let (from, rule) = (ignored.by.from.clone(), ignored.by.rule.clone());
+    IgnoredTold { from, rule, path, path_bytes }
 }

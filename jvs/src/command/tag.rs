@@ -5,10 +5,11 @@ use jvs_repo::config::LockPolicy;
 use jvs_repo::name::TagName;
 use jvs_snapshot::short::ShortIds;
 use jvs_snapshot::{SnapshotError, tags};
-use serde_json::{Value, json};
 
 use super::audit::story::ago;
 use super::snapshots::{find, near_tags};
+use crate::answer::Unreadable;
+use crate::answer::snapshot::{BrokenTag, ListedTag, TagDeleted, TagList, TagTold};
 use crate::args::TagArgs;
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
@@ -61,8 +62,8 @@ fn create(context: &Context<'_>, snapshot: &str, name: &TagName) -> Result<Done,
     let tag = tags::make(&locks, name, &ready)?;
     let id = tag.snapshot_id;
     let text = format!("Tagged {id} as {}\n", context.paint().bold(name.as_str()));
-    let data = json!({ "tag": name, "snapshot_id": id, "created_at": tag.created_at.rfc3339() });
-    Ok(Done::new(data).with_text(text))
+    let answer = TagTold { tag: name.clone(), snapshot_id: id, created_at: tag.created_at.into() };
+    Ok(Done::new(&answer).with_text(text))
 }
 
 fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
@@ -73,7 +74,7 @@ fn delete(context: &Context<'_>, name: &TagName) -> Result<Done, Failure> {
         Some(tag) => {
             let id = tag.snapshot_id;
             let text = format!("Deleted tag {name}, which pointed to {id}\n");
-            Ok(Done::new(json!({ "deleted": name, "snapshot_id": id })).with_text(text))
+            Ok(Done::new(&TagDeleted { deleted: name.clone(), snapshot_id: id }).with_text(text))
         }
         None => {
             let near = near_tags(repo.store(), name.as_str());
@@ -86,22 +87,24 @@ fn list(context: &Context<'_>) -> Result<Done, Failure> {
     let repo = context.repo()?;
     let shorts = ShortIds::read(repo.store())?;
     let mut rows = Vec::new();
-    let mut told: Vec<Value> = Vec::new();
+    let mut told = Vec::new();
     let now = context.clock().now().wall;
     for (name, tag) in tags::list(repo.store())?.tags {
         match tag {
             Ok(tag) => {
-                let (id, at) = (tag.snapshot_id, tag.created_at);
-                told.push(json!({ "tag": name, "snapshot_id": id, "created_at": at.rfc3339() }));
-                rows.push([name.to_string(), shorts.of(id), ago(at, now)]);
+                let (snapshot_id, at) = (tag.snapshot_id, tag.created_at);
+                rows.push([name.to_string(), shorts.of(snapshot_id), ago(at, now)]);
+                told.push(ListedTag::Tag(TagTold {
+                    tag: name,
+                    snapshot_id,
+                    created_at: at.into(),
+                }));
             }
             // One bad tag does not hide the others.
             Err(error) => {
                 rows.push([name.to_string(), error.code().to_string(), String::new()]);
-                told.push(json!({
-                    "tag": name,
-                    "error": { "code": error.code().as_str(), "message": error.to_string() },
-                }));
+                let error = Unreadable::because(&error);
+                told.push(ListedTag::Broken(BrokenTag { tag: name, error }));
             }
         }
     }
@@ -109,5 +112,5 @@ fn list(context: &Context<'_>) -> Result<Done, Failure> {
         true => "No tags\n".to_owned(),
         false => table(context.paint(), ["TAG", "SNAPSHOT", "MADE"], &rows),
     };
-    Ok(Done::new(json!({ "tags": told })).with_text(text))
+    Ok(Done::new(&TagList { tags: told }).with_text(text))
 }

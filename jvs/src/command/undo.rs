@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use self::deed::UndoDeed;
 use self::operations::{PastOperation, Stacks, WhatWasDone, at_the_root, operations, stacks};
 use super::audit::story::{ago, who};
+use crate::answer::undo::{PastOperationTold, PastOperations, UndoTold};
 use crate::args::{RedoArgs, UndoArgs};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, on_one_line};
@@ -197,25 +198,21 @@ impl Past {
                 [op, when, who(&one.event), self.told(one)]
             })
             .collect();
-        let told: Vec<Value> = shown
-            .iter()
-            .map(|one| {
-                json!({
-                    "op": one.op,
-                    "at": one.event.at,
-                    "session_id": one.event.session_id,
-                    "worktree": one.event.worktree,
-                    "kind": one.event.kind,
-                    "what": self.told(one),
-                    "done": self.stacks.done.contains(&one.op),
-                })
-            })
-            .collect();
+        let told = shown.iter().map(|one| PastOperationTold {
+            op: one.op,
+            at: one.event.at.clone(),
+            session_id: one.event.session_id.clone(),
+            worktree: one.event.worktree.clone(),
+            kind: one.event.kind,
+            what: self.told(one),
+            done: self.stacks.done.contains(&one.op),
+        });
+        let operations = told.collect();
         let text = match rows.is_empty() {
             true => "No operations yet\n".to_owned(),
             false => table(context.paint(), ["OP", "TIME", "WHO", "WHAT"], &rows),
         };
-        Ok(Done::new(json!({ "operations": told })).with_text(text).paged())
+        Ok(Done::new(&PastOperations { operations }).with_text(text).paged())
     }
 }
 
@@ -233,14 +230,20 @@ fn take_back(
         _ => target,
     };
     let told = past.told(root);
-    let data = |by: Option<OpNonce>, result: Value| json!({ "op": target.op, "what": told, "by": by, "dry_run": dry, "result": result });
+    let answer = |by: Option<OpNonce>, result: Value| UndoTold {
+        op: target.op,
+        what: told.clone(),
+        by,
+        dry_run: dry,
+        result,
+    };
     if dry {
         let would = match target.what {
             WhatWasDone::Undo(_) => "do again",
             _ => "take back",
         };
         let text = format!("Would {would}: {told}\nWould {}\n", deed.told());
-        return Ok(Done::new(data(None, Value::Null)).with_text(text));
+        return Ok(Done::new(&answer(None, Value::Null)).with_text(text));
     }
     let acting = context.session(None)?;
     let locks = context.locks(here.repo.store(), LockPolicy::default(), &acting)?;
@@ -260,7 +263,7 @@ fn take_back(
                 _ => "Undid",
             };
             let text = format!("{did}: {told}\n");
-            Ok(done.wrapped(text, |result| data(Some(op), result)))
+            Ok(done.wrapped(text, |result| json!(answer(Some(op), result))))
         }
         Err(error) => {
             if error.code() != Code::OutcomeUnknown {

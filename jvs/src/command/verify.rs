@@ -11,16 +11,18 @@ use jvs_snapshot::diff;
 use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::verify::{Mismatch, Verification, verify, verify_tags};
 use jvs_snapshot::{Catalog, SnapshotError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::diff::{data as differing, lines, sums};
+use super::diff::{lines, sums, told as differing};
 use super::snapshots::{counted, find};
+use crate::answer::tree::FilesRead;
+use crate::answer::{shown_path, shown_paths, snapshot as answer};
 use crate::args::VerifyArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage, on_one_line};
 use crate::hint::OwnNext;
-use crate::render::{Done, tell_all_shown, tell_shown};
+use crate::render::Done;
 
 /// How many findings are told to people, and how many a snapshot has in JSON.
 const TOLD: usize = 50;
@@ -52,7 +54,7 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Done, Fail
     if bad == 0 && tags.is_empty() {
         let text =
             format!("Verified {}: every byte is what was published\n", counted(all, "snapshot"));
-        return Ok(Done::new(data(&verdicts, &tags)).with_text(text));
+        return Ok(Done::new(&data(&verdicts, &tags)).with_text(text));
     }
     let damaged = Damaged {
         code: match verdicts.iter().any(|v| !v.descriptor_valid) {
@@ -65,7 +67,7 @@ pub(crate) fn run(context: &Context<'_>, args: &VerifyArgs) -> Result<Done, Fail
             counted(all, "snapshot"),
             counted(tags.len() as u64, "tag")
         ),
-        details: data(&verdicts, &tags),
+        details: serde_json::json!(data(&verdicts, &tags)),
     };
     Err(Failure::from(damaged).preceded_by(text))
 }
@@ -113,12 +115,15 @@ fn files(context: &Context<'_>, here: &Here, args: &VerifyArgs) -> Result<Done, 
         }
     };
     let told = || {
-        let mut told = differing(&found);
-        told["worktree"] = json!(here.worktree);
-        told["snapshot_id"] = json!(id);
-        told["clean"] = json!(found.is_empty());
-        tell_all_shown(&mut told, "unnoticed", &unnoticed);
-        told
+        let (unnoticed, unnoticed_bytes) = shown_paths(&unnoticed);
+        FilesRead {
+            differences: differing(&found),
+            worktree: here.worktree.clone(),
+            snapshot_id: id,
+            clean: found.is_empty(),
+            unnoticed,
+            unnoticed_bytes,
+        }
     };
     let warning = (!unnoticed.is_empty()).then(|| {
         format!(
@@ -163,26 +168,24 @@ fn wanted(
     Ok(ids)
 }
 
-fn data(verdicts: &[Verification], tags: &[Mismatch]) -> Value {
-    let snapshots: Vec<Value> = verdicts
-        .iter()
-        .map(|verdict| {
-            let mut told = json!(verdict);
-            let first = verdict.mismatches.iter().take(TOLD);
-            told["mismatches"] = first.map(mismatch).collect();
-            told["mismatch_count"] = json!(verdict.mismatches.len());
-            told
-        })
-        .collect();
-    let tampered = !tags.is_empty() || verdicts.iter().any(|verdict| !verdict.is_valid());
-    let tags: Vec<Value> = tags.iter().map(mismatch).collect();
-    json!({ "snapshots": snapshots, "tags": tags, "tamper_detected": tampered })
+fn data(verdicts: &[Verification], tags: &[Mismatch]) -> answer::VerificationTold {
+    let snapshots = verdicts.iter().map(|verdict| answer::Verified {
+        snapshot_id: verdict.snapshot_id,
+        descriptor_valid: verdict.descriptor_valid,
+        payload_valid: verdict.payload_valid,
+        mismatches: verdict.mismatches.iter().take(TOLD).map(mismatch).collect(),
+        mismatch_count: verdict.mismatches.len(),
+    });
+    answer::VerificationTold {
+        snapshots: snapshots.collect(),
+        tags: tags.iter().map(mismatch).collect(),
+        tamper_detected: !tags.is_empty() || verdicts.iter().any(|verdict| !verdict.is_valid()),
+    }
 }
 
-fn mismatch(mismatch: &Mismatch) -> Value {
-    let mut told = json!(mismatch);
-    tell_shown(&mut told, "path", &mismatch.path);
-    told
+fn mismatch(mismatch: &Mismatch) -> answer::MismatchTold {
+    let (path, path_bytes) = shown_path(&mismatch.path);
+    answer::MismatchTold { path, what: mismatch.what.clone(), path_bytes }
 }
 
 /// Something is not what was published.

@@ -64,6 +64,8 @@ pub(crate) enum OwnNext {
     NameSessionOrRun,
     /// See which sessions there are.
     ListSessions,
+    /// See which commands have a schema.
+    ListSchemas,
     /// Release this lock, named by these options, as that session; by force if commands
     /// need it.
     ReleaseFirst(String, String, bool),
@@ -159,6 +161,7 @@ fn spell(own: &OwnNext) -> String {
                 .into()
         }
         OwnNext::ListSessions => "see which there are: jvs session list".into(),
+        OwnNext::ListSchemas => "see which there are: jvs schema --list".into(),
         OwnNext::ReleaseFirst(options, session, force) => {
             let force = if *force { "--force " } else { "" };
             format!("release it first: jvs lock release {force}{options} --session {session}")

@@ -158,6 +158,7 @@ fn own() -> Vec<OwnNext> {
         OwnNext::SeeStatus,
         OwnNext::NameSessionOrRun,
         OwnNext::ListSessions,
+        OwnNext::ListSchemas,
         OwnNext::ReleaseFirst(options(), session(), false),
         OwnNext::ReleaseFirst(options(), session(), true),
         OwnNext::MountOrForget(session()),

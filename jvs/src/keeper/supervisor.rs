@@ -47,7 +47,7 @@ const SHORTEST_INTERVAL_MS: u64 = 20;
 
 pub(crate) fn run(context: &Context<'_>, args: &KeeperArgs) -> Result<Done, Failure> {
     match begin(context, args) {
-        Ok(supervisor) => supervisor.run().map(|()| Done::new(serde_json::Value::Null)),
+        Ok(supervisor) => supervisor.run().map(|()| Done::silent()),
         Err(failure) => {
             let message = KeeperMessage::NotBegun(failure.code(), failure.message());
             Notifier::new(io::stdout()).send(message);

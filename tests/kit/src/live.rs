@@ -6,7 +6,8 @@
 //! or spawned is undone on drop, also when the test panics. What a machine
 //! lacks is said aloud ([`capability`]), and in CI it is a failure.
 //!
-//! **Must not know.** What `jvs` does or prints; that is the suite's business.
+//! **Must not know.** What `jvs` does or prints; that is the suite's business. But every
+//! document of `--json` that comes by is compared with its schema ([`schema`]).
 //!
 //! # Limitations
 //! A test killed by SIGKILL cannot clean up. `scripts/test` therefore runs the
@@ -27,5 +28,6 @@ pub mod loopfs;
 pub mod mount;
 pub mod process;
 pub mod redis;
+pub mod schema;
 pub mod terminal;
 pub mod writer;

@@ -11,6 +11,7 @@ use crate::name::WorktreeName;
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum EventKind {
@@ -50,6 +51,7 @@ impl fmt::Display for EventKind {
 
 /// Where in an operation the event stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum EventPhase {
     /// About to be tried: on disk before the CAS is issued.
@@ -64,6 +66,7 @@ pub enum EventPhase {
 
 /// One line of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// What happened.
     pub kind: EventKind,

@@ -7,6 +7,7 @@ use crate::clock::WallMs;
 
 /// What a lock ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum With {
     /// The command that was started under it.
@@ -22,6 +23,7 @@ pub enum With {
 
 /// Until when a lock is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Kept {
     /// At the latest, on the holder's wall clock; `None` if no time bounds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use super::bounded;
 
 /// What a session is known by, in words that people know. For display alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Sort {
     /// It was given a name.
@@ -18,6 +19,7 @@ pub enum Sort {
 
 /// Where a session is to be found, in words that people know. For display alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Place {
     /// What its id is made of; `None` if nobody said.
     #[serde(default, skip_serializing_if = "Option::is_none")]

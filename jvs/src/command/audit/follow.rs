@@ -9,7 +9,7 @@ use jvs_repo::layout;
 use jvs_repo::repo::Repo;
 use jvs_repo::store::Store;
 
-use super::{Filter, columns, data, in_order};
+use super::{Filter, columns, in_order, told};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo, filter: &Filter) -> Result
         in_order(&mut added);
         for logged in &added {
             let line = columns(logged).join("  ");
-            let item = Done::new(data(logged)).with_text(format!("{}\n", line.trim_end()));
+            let item = Done::new(&told(logged)).with_text(format!("{}\n", line.trim_end()));
             if !stream.item(&item)? {
                 return Ok(Done::reader_gone());
             }

@@ -7,12 +7,13 @@ use jvs_lock::history::Logged;
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::OpNonce;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::timeline::timeline;
+use crate::answer::{self, audit::Page};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, shown, tell_path};
+use crate::render::{Done, shown};
 
 const PAGE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -47,9 +48,10 @@ pub(super) fn write(
         counts.0,
         counts.1
     );
-    let mut data = json!({ "bytes": page.len(), "holds": counts.0, "operations": counts.1 });
-    tell_path(&mut data, "file", file);
-    Ok(Done::new(data).with_text(text))
+    let (bytes, (holds, operations)) = (page.len(), counts);
+    let (file, file_bytes) = answer::path(file);
+    let page = Page { bytes, holds, operations, file, file_bytes };
+    Ok(Done::new(&page).with_text(text))
 }
 
 fn told(list: &Value) -> usize {
@@ -90,6 +92,8 @@ fn inert_json(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     const HOSTILE: &str = "</script><script>alert(1)</script><!--<img src=x onerror=alert(1)>&\u{2028}\u{202e}{{script}}";

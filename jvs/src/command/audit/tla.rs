@@ -16,12 +16,12 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::repo::Repo;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
-use serde_json::json;
 
 use super::verify::witness;
+use crate::answer;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, shown, tell_path};
+use crate::render::{Done, shown};
 
 /// The checker reads a part as a whole, so it is small.
 const ITEMS_IN_A_PART: usize = 2_000;
@@ -57,9 +57,10 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo, dir: &Path) -> Result<Done
         worktrees.len(),
         shown(dir),
     );
-    let mut data = json!({ "worktrees": worktrees, "items": items, "parts": parts });
-    tell_path(&mut data, "dir", dir);
-    let done = Done::new(data).with_text(text);
+    let worktrees = worktrees.into_iter().cloned().collect();
+    let (dir, dir_bytes) = answer::path(dir);
+    let done = Done::new(&answer::audit::Trace { worktrees, items, parts, dir, dir_bytes })
+        .with_text(text);
     Ok(match report.first_bad_link() {
         Some(_) => {
             done.with_warning("the hash chains do not hold, whatever is in the trace".into())

@@ -10,6 +10,7 @@ use jvs_repo::repo::Repo;
 use jvs_repo::store::Store;
 use serde_json::{Value, json};
 
+use crate::answer::audit::{AuditVerification, ProblemTold};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
 use crate::hint::OwnNext;
@@ -39,13 +40,12 @@ pub(super) fn witness(
 pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
     let (registers, logs) = witness(context, repo)?;
     let report = history::check(&registers, &logs);
-    let mut details = data(&report);
+    let answer = told(&report);
     if let Some(first) = report.first_bad_link() {
-        return Err(Broken { first: first.clone(), details }.into());
+        return Err(Broken { first: first.clone(), details: json!(answer) }.into());
     }
     if !logs.unread.is_empty() {
-        details["verified"] = json!(false);
-        return Err(Unread::new(logs, details).into());
+        return Err(Unread::new(logs, answer).into());
     }
     let states: usize = report.lives.iter().map(|life| life.states.len()).sum();
     let text = format!(
@@ -53,7 +53,7 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo) -> Result<Done, Failure> {
         report.events,
         registers.len()
     );
-    let mut done = Done::new(details).with_text(text);
+    let mut done = Done::new(&answer).with_text(text);
     for warning in warnings(&report, &logs) {
         done = done.with_warning(warning);
     }
@@ -79,22 +79,22 @@ fn warnings(report: &HistoryReport, logs: &Logs) -> Vec<String> {
     warnings
 }
 
-fn data(report: &HistoryReport) -> Value {
-    let problems = report.problems.iter().take(TOLD_TO_PROGRAMS).map(|problem| {
-        let mut data = json!(problem);
-        data["message"] = json!(problem.to_string());
-        data["crash"] = json!(problem.is_crash());
-        data["explained"] = json!(problem.explained_by());
-        data
+fn told(report: &HistoryReport) -> AuditVerification {
+    let problems = report.problems.iter().take(TOLD_TO_PROGRAMS).map(|problem| ProblemTold {
+        problem: problem.clone(),
+        message: problem.to_string(),
+        crash: problem.is_crash(),
+        explained: problem.explained_by(),
     });
     let more = report.problems.len().saturating_sub(TOLD_TO_PROGRAMS) as u64 + report.more_flaws;
-    json!({
-        "verified": report.first_bad_link().is_none(),
-        "events": report.events,
-        "states": report.lives.iter().map(|life| life.states.len()).sum::<usize>(),
-        "problems": problems.collect::<Vec<_>>(),
-        "more_problems": more,
-    })
+    AuditVerification {
+        verified: report.first_bad_link().is_none(),
+        events: report.events,
+        states: report.lives.iter().map(|life| life.states.len()).sum(),
+        problems: problems.collect(),
+        more_problems: more,
+        unread: None,
+    }
 }
 
 /// Some logs cannot be read; what can be read holds.
@@ -111,11 +111,12 @@ struct Unread {
 }
 
 impl Unread {
-    fn new(logs: Logs, mut details: Value) -> Self {
+    fn new(logs: Logs, answer: AuditVerification) -> Self {
         let path = |log| layout::audit_log(log).to_string();
         let names: Vec<String> = logs.unread.iter().map(|(log, _)| path(log)).collect();
         let error = logs.unread.into_iter().next().map(|(_, error)| error);
-        details["unread"] = json!(names);
+        let unread = Some(names.clone());
+        let details = json!(AuditVerification { verified: false, unread, ..answer });
         Unread { names, error: error.unwrap_or(io::ErrorKind::Other.into()), details }
     }
 }

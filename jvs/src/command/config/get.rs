@@ -1,13 +1,14 @@
 //! `jvs config get KEY`: the bare value, for scripts.
 
 use jvs_repo::config;
-use serde_json::json;
 
+use crate::answer::config::Setting;
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::Done;
 
 pub(super) fn run(context: &Context<'_>, key: &str) -> Result<Done, Failure> {
     let value = config::get(&context.repo()?.config()?, key)?;
-    Ok(Done::new(json!({ "key": key, "value": value })).with_text(format!("{value}\n")))
+    let text = format!("{value}\n");
+    Ok(Done::new(&Setting { key: key.to_owned(), value }).with_text(text))
 }

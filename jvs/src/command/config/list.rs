@@ -1,8 +1,8 @@
 //! `jvs config list`.
 
 use jvs_repo::config;
-use serde_json::json;
 
+use crate::answer::config::{Described, Settings};
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::{Done, table};
@@ -12,13 +12,13 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let mut rows = Vec::new();
     let mut values = Vec::new();
     for (key, value) in config::list(&config) {
-        values.push(json!({
-            "key": key.name,
-            "value": value,
-            "default": key.default,
-            "allowed": key.allowed.to_string(),
-            "doc": key.doc,
-        }));
+        values.push(Described {
+            key: key.name,
+            value: value.clone(),
+            default: key.default.to_string(),
+            allowed: key.allowed.to_string(),
+            doc: key.doc,
+        });
         let value = if value == key.default { value } else { format!("{value} *") };
         rows.push([key.name.to_owned(), value, key.doc.to_owned()]);
     }
@@ -26,5 +26,5 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     if rows.iter().any(|[_, value, _]| value.ends_with('*')) {
         text += "* not the default\n";
     }
-    Ok(Done::new(json!({ "values": values })).with_text(text))
+    Ok(Done::new(&Settings { values }).with_text(text))
 }

@@ -1,8 +1,8 @@
 //! `jvs config set KEY VALUE`.
 
 use jvs_repo::config;
-use serde_json::json;
 
+use crate::answer::config::Set;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
 use crate::render::Done;
@@ -18,5 +18,5 @@ pub(super) fn run(context: &Context<'_>, key: &str, value: &str) -> Result<Done,
         })?;
     }
     let text = format!("{key} = {value} (was {before})\n");
-    Ok(Done::new(json!({ "key": key, "value": value, "previous": before })).with_text(text))
+    Ok(Done::new(&Set { key: key.to_owned(), value, previous: before }).with_text(text))
 }

@@ -7,7 +7,7 @@ use jvs_doctor::{Check, Examination, Severity};
 use jvs_repo::clock::WallMs;
 use jvs_repo::inert;
 
-use super::logs::LogsSize;
+use crate::answer::doctor::LogsSize;
 
 pub(super) fn text(examination: &Examination, logs: Option<LogsSize>, now: WallMs) -> String {
     let vitals = &examination.vitals;
@@ -46,7 +46,7 @@ pub(super) fn text(examination: &Examination, logs: Option<LogsSize>, now: WallM
         page.one("jvs_snapshots", "Snapshots, hidden ones included", snapshots);
     }
     if let Some(logs) = logs {
-        page.one("jvs_audit_log_bytes", "Size of all audit logs", logs.bytes());
+        page.one("jvs_audit_log_bytes", "Size of all audit logs", logs.bytes);
     }
     let clocks = &examination.clocks;
     let skew = seconds(clocks.observed_skew_ms);

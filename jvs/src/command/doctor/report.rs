@@ -7,14 +7,17 @@ use jvs_doctor::finding::crowds;
 use jvs_doctor::{Check, Examination, Finding, RemedyOutcome, RepairError, Severity, Tense};
 use jvs_repo::probe::{Filesystem, JuiceFsMount};
 use jvs_repo::record::probe::Verdict;
-use serde_json::{Value, json};
 
 use super::super::snapshots::counted;
-use super::logs::LogsSize;
+use super::logs;
 use super::probe;
+use crate::answer::doctor::{
+    FilesystemSeen, FindingTold, JuiceFs, LogsSize, Remaining, Report, StepTold,
+};
+use crate::answer::{self, shown_path};
 use crate::fail::on_one_line;
 use crate::hint::spell_remedy;
-use crate::render::{Paint, tell_path, tell_shown};
+use crate::render::Paint;
 
 pub(super) struct Saying<'s> {
     pub(super) examination: &'s Examination,
@@ -71,65 +74,50 @@ impl Saying<'_> {
         last.findings.iter().filter(|finding| finding.counts()).cloned().collect()
     }
 
-    pub(super) fn data(&self) -> Value {
+    /// For programs.
+    pub(super) fn told(&self) -> Report {
         let examination = self.examination;
-        let told = |findings: &[Finding]| -> Vec<Value> {
-            crowds(findings).into_iter().map(finding).collect()
-        };
-        let (findings, cleaned) = (told(&examination.findings), told(&examination.cleaned));
-        let mut data = json!({
-            "healthy": examination.is_healthy(),
-            "strict": self.full,
-            "findings": findings,
-            "cleaned": cleaned,
-            "clock": examination.clocks,
-            "filesystem": self.filesystem(),
-            "vitals": examination.vitals,
-            "took_ms": examination.took_ms,
-        });
-        if let Some(logs) = self.logs {
-            data["audit_logs"] = json!(logs);
+        let told = |findings: &[Finding]| crowds(findings).into_iter().map(finding).collect();
+        let planned = self.foreseen.map_or(&[][..], |foreseen| &foreseen.applied);
+        let (dry_run, is_full) = (self.dry_run, self.full);
+        Report {
+            healthy: examination.is_healthy(),
+            strict: is_full,
+            findings: told(&examination.findings),
+            cleaned: told(&examination.cleaned),
+            clock: examination.clocks.clone(),
+            filesystem: self.filesystem(),
+            vitals: examination.vitals.clone(),
+            took_ms: examination.took_ms,
+            audit_logs: self.logs,
+            planned: dry_run.then(|| steps(planned)),
+            would_remain: dry_run
+                .then(|| crowds(&self.left()).into_iter().map(remaining).collect()),
+            done: (is_full && !dry_run).then(|| steps(&examination.applied)),
         }
-        let steps = |applied: &[Finding]| -> Value {
-            let step = |(f, many): (&Finding, usize)| {
-                let mut step = json!({ "code": f.check.as_str(), "does": said(f, Tense::Does) });
-                tell_shown(&mut step, "path", place(f, many));
-                step
-            };
-            crowds(applied).into_iter().map(step).collect()
-        };
-        if self.dry_run {
-            data["planned"] = steps(self.foreseen.map_or(&[], |foreseen| &foreseen.applied));
-            let left = |(f, many): (&Finding, usize)| {
-                let mut left = json!({ "code": f.check.as_str() });
-                tell_shown(&mut left, "path", place(f, many));
-                left
-            };
-            data["would_remain"] = crowds(&self.left()).into_iter().map(left).collect();
-        } else if self.full {
-            data["done"] = steps(&examination.applied);
-        }
-        data
     }
 
-    fn filesystem(&self) -> Value {
-        let mut data = json!({
-            "kind": self.filesystem.kind,
-            "probe": self.verdict,
-        });
-        tell_path(&mut data, "mount_point", &self.filesystem.mount_point);
-        if let Some(JuiceFsMount::Mounted { version, writeback, readdir_cache, caches }) =
-            &self.filesystem.juicefs
-        {
-            let caches = caches.iter().map(|(name, span)| (name.to_string(), json!(span.as_ms())));
-            data["juicefs"] = json!({
-                "version": version,
-                "writeback": writeback,
-                "readdir_cache": readdir_cache,
-                "caches_ms": caches.collect::<serde_json::Map<_, _>>(),
-            });
+    fn filesystem(&self) -> FilesystemSeen {
+        let (mount_point, mount_point_bytes) = answer::path(&self.filesystem.mount_point);
+        let juicefs = match &self.filesystem.juicefs {
+            Some(JuiceFsMount::Mounted { version, writeback, readdir_cache, caches }) => {
+                let caches = caches.iter().map(|(name, span)| (name.to_string(), span.as_ms()));
+                Some(JuiceFs {
+                    version: version.clone(),
+                    writeback: *writeback,
+                    readdir_cache: *readdir_cache,
+                    caches_ms: caches.collect(),
+                })
+            }
+            _ => None,
+        };
+        FilesystemSeen {
+            kind: self.filesystem.kind.clone(),
+            probe: self.verdict.cloned(),
+            mount_point,
+            mount_point_bytes,
+            juicefs,
         }
-        data
     }
 
     pub(super) fn text(&self, paint: Paint) -> String {
@@ -164,7 +152,7 @@ impl Saying<'_> {
         }
         let _ = writeln!(text, " ({depth})");
         self.foretold(&mut text);
-        text += &self.logs.and_then(LogsSize::line).unwrap_or_default();
+        text += &self.logs.and_then(logs::line).unwrap_or_default();
         if let Some(verdict) = self.verdict {
             let _ = writeln!(text, "probe: {}", on_one_line(&probe::sentence(verdict)));
         }
@@ -223,20 +211,35 @@ fn told(finding: &Finding, many: usize, foreseen: &Foreseen<'_>, paint: Paint, t
     }
 }
 
-fn finding((finding, many): (&Finding, usize)) -> Value {
-    let mut data = json!({
-        "code": finding.check.as_str(),
-        "severity": finding.severity,
-        "worktree": finding.worktree.as_ref().filter(|_| many == 1),
-        "message": message(finding, many),
-        "remedy": spell_remedy(finding),
-        "repaired": finding.is_repaired(),
-    });
-    tell_shown(&mut data, "path", place(finding, many));
-    if let Some(RemedyOutcome::Refused(why)) = &finding.outcome {
-        data["refused"] = json!(why.to_string());
+fn finding((finding, many): (&Finding, usize)) -> FindingTold {
+    let (path, path_bytes) = shown_path(place(finding, many));
+    FindingTold {
+        code: finding.check.as_str(),
+        severity: finding.severity,
+        worktree: finding.worktree.clone().filter(|_| many == 1),
+        message: message(finding, many),
+        remedy: spell_remedy(finding),
+        repaired: finding.is_repaired(),
+        path,
+        path_bytes,
+        refused: match &finding.outcome {
+            Some(RemedyOutcome::Refused(why)) => Some(why.to_string()),
+            _ => None,
+        },
     }
-    data
+}
+
+fn steps(applied: &[Finding]) -> Vec<StepTold> {
+    let step = |(f, many): (&Finding, usize)| {
+        let (path, path_bytes) = shown_path(place(f, many));
+        StepTold { code: f.check.as_str(), does: said(f, Tense::Does), path, path_bytes }
+    };
+    crowds(applied).into_iter().map(step).collect()
+}
+
+fn remaining((finding, many): (&Finding, usize)) -> Remaining {
+    let (path, path_bytes) = shown_path(place(finding, many));
+    Remaining { code: finding.check.as_str(), path, path_bytes }
 }
 
 /// Where it is, or all of those that it stands for.

@@ -9,16 +9,17 @@ use jvs_snapshot::lineage::{Lineage, LineageStep};
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::progress::Progress as _;
 use jvs_snapshot::{Catalog, Descriptor, Ready, SnapshotError};
-use serde_json::{Value, json};
 
 use super::super::audit::story::ago;
 use super::super::restore::UserPlace;
-use super::super::snapshots::{data, head, size};
+use super::super::snapshots::{head, size};
 use super::Annotations;
+use crate::answer::shown_path;
+use crate::answer::snapshot::{ChangedIn, PathHistory, Snapshot};
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::render::{Done, table, tell_shown};
+use crate::render::{Done, table};
 
 /// A snapshot in which the path changed, and what it has there then.
 struct Found {
@@ -64,16 +65,15 @@ pub(super) fn run(
         true => "No snapshot in which it changed has such a note\n".to_owned(),
         false => table(context.paint(), ["SNAPSHOT", "TIME", "CHANGE", "SIZE", "NOTE"], &rows),
     };
-    let snapshots = found.iter().map(|Found { descriptor, change, bytes }| {
-        let mut one = data(descriptor, &told.tags.of(descriptor.snapshot_id), true);
-        one["change"] = json!(change);
-        one["bytes_there"] = json!(bytes);
-        one
+    let snapshots = found.iter().map(|Found { descriptor, change, bytes }| ChangedIn {
+        snapshot: Snapshot::of(descriptor, &told.tags.of(descriptor.snapshot_id), true),
+        change: *change,
+        bytes_there: *bytes,
     });
-    let snapshots: Vec<Value> = snapshots.collect();
-    let mut data = json!({ "worktree": here.worktree, "snapshots": snapshots });
-    tell_shown(&mut data, "path", &path.to_string());
-    Ok(Done::new(data).with_text(text).paged())
+    let snapshots = snapshots.collect();
+    let (path, path_bytes) = shown_path(&path.to_string());
+    let answer = PathHistory { worktree: here.worktree.clone(), snapshots, path, path_bytes };
+    Ok(Done::new(&answer).with_text(text).paged())
 }
 
 /// Tells `tell` of each snapshot in which the path changed, newest first, until it says that

@@ -2,13 +2,12 @@
 
 use jvs_lock::span::Span;
 use jvs_lock::state::State;
-use jvs_lock::{FreezeError, Want};
-use jvs_repo::id::FencingToken;
+use jvs_lock::{FreezeError, StatusWord, Want};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
-use serde_json::{Value, json};
 
 use super::{lockable, or_no_such_worktree, reasoned, turn, warned_of_writeback};
+use crate::answer::lock::{Freeze, Frozen};
 use crate::args::{FreezeArgs, UnfreezeArgs};
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -49,19 +48,15 @@ pub(super) fn freeze(context: &Context<'_>, args: &FreezeArgs) -> Result<Done, F
     };
     let now = context.clock().now().wall;
     let until = frozen.hold.claim().map_or(now.plus(for_ms), |claim| claim.expires);
-    let data = answer(
-        worktree,
-        "frozen",
-        &frozen,
-        json!({
-            "expires_at": until.rfc3339(),
-            "remaining_ms": for_ms,
-            "reason": args.reason,
-        }),
-    );
+    let freeze = Freeze {
+        expires_at: until.into(),
+        remaining_ms: for_ms,
+        reason: Some(args.reason.clone()),
+    };
+    let answer = answer(worktree, StatusWord::Frozen, &frozen, Some(freeze));
     let (span, until) = (Span(for_ms), until.shown());
     let text = format!("Froze worktree {worktree} for {span}, until {until}\n");
-    Ok(warned_of_writeback(&here, Done::new(data).with_text(text)))
+    Ok(warned_of_writeback(&here, Done::new(&answer).with_text(text)))
 }
 
 pub(super) fn unfreeze(context: &Context<'_>, args: &UnfreezeArgs) -> Result<Done, Failure> {
@@ -74,18 +69,22 @@ pub(super) fn unfreeze(context: &Context<'_>, args: &UnfreezeArgs) -> Result<Don
     let state = locks
         .unfreeze(worktree, &args.reason)
         .map_err(|error| or_no_such_worktree(repo, worktree, error))?;
-    let data = answer(worktree, "free", &state, Value::Null);
-    Ok(Done::new(data).with_text(format!("Lifted the freeze of worktree {worktree}\n")))
+    let answer = answer(worktree, StatusWord::Free, &state, None);
+    Ok(Done::new(&answer).with_text(format!("Lifted the freeze of worktree {worktree}\n")))
 }
 
-fn answer(worktree: &WorktreeName, word: &str, state: &State, freeze: Value) -> Value {
-    let token: FencingToken = state.token;
-    json!({
-        "worktree": worktree,
-        "state": word,
-        "mine": false,
-        "head": state.head,
-        "fencing_token": token,
-        "freeze": freeze,
-    })
+fn answer(
+    worktree: &WorktreeName,
+    word: StatusWord,
+    state: &State,
+    freeze: Option<Freeze>,
+) -> Frozen {
+    Frozen {
+        worktree: worktree.clone(),
+        state: word,
+        mine: false,
+        head: state.head,
+        fencing_token: state.token,
+        freeze,
+    }
 }

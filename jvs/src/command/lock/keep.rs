@@ -6,7 +6,6 @@ use jvs_lock::kept::With;
 use jvs_lock::{Lease, Want};
 use jvs_repo::config::Config;
 use jvs_repo::proc;
-use serde_json::json;
 
 use super::turn::LockTurn;
 use super::{look, report};
@@ -214,21 +213,16 @@ fn finish(
     // what was lost is forgotten with that.
     let view = if context.output().is_json() { Some(look(context, here)?) } else { None };
     locks.answer(holds, ask, &mut stake)?;
-    let mut done = report::held_as(context, &lease, how, Some(for_ms).zip(told.as_ref()));
+    let pid = started.pid();
+    let kept = told.as_ref().map(|told| report::KeptRenewed { for_ms, told, pid, view });
+    let done = report::held_as(context, &lease, how, kept.as_ref());
     if context.variable(RunMark::VARIABLE).is_some() {
         // Its keeper is one of the processes that are ended then.
-        done = done.with_warning(
+        return Ok(done.with_warning(
             "the enclosing command ends what was started in it when it ends, and this lock is \
              released then, unless that is `jvs run --leave-background`"
                 .to_owned(),
-        );
+        ));
     }
-    let Some(view) = view else { return Ok(done) };
-    done.amend(|data| {
-        view.holder().add_to(data);
-        data["record"] = report::seen(&view)["record"].take();
-        data["remaining_ms"] = json!(view.remaining_ms());
-        data["keeper"] = json!({ "pid": started.pid(), "alive": true });
-    });
     Ok(done)
 }

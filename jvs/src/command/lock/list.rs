@@ -4,9 +4,10 @@ use jvs_lock::view::look;
 use jvs_repo::code::Coded;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::repo::Repo;
-use serde_json::{Value, json};
 
 use super::{related, report, status};
+use crate::answer::Unreadable;
+use crate::answer::lock::{BrokenLock, List, ListedLock};
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::render::{Done, table};
@@ -15,7 +16,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let repo = context.repo()?;
     let (rows, locks) = all(context, &repo, None)?;
     let text = table(context.paint(), HEAD, &rows);
-    Ok(Done::new(json!({ "locks": locks })).with_text(text))
+    Ok(Done::new(&List { locks }).with_text(text))
 }
 
 /// What the columns are called.
@@ -26,7 +27,7 @@ pub(super) fn all(
     context: &Context<'_>,
     repo: &Repo,
     only: Option<&WorktreeName>,
-) -> Result<(Vec<[String; 3]>, Vec<Value>), Failure> {
+) -> Result<(Vec<[String; 3]>, Vec<ListedLock>), Failure> {
     let policy = repo.config()?.lock;
     let me = context.own_nonce()?;
     let mut rows = Vec::new();
@@ -38,17 +39,14 @@ pub(super) fn all(
                 let view = related(context, view);
                 let token = view.state.token.to_string();
                 rows.push([name.to_string(), token, report::brief(&view)]);
-                locks.push(status::data(context, repo, &view));
+                locks.push(ListedLock::Lock(Box::new(status::told(context, repo, &view))));
             }
             Err(error) => {
                 // One broken lock does not hide the others.
                 let problem = format!("{}: {error}", error.code());
                 rows.push([name.to_string(), "?".into(), problem]);
-                locks.push(json!({
-                    "worktree": name,
-                    "state": null,
-                    "error": { "code": error.code().as_str(), "message": error.to_string() },
-                }));
+                let error = Unreadable::because(&error);
+                locks.push(ListedLock::Broken(BrokenLock { worktree: name, state: (), error }));
             }
         }
     }

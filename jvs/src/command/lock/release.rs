@@ -2,18 +2,18 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use jvs_lock::LeaseError;
 use jvs_lock::hold::{GiveBackError, Holds, Refused, Reliance, Relied, Stake, StakeKind};
+use jvs_lock::{LeaseError, StatusWord};
 use jvs_repo::audit::{EventKind, EventPhase, room};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::id::OpNonce;
 use jvs_repo::proc;
 use rustix::process::{Signal, pidfd_send_signal};
-use serde_json::json;
 
 use super::resume;
 use super::turn::{LockTurn, turns};
 use crate::alarm::Alarm;
+use crate::answer::lock::Released;
 use crate::args::ReleaseArgs;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
@@ -105,17 +105,15 @@ fn release(turn: &LockTurn<'_, '_>, force: bool) -> Result<Done, Failure> {
     if let Some(keeper) = keeper::find(context, here, ticket.term)? {
         keeper.stand_down();
     }
-    let data = || {
-        json!({
-            "worktree": worktree,
-            "state": "free",
-            "mine": false,
-            "remaining_ms": 0,
-            "head": head,
-            "fencing_token": token,
-        })
+    let answer = || Released {
+        worktree: worktree.clone(),
+        state: StatusWord::Free,
+        mine: false,
+        remaining_ms: 0,
+        head,
+        fencing_token: token,
     };
-    let done = context.done(data).with_text(format!("Released worktree {worktree}\n"));
+    let done = context.done(answer).with_text(format!("Released worktree {worktree}\n"));
     let done = unseen.iter().fold(done, |done, stake| {
         let what = Reliance::of(stake, None);
         done.with_warning(format!(

@@ -1,27 +1,37 @@
 //! What all lock commands say alike.
 
 use jvs_lock::kept::{Kept, With};
+use jvs_lock::record::Record;
 use jvs_lock::span::Span;
 use jvs_lock::view::{StatusWord, View};
 use jvs_lock::{Lease, LeaseOrigin};
-use serde_json::{Value, json};
 
+use crate::answer::lock::{Held, KeeperSeen, Seen};
 use crate::context::Context;
 use crate::fail::on_one_line;
 use crate::render::{Done, fact};
 use crate::sink::Emphasis;
+
+/// A lock that is kept renewed: for how long at most, by whom, and what observers see of it.
+pub(super) struct KeptRenewed<'k> {
+    pub(super) for_ms: u64,
+    pub(super) told: &'k Kept,
+    pub(super) pid: u32,
+    /// Only looked at for programs.
+    pub(super) view: Option<View>,
+}
 
 /// The answer to a command that ends with this session holding the lock.
 pub(super) fn held(context: &Context<'_>, lease: &Lease<'_>, how: LeaseOrigin) -> Done {
     held_as(context, lease, how, None)
 }
 
-/// The same, if the lease is kept renewed for this long, or less.
+/// The same, if the lease is kept renewed.
 pub(super) fn held_as(
     context: &Context<'_>,
     lease: &Lease<'_>,
     how: LeaseOrigin,
-    kept: Option<(u64, &Kept)>,
+    kept: Option<&KeptRenewed<'_>>,
 ) -> Done {
     let now = context.clock().now();
     let remaining_ms = lease.belief().until().map_or(0, |end| end.since(now.boot));
@@ -33,8 +43,8 @@ pub(super) fn held_as(
     };
     let lease_ms = Span(claim.lease_ms);
     let lasts = match kept {
-        Some((ms, kept)) => {
-            format!("Lease of {lease_ms}, kept renewed for {}{}", Span(ms), or_less(kept))
+        Some(KeptRenewed { for_ms, told, .. }) => {
+            format!("Lease of {lease_ms}, kept renewed for {}{}", Span(*for_ms), or_less(told))
         }
         None => format!("Lease of {lease_ms}, until {}", claim.expires.shown()),
     };
@@ -43,23 +53,23 @@ pub(super) fn held_as(
         "{first} {} (fencing token {token}{by})\n{lasts}\n",
         context.paint().bold(worktree.as_str()),
     );
-    let data = || {
-        let mut data = json!({
-            "worktree": worktree,
-            "state": StatusWord::Held,
-            "mine": true,
-            "remaining_ms": remaining_ms,
-            "head": lease.head(),
-            "how": how,
-            "fencing_token": token,
-            "record": lease.record().map(record),
-            "kept_until": claim.expires.rfc3339(),
-            "watched_ms": context.watched_ms(),
-        });
-        if let Some(by) = lease.by() {
-            data["reclaim"] = json!(by);
-        }
-        data
+    let answer = || {
+        let held = Held {
+            worktree: worktree.clone(),
+            state: StatusWord::Held,
+            mine: true,
+            remaining_ms,
+            head: lease.head(),
+            how,
+            fencing_token: token,
+            record: lease.record().map(record),
+            kept_until: Some(claim.expires.rfc3339()),
+            watched_ms: context.watched_ms(),
+            reclaim: lease.by(),
+            holder: None,
+            keeper: None,
+        };
+        kept.into_iter().fold(held, as_observed)
     };
     let longer = lease.asked_for_less().map(|asked| {
         format!(
@@ -68,10 +78,23 @@ pub(super) fn held_as(
             Span(asked)
         )
     });
-    let done = longer.into_iter().fold(context.done(data).with_text(text), Done::with_warning);
+    let done = longer.into_iter().fold(context.done(answer).with_text(text), Done::with_warning);
     lease.drift().iter().fold(done, |done, drift| {
         done.with_warning(format!("{drift}; the lock itself is not affected"))
     })
+}
+
+/// What observers see of it now that its keeper speaks for the session.
+fn as_observed(held: Held, KeptRenewed { pid, view, .. }: &KeptRenewed<'_>) -> Held {
+    let Some(view) = view else { return held };
+    Held {
+        remaining_ms: view.remaining_ms(),
+        record: view.record().map(record),
+        kept_until: view.holder().kept_until(),
+        holder: Some(view.holder().known()),
+        keeper: Some(KeeperSeen { pid: *pid, alive: Some(true) }),
+        ..held
+    }
 }
 
 /// What ends it before its time, as its holder is told.
@@ -88,31 +111,27 @@ fn or_less(kept: &Kept) -> String {
 }
 
 /// What one look tells.
-pub(crate) fn seen(view: &View) -> Value {
-    let mut seen = json!({
-        "worktree": view.worktree,
-        "state": view.word(),
-        "mine": view.mine,
-        "remaining_ms": Some(view.remaining_ms()).filter(|ms| *ms < u64::MAX),
-        "head": view.state.head,
-        "how": null,
-        "fencing_token": view.state.token,
-        "record": view.record().map(record),
-    });
-    view.holder().add_to(&mut seen);
-    if let Some(foreign) = &view.foreign {
-        seen["other_tool"] = json!(foreign);
+pub(crate) fn seen(view: &View) -> Seen {
+    Seen {
+        worktree: view.worktree.clone(),
+        state: view.word(),
+        mine: view.mine,
+        remaining_ms: Some(view.remaining_ms()).filter(|ms| *ms < u64::MAX),
+        head: view.state.head,
+        how: None,
+        fencing_token: view.state.token,
+        record: view.record().map(record),
+        kept_until: view.holder().kept_until(),
+        holder: view.holder().known(),
+        other_tool: view.foreign.clone(),
     }
-    seen
 }
 
 /// A record with all of its fields, whatever an older tool left out.
-fn record(record: &jvs_lock::record::Record) -> Value {
-    let mut data = json!(record);
-    if let (None, Some(expires)) = (&record.lease_expires_at, record.expires()) {
-        data["lease_expires_at"] = json!(expires.rfc3339());
-    }
-    data
+fn record(record: &Record) -> Record {
+    let expires = || record.expires().map(|expires| expires.rfc3339());
+    let lease_expires_at = record.lease_expires_at.clone().or_else(expires);
+    Record { lease_expires_at, ..record.clone() }
 }
 
 /// Which worktree it is and how its lock stands, in lines of which none is long.

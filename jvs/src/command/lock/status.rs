@@ -6,9 +6,9 @@ use jvs_lock::queue::{Queue, Waiter};
 use jvs_lock::state::Hold;
 use jvs_lock::view::View;
 use jvs_repo::repo::Repo;
-use serde_json::{Value, json};
 
 use super::{look, report};
+use crate::answer::lock::{Freeze, JudgedBy, KeeperSeen, Status, WaiterSeen};
 use crate::context::Context;
 use crate::fail::Failure;
 use crate::keeper;
@@ -33,7 +33,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
             let _ = writeln!(text, "  {count} sessions wait in line");
         }
     }
-    Ok(context.done(|| data(context, &here.repo, &view)).with_text(text))
+    Ok(context.done(|| told(context, &here.repo, &view)).with_text(text))
 }
 
 /// Those in line, as far as one look can tell. A line that cannot be read is
@@ -43,41 +43,37 @@ fn waiters(context: &Context<'_>, repo: &Repo, view: &View) -> Vec<Waiter> {
 }
 
 /// Everything that one look tells.
-pub(super) fn data(context: &Context<'_>, repo: &Repo, view: &View) -> Value {
-    let mut data = report::seen(view);
+pub(super) fn told(context: &Context<'_>, repo: &Repo, view: &View) -> Status {
     let judged = view.judgement.as_ref();
-    data["clock"] = json!(judged.map(|judged| json!({
-        "observed_skew_ms": judged.observed_skew_ms,
-        "method": judged.method,
-        "evidence": judged.evidence,
-        "watch_ms": judged.watch_ms,
-        "nobody_renews": judged.nobody_renews,
-    })));
-    data["stealable_in_ms"] = json!(judged.map(|judged| judged.stealable_in_ms));
+    let clock = judged.map(|judged| JudgedBy {
+        observed_skew_ms: judged.observed_skew_ms,
+        method: judged.method,
+        evidence: judged.evidence.clone(),
+        watch_ms: judged.watch_ms,
+        nobody_renews: judged.nobody_renews,
+    });
     let keeper = view.record().and_then(|record| record.keeper.as_ref());
-    data["keeper"] = json!(keeper.map(|keeper| json!({
-        "pid": keeper.pid,
-        "alive": keeper::running(keeper),
-    })));
-    data["freeze"] = match view.state.hold {
-        Hold::Frozen(claim) => json!({
-            "expires_at": claim.expires.rfc3339(),
-            "remaining_ms": view.remaining_ms(),
-            "reason": view.record().and_then(|record| record.note.as_ref()),
+    let freeze = match view.state.hold {
+        Hold::Frozen(claim) => Some(Freeze {
+            expires_at: claim.expires.into(),
+            remaining_ms: view.remaining_ms(),
+            reason: view.record().and_then(|record| record.note.clone()),
         }),
-        _ => Value::Null,
+        _ => None,
     };
     let line = waiters(context, repo, view);
-    data["waiters"] = json!(
-        line.iter()
-            .enumerate()
-            .map(|(at, waiter)| json!({
-                "place": at + 1,
-                "holder_nonce": waiter.holder,
-                "process_id": waiter.pid,
-                "last_sign_at": waiter.beat.rfc3339(),
-            }))
-            .collect::<Vec<_>>()
-    );
-    data
+    let waiters = line.iter().enumerate().map(|(at, waiter)| WaiterSeen {
+        place: at + 1,
+        holder_nonce: waiter.holder,
+        process_id: waiter.pid,
+        last_sign_at: waiter.beat.into(),
+    });
+    Status {
+        seen: report::seen(view),
+        clock,
+        stealable_in_ms: judged.map(|judged| judged.stealable_in_ms),
+        keeper: keeper.map(|it| KeeperSeen { pid: it.pid, alive: keeper::running(it) }),
+        freeze,
+        waiters: waiters.collect(),
+    }
 }

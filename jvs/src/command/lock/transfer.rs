@@ -1,11 +1,11 @@
 //! `jvs lock transfer [--to SESSION]`.
 
-use jvs_lock::NoSuchWaiter;
 use jvs_lock::session::SessionId;
+use jvs_lock::{NoSuchWaiter, StatusWord};
 use jvs_repo::proc;
-use serde_json::json;
 
 use super::resume;
+use crate::answer::lock::TransferredLock;
 use crate::args::TransferArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
@@ -39,16 +39,16 @@ pub(super) fn run(context: &Context<'_>, args: &TransferArgs) -> Result<Done, Fa
         let told = format!("Worktree {worktree} is free: {whom} had left the line\n");
         return Err(Failure::from(not_there()).preceded_by(told));
     }
-    let data = json!({
-        "worktree": worktree,
-        "state": "held",
-        "mine": false,
-        "to": session(),
-        "head": state.head,
-        "fencing_token": state.token,
-    });
+    let answer = TransferredLock {
+        worktree: worktree.clone(),
+        state: StatusWord::Held,
+        mine: false,
+        to: session(),
+        head: state.head,
+        fencing_token: state.token,
+    };
     let whom =
         session().map_or_else(|| "the next in line".to_owned(), |id| format!("session {id}"));
     let text = format!("Handed worktree {worktree} to {whom} (fencing token {})\n", state.token);
-    Ok(Done::new(data).with_text(text))
+    Ok(Done::new(&answer).with_text(text))
 }

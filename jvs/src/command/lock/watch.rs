@@ -29,7 +29,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
             last = Some(news);
             let at = view.at.wall.shown();
             let text = format!("{at} {}: {}\n", view.worktree, report::line(&view));
-            let done = Done::new(status::data(context, &here.repo, &view)).with_text(text);
+            let done = Done::new(&status::told(context, &here.repo, &view)).with_text(text);
             if !stream.item(&done)? {
                 return Ok(Done::reader_gone());
             }

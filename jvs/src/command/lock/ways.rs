@@ -7,8 +7,8 @@ use jvs_lock::record::Record;
 use jvs_lock::view::{StatusWord, View};
 use jvs_repo::config::Config;
 use jvs_repo::name::ShownName;
-use serde::Serialize;
 
+use crate::answer::lock::Way;
 use crate::context::Context;
 use crate::fail::on_one_line;
 use crate::keeper;
@@ -16,16 +16,6 @@ use crate::render::fact;
 
 /// What it costs a holder to be overruled.
 const FENCED: &str = "the holder can publish nothing more";
-
-/// One way.
-#[derive(Debug, Serialize)]
-pub(super) struct Way {
-    command: String,
-    /// By whom it may be run.
-    by: String,
-    /// What it costs.
-    cost: String,
-}
 
 /// All that there are, the gentlest first; none of a lock that is not another's.
 /// `unneeded`: nothing of its holder is left that needs it.

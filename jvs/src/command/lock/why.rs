@@ -10,9 +10,9 @@ use jvs_lock::view::{StatusWord, View};
 use jvs_repo::clock::shown_as_written;
 use jvs_repo::name::ShownName;
 use jvs_repo::proc;
-use serde_json::json;
 
 use super::{look, status, ways};
+use crate::answer::lock::Why;
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
 use crate::keeper;
@@ -36,12 +36,14 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let ways = ways::out(context, &view, &here.repo.config()?, unneeded);
     text += &ways::text(&ways);
     text += &format!("{} {next}\n", paint.cyan("next:"));
-    let mut data = status::data(context, &here.repo, &view);
-    data["process"] = json!(alive);
-    data["explanation"] = facts.iter().map(|fact| json!(fact.sentence)).collect();
-    data["ways"] = json!(ways);
-    data["next"] = json!(next);
-    Ok(Done::new(data).with_text(text))
+    let answer = Why {
+        status: status::told(context, &here.repo, &view),
+        process: alive,
+        explanation: facts.into_iter().map(|fact| fact.sentence).collect(),
+        ways,
+        next,
+    };
+    Ok(Done::new(&answer).with_text(text))
 }
 
 /// One thing that is known.

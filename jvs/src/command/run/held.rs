@@ -9,10 +9,10 @@ use jvs_lock::record::renew_interval_ms;
 use jvs_lock::{Lease, LeaseError, Ticket};
 use jvs_repo::clock::BootMs;
 use jvs_repo::config::LockPolicy;
-use serde_json::{Value, json};
 
 use super::give_back;
 use super::watch::Guarded;
+use crate::answer::run::{Under, UnderEach, UnderOne, UnderSeveral};
 use crate::args::OnLoss;
 use crate::command::lock::turn::LockTurn;
 use crate::context::Context;
@@ -237,13 +237,15 @@ pub(super) fn names(held: &[RunLock<'_, '_>]) -> String {
 }
 
 /// What is said of several, each for itself.
-pub(super) fn told(held: &[RunLock<'_, '_>], outcomes: &[HoldOutcome]) -> Value {
-    let each = held.iter().zip(outcomes).map(|(one, outcome)| {
-        json!({
-            "worktree": one.turn.here.worktree,
-            "fencing_token": one.lease.token(),
-            "lost": outcome.lost,
-        })
+pub(super) fn told(held: &[RunLock<'_, '_>], outcomes: &[HoldOutcome]) -> Under {
+    if let [one] = held {
+        let worktree = one.turn.here.worktree.clone();
+        return Under::One(UnderOne { worktree, fencing_token: one.lease.token() });
+    }
+    let each = held.iter().zip(outcomes).map(|(one, outcome)| UnderEach {
+        worktree: one.turn.here.worktree.clone(),
+        fencing_token: one.lease.token(),
+        lost: outcome.lost.clone(),
     });
-    each.collect()
+    Under::Several(UnderSeveral { worktrees: each.collect() })
 }

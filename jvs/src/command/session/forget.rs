@@ -10,6 +10,7 @@ use jvs_repo::next::Next;
 use serde_json::{Value, json};
 
 use super::survey::{Looking, SessionHold, SessionSurvey};
+use crate::answer::session::ForgottenSession;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck, on_one_line};
 use crate::hint::OwnNext;
@@ -52,13 +53,13 @@ pub(super) fn run(
     aside.remove(files.holds.as_ref(), &family, survey.nonce).map_err(stuck)?;
     let taken = |hold: &&SessionHold| hold.taken().is_some();
     let forgotten: Vec<&SessionHold> = survey.holds.iter().filter(taken).collect();
-    let data = json!({
-        "session_id": id.as_str(),
-        "holds": survey.holds.len(),
-        "forgotten_losses": forgotten.iter().map(|hold| hold.data()).collect::<Vec<_>>(),
-        "notes": super::show::notes(&survey),
-    });
-    let done = Done::new(data).with_text(format!("Forgot session {id}\n"));
+    let answer = ForgottenSession {
+        session_id: id.as_str().to_owned(),
+        holds: survey.holds.len(),
+        forgotten_losses: forgotten.iter().map(|hold| hold.told()).collect(),
+        notes: super::show::notes(&survey),
+    };
+    let done = Done::new(&answer).with_text(format!("Forgot session {id}\n"));
     let done = forgotten.iter().fold(done, |done, hold| {
         let place = hold.place();
         done.with_warning(format!("forgot that {place} was taken over: look before you write"))
@@ -86,7 +87,7 @@ fn check(id: &SessionId, survey: &SessionSurvey, force: bool) -> Result<(), NotF
         let over = matches!(hold.state(), "released" | "lost");
         let options = hold.options();
         if hold.is_alive() || hold.is_held() == Some(true) {
-            let data = hold.data();
+            let data = json!(hold.told());
             let commands = hold.commands().iter().map(|(_, it)| it.to_string()).collect();
             return because(KeepReason::Alive { place: hold.place(), options, commands, data });
         }

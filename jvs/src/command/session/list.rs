@@ -1,13 +1,15 @@
 //! `jvs session list`.
 
 use jvs_lock::span::Span;
-use serde_json::json;
+use jvs_repo::clock::WallMs;
 
 use super::show::notes;
 use super::survey::{Looking, SessionHold, SessionSurvey};
+use crate::answer;
+use crate::answer::session::{ListedSession, SessionList};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
-use crate::render::{Done, table, tell_path};
+use crate::render::{Done, table};
 use crate::session::{self, known};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
@@ -30,7 +32,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         .map(|it| {
             let mine = if Some(&it.file) == me.as_ref() { " (this one)" } else { "" };
             let commands: usize = it.holds.iter().map(|hold| hold.commands().len()).sum();
-            let ago = now.since(jvs_repo::clock::WallMs(it.changed_ms));
+            let ago = now.since(WallMs(it.changed_ms));
             [
                 format!("{}{mine}", called(it)),
                 holds(it),
@@ -43,29 +45,27 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         true => "no session has locked anything here yet\n".to_owned(),
         false => table(context.paint(), ["SESSION", "HOLDS", "COMMANDS", "SEEN"], &rows),
     };
-    let data = || {
-        let sessions: Vec<_> = surveys
-            .iter()
-            .map(|it| {
-                json!({
-                    "session_id": it.id.as_ref().map(|id| id.as_str()),
-                    "file": it.file,
-                    "mine": Some(&it.file) == me.as_ref(),
-                    "holder_nonce": it.nonce,
-                    "terminal_open": it.id.as_ref().and_then(session::terminal_is_open),
-                    "last_seen_at": jvs_repo::clock::WallMs(it.changed_ms).rfc3339(),
-                    "holds": it.holds.iter().map(SessionHold::data).collect::<Vec<_>>(),
-                    "notes": notes(it),
-                })
-            })
-            .collect();
-        let mut data = json!({ "sessions": sessions, "private_dir": null });
-        if let Some(files) = &files {
-            tell_path(&mut data, "private_dir", &files.place);
-        }
-        data
+    let answer = || {
+        let listed = |it| listed(it, me.as_deref());
+        let place = files.as_ref().map(|files| files.place.as_path());
+        let (private_dir, private_dir_bytes) = answer::path_if_any(place);
+        let sessions = surveys.iter().map(listed).collect();
+        SessionList { sessions, private_dir, private_dir_bytes }
     };
-    Ok(context.done(data).with_text(text))
+    Ok(context.done(answer).with_text(text))
+}
+
+fn listed(survey: &SessionSurvey, me: Option<&str>) -> ListedSession {
+    ListedSession {
+        session_id: survey.id.as_ref().map(|id| id.as_str().to_owned()),
+        file: survey.file.clone(),
+        mine: Some(survey.file.as_str()) == me,
+        holder_nonce: survey.nonce,
+        terminal_open: survey.id.as_ref().and_then(session::terminal_is_open),
+        last_seen_at: WallMs(survey.changed_ms).into(),
+        holds: survey.holds.iter().map(SessionHold::told).collect(),
+        notes: notes(survey),
+    }
 }
 
 fn is_busy(survey: &SessionSurvey) -> bool {

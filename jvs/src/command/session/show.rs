@@ -4,12 +4,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use jvs_lock::span::Span;
-use serde_json::{Value, json};
 
 use super::survey::{Looking, SessionHold, SessionSurvey};
+use crate::answer::path_if_any;
+use crate::answer::session as answer;
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
-use crate::render::{Done, fact, shown, tell_path};
+use crate::render::{Done, fact, shown};
 use crate::session::{self, NamedSession, Whence};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
@@ -45,8 +46,8 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
         say("files", &shown(dir));
     }
     text += &survey.as_ref().map(details).unwrap_or_default();
-    let data = || data(&named, me.as_ref(), survey.as_ref(), dir);
-    Ok(context.done(data).with_text(text))
+    let answer = || told(&named, me.as_ref(), survey.as_ref(), dir);
+    Ok(context.done(answer).with_text(text))
 }
 
 /// Which rule chose the id.
@@ -64,12 +65,12 @@ fn known_by(named: &NamedSession) -> String {
     }
 }
 
-fn data(
+fn told(
     named: &NamedSession,
     me: Option<&jvs_lock::holder::Onlooker>,
     survey: Option<&SessionSurvey>,
     dir: Option<&Path>,
-) -> Value {
+) -> answer::SessionTold {
     let (rule, variables): (&str, Vec<&str>) = match named.whence {
         Whence::Option => ("option", Vec::new()),
         Whence::Variable => ("variable", vec!["JVS_SESSION_ID"]),
@@ -77,32 +78,34 @@ fn data(
         Whence::Terminal => ("terminal", Vec::new()),
         Whence::Leader => ("leader", Vec::new()),
     };
-    let mut data = json!({
-        "session_id": named.id.as_str(),
-        "known_by": rule,
-        "variables": variables,
-        "lasts": named.whence.lasts(),
-        "holder_nonce": survey.and_then(|survey| survey.nonce),
-        "user": me.map(|me| &me.user),
-        "uid": me.and_then(|me| me.uid),
-        "host": me.map(|me| &me.host),
-        "boot_id": me.map(|me| &me.boot_id),
-        "terminal": me.and_then(|me| me.place.terminal.as_ref()),
-        "agent": me.and_then(|me| me.place.agent.as_ref()),
-        "private_dir": null,
-        "self_declared": me.map(|_| ["user", "host", "terminal", "agent"]),
-        "holds": survey.map_or(Vec::new(), |survey| survey.holds.iter().map(SessionHold::data).collect()),
-        "notes": survey.map_or(Vec::new(), notes),
-    });
-    if let Some(dir) = dir {
-        tell_path(&mut data, "private_dir", dir);
+    let (private_dir, private_dir_bytes) = path_if_any(dir);
+    let holds = survey.iter().flat_map(|survey| &survey.holds);
+    answer::SessionTold {
+        session_id: named.id.as_str().to_owned(),
+        known_by: rule,
+        variables,
+        lasts: named.whence.lasts(),
+        holder_nonce: survey.and_then(|survey| survey.nonce),
+        user: me.map(|me| me.user.clone()),
+        uid: me.and_then(|me| me.uid),
+        host: me.map(|me| me.host.clone()),
+        boot_id: me.map(|me| me.boot_id.to_string()),
+        terminal: me.and_then(|me| me.place.terminal.clone()),
+        agent: me.and_then(|me| me.place.agent.clone()),
+        private_dir,
+        self_declared: me.map(|_| ["user", "host", "terminal", "agent"]),
+        holds: holds.map(SessionHold::told).collect(),
+        notes: survey.map_or(Vec::new(), notes),
+        private_dir_bytes,
     }
-    data
 }
 
 /// What was not told yet, for programs.
-pub(super) fn notes(survey: &SessionSurvey) -> Vec<Value> {
-    let note = |(repo, text): &(String, String)| json!({ "repository_id": repo, "text": text });
+pub(super) fn notes(survey: &SessionSurvey) -> Vec<answer::NoteTold> {
+    let note = |(repo, text): &(String, String)| answer::NoteTold {
+        repository_id: repo.clone(),
+        text: text.clone(),
+    };
     survey.notes.iter().map(note).collect()
 }
 

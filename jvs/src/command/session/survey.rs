@@ -15,8 +15,9 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::repo::Repo;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 use jvs_repo::term::Term;
-use serde_json::{Value, json};
 
+use crate::answer::lock::KeeperSeen;
+use crate::answer::session as answer;
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
 use crate::given::quoted;
@@ -245,45 +246,41 @@ impl SessionHold {
         }
     }
 
-    pub(super) fn data(&self) -> Value {
-        let view = self.register.as_ref().ok();
-        let keeper = self.keeper.map(|(pid, alive)| json!({ "pid": pid, "alive": alive }));
-        let mut data = json!({
-            "repository": self.root,
-            "repository_id": self.repository_id,
-            "worktree": self.worktree,
-            "fencing_token": self.name.term.token,
-            "epoch": self.name.term.epoch,
-            "state": self.name.state.as_str(),
-            "held": self.is_held(),
-            "kept_until": null,
-            "stakes": self.stakes.iter().map(|it| self.stake_data(it)).collect::<Vec<_>>(),
-            "keeper": keeper,
-            "taken_token": self.taken().map(|term| term.token),
-            "problem": self.register.as_ref().err(),
-        });
-        if let Some(view) = view.filter(|view| view.mine) {
-            data["kept_until"] = json!(view.holder().kept_until());
+    /// For programs.
+    pub(super) fn told(&self) -> answer::HoldTold {
+        let mine = self.register.as_ref().ok().filter(|view| view.mine);
+        answer::HoldTold {
+            repository: self.root.clone(),
+            repository_id: self.repository_id.clone(),
+            worktree: self.worktree.clone(),
+            fencing_token: self.name.term.token,
+            epoch: self.name.term.epoch,
+            state: self.name.state.as_str(),
+            held: self.is_held(),
+            kept_until: mine.and_then(|view| view.holder().kept_until()),
+            stakes: self.stakes.iter().map(|it| self.stake_told(it)).collect(),
+            keeper: self.keeper.map(|(pid, alive)| KeeperSeen { pid, alive }),
+            taken_token: self.taken().map(|term| term.token),
+            problem: self.register.as_ref().err().cloned(),
         }
-        data
     }
 
-    fn stake_data(&self, (stake, reliance): &(Stake, Reliance)) -> Value {
+    fn stake_told(&self, (stake, reliance): &(Stake, Reliance)) -> answer::StakeSeen {
         let at = |boot: BootMs| {
             let now = self.at;
-            now.wall.plus(boot.since(now.boot)).rfc3339()
+            now.wall.plus(boot.since(now.boot)).into()
         };
         let since = self.since_ms(stake).map(|ms| WallMs(self.at.wall.0.saturating_sub(ms)));
-        json!({
-            "kind": stake.kind.as_str(),
-            "pid": stake.maker.pid,
-            "command": reliance.command,
-            "exclusive": stake.exclusive,
-            "answered": stake.answered,
-            "since": since.map(WallMs::rfc3339),
-            "until": stake.over.at.map(at),
-            "with": stake.over.with.map(|who| json!({ "pid": who.pid })),
-        })
+        answer::StakeSeen {
+            kind: stake.kind.as_str(),
+            pid: stake.maker.pid,
+            command: reliance.command.clone(),
+            exclusive: stake.exclusive,
+            answered: stake.answered,
+            since: since.map(Into::into),
+            until: stake.over.at.map(at),
+            with: stake.over.with.map(|who| answer::EndsWith { pid: who.pid }),
+        }
     }
 
     /// For how long its process, or the one that put it there, has been there.

@@ -13,10 +13,12 @@ use jvs_repo::record::worktree::{self as record, Isolation};
 use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::{Catalog, Ready, line, tags};
-use serde_json::json;
 
 use super::operations::{PastOperation, WhatWasDone, at_the_root, of, stacks};
 use super::{Past, UndoRefused};
+use crate::answer::snapshot::TagDeleted;
+use crate::answer::undo::TagAgain;
+use crate::answer::worktree::RemovedWorktree;
 use crate::args::RenameArgs;
 use crate::command::{restore, snapshot, worktree};
 use crate::context::{Context, Here};
@@ -299,7 +301,7 @@ impl UndoDeed {
                     let store = here.repo.store();
                     let locks = context.locks(store, here.repo.config()?.lock, &acting)?;
                     worktrees::create(&locks, &name, isolation)?;
-                    Ok(Done::new(json!({ "name": name })))
+                    Ok(Done::new(&RemovedWorktree { name }))
                 }
             },
             UndoDeed::Rename { old, new } => {
@@ -316,7 +318,7 @@ impl UndoDeed {
         match self {
             UndoDeed::MakeTag(tag) => {
                 let made = tags::make_again(&locks, &tag)?;
-                Ok(Done::new(json!({ "tag": tag.tag, "snapshot_id": made.snapshot_id })))
+                Ok(Done::new(&TagAgain { tag: tag.tag.clone(), snapshot_id: made.snapshot_id }))
             }
             UndoDeed::DeleteTag(was) => {
                 let there = tags::read(store, &was.tag)?.map(LoggedTag::from);
@@ -328,9 +330,10 @@ impl UndoDeed {
                     return Err(changed().into());
                 }
                 tags::take_away(&locks, &was.tag)?.ok_or_else(changed)?;
-                Ok(Done::new(json!({ "deleted": was.tag, "snapshot_id": was.snapshot_id })))
+                let (deleted, snapshot_id) = (was.tag.clone(), was.snapshot_id);
+                Ok(Done::new(&TagDeleted { deleted, snapshot_id }))
             }
-            _ => Ok(Done::new(json!(null))),
+            _ => Ok(Done::silent()),
         }
     }
 }

@@ -1,17 +1,18 @@
 //! `jvs worktree create NAME`.
 
-use jvs_lock::worktrees;
+use jvs_lock::{StatusWord, worktrees};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::worktree::Isolation;
-use serde_json::json;
 
+use crate::answer;
+use crate::answer::worktree::CreatedEmpty;
 use crate::args::CreateArgs;
 use crate::command::restore::new_worktree;
 use crate::command::snapshots::find;
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::{Done, shown, tell_path};
+use crate::render::{Done, shown};
 
 pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Failure> {
     let name: WorktreeName = args.name.parse()?;
@@ -34,12 +35,9 @@ pub(super) fn run(context: &Context<'_>, args: &CreateArgs) -> Result<Done, Fail
         paint.bold(name.as_str()),
         shown(&path)
     );
-    let mut data = json!({
-        "name": name,
-        "isolation": isolation.as_str(),
-        "created_at": record.created_at.rfc3339(),
-        "state": "free",
-    });
-    tell_path(&mut data, "path", &path);
-    Ok(Done::new(data).with_text(text))
+    let created_at = record.created_at.into();
+    let (path, path_bytes) = answer::path(&path);
+    let made =
+        CreatedEmpty { name, isolation, created_at, state: StatusWord::Free, path, path_bytes };
+    Ok(Done::new(&made).with_text(text))
 }

@@ -2,11 +2,12 @@
 
 use jvs_lock::view::{View, look};
 use jvs_repo::code::Coded;
-use serde_json::{Value, json};
 
+use crate::answer::worktree::{BrokenWorktree, ListedWorktree, Worktree, WorktreeList};
+use crate::answer::{self, Unreadable};
 use crate::context::Context;
 use crate::fail::Failure;
-use crate::render::{Done, shown, table, tell_path};
+use crate::render::{Done, shown, table};
 
 pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
     let repo = context.repo()?;
@@ -22,50 +23,44 @@ pub(super) fn run(context: &Context<'_>) -> Result<Done, Failure> {
             Err(error) => {
                 // One bad record does not hide the other worktrees.
                 rows.push([name.to_string(), "?".into(), error.code().to_string(), path.clone()]);
-                let mut entry = json!({
-                    "name": name,
-                    "isolation": null,
-                    "created_at": null,
-                    "state": null,
-                    "error": { "code": error.code().as_str(), "message": error.to_string() },
-                });
-                tell_path(&mut entry, "path", &place);
-                worktrees.push(entry);
+                let error = Unreadable::because(&error);
+                let (path, path_bytes) = answer::path(&place);
+                worktrees.push(ListedWorktree::Broken(BrokenWorktree {
+                    name,
+                    isolation: (),
+                    created_at: (),
+                    state: (),
+                    error,
+                    path,
+                    path_bytes,
+                }));
                 continue;
             }
         };
         let seen = look(context.seams(repo.store()), &policy, &name, me);
-        let (state, mine, head, problem) = match &seen {
-            Ok(view) => (word(view), view.mine, json!(view.state.head), Value::Null),
-            Err(error) => (
-                error.code().to_string(),
-                false,
-                Value::Null,
-                json!({ "code": error.code().as_str(), "message": error.to_string() }),
-            ),
+        let state = match &seen {
+            Ok(view) => word(view),
+            Err(error) => error.code().to_string(),
         };
-        let isolation = record.isolation.as_str();
-        rows.push([name.to_string(), isolation.into(), state.clone(), path.clone()]);
-        let mut entry = json!({
-            "name": name,
-            "isolation": isolation,
-            "created_at": record.created_at.rfc3339(),
-            "state": seen.as_ref().ok().map(|view| view.word().as_str()),
-            "mine": mine,
-            "head": head,
-            "base": record.base,
-            "label": record.label,
-        });
-        tell_path(&mut entry, "path", &place);
-        if !problem.is_null() {
-            entry["error"] = problem;
-        }
-        worktrees.push(entry);
+        rows.push([name.to_string(), record.isolation.as_str().into(), state, path]);
+        let (path, path_bytes) = answer::path(&place);
+        worktrees.push(ListedWorktree::Worktree(Worktree {
+            name,
+            isolation: record.isolation,
+            created_at: record.created_at.into(),
+            state: seen.as_ref().ok().map(View::word),
+            mine: seen.as_ref().is_ok_and(|view| view.mine),
+            head: seen.as_ref().ok().and_then(|view| view.state.head),
+            base: record.base,
+            label: record.label,
+            path,
+            path_bytes,
+            error: seen.as_ref().err().map(Unreadable::because),
+        }));
     }
     let text = table(context.paint(), ["NAME", "ISOLATION", "LOCK", "PATH"], &rows);
-    let mut data = json!({ "worktrees": worktrees });
-    tell_path(&mut data, "root", repo.root());
-    Ok(Done::new(data).with_text(text))
+    let (root, root_bytes) = answer::path(repo.root());
+    Ok(Done::new(&WorktreeList { worktrees, root, root_bytes }).with_text(text))
 }
 
 fn word(view: &View) -> String {

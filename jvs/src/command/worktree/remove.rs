@@ -10,9 +10,9 @@ use jvs_repo::quarantine;
 use jvs_repo::store::Store;
 use jvs_snapshot::compare::{Difference, Trust};
 use jvs_snapshot::{Ready, diff};
-use serde_json::json;
 
 use super::own_hold;
+use crate::answer::worktree::RemovedWorktree;
 use crate::args::RemoveArgs;
 use crate::bar::Bar;
 use crate::command::snapshots::head;
@@ -69,7 +69,7 @@ pub(super) fn unchanged(
     let removed = own_hold::retiring(context, here, &acting, |locks| {
         worktrees::remove(locks, name, base.is_some())
     })?;
-    let done = Done::new(json!({ "name": name }));
+    let done = Done::new(&RemovedWorktree { name: name.clone() });
     let Some(files) = removed.files else { return Ok(done) };
     // Out of everybody's way now; what somebody wrote meanwhile is not thrown away.
     let path = store.absolute(&files);
@@ -93,7 +93,8 @@ pub(super) fn run(context: &Context<'_>, args: &RemoveArgs) -> Result<Done, Fail
         worktrees::remove(locks, &here.worktree, args.force)
     })?;
     let Here { repo, worktree: name } = here;
-    let done = Done::new(json!({ "name": name })).with_text(format!("Removed worktree {name}\n"));
+    let text = format!("Removed worktree {name}\n");
+    let done = Done::new(&RemovedWorktree { name }).with_text(text);
     // The worktree is gone; what may fail from here on is only tidying up.
     let Some(files) = removed.files else { return Ok(done) };
     Ok(match repo.store().remove_payload_tree(&files) {

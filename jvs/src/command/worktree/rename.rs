@@ -2,13 +2,14 @@
 
 use jvs_lock::worktrees;
 use jvs_repo::name::WorktreeName;
-use serde_json::json;
 
 use super::own_hold;
+use crate::answer;
+use crate::answer::worktree::Renamed;
 use crate::args::RenameArgs;
 use crate::context::{Context, Here};
 use crate::fail::Failure;
-use crate::render::{Done, shown, tell_path};
+use crate::render::{Done, shown};
 
 pub(super) fn run(context: &Context<'_>, args: &RenameArgs) -> Result<Done, Failure> {
     let old: WorktreeName = args.old.parse()?;
@@ -23,9 +24,6 @@ pub(super) fn run(context: &Context<'_>, args: &RenameArgs) -> Result<Done, Fail
     let path = repo.payload(&new).ok();
     let at = path.as_ref().map_or_else(String::new, |path| format!(", now at {}", shown(path)));
     let text = format!("Renamed worktree {old} to {new}{at}\n");
-    let mut data = json!({ "old": old, "name": new, "path": null });
-    if let Some(path) = &path {
-        tell_path(&mut data, "path", path);
-    }
-    Ok(Done::new(data).with_text(text))
+    let (path, path_bytes) = answer::path_if_any(path.as_deref());
+    Ok(Done::new(&Renamed { old, name: new, path, path_bytes }).with_text(text))
 }

@@ -12,6 +12,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use tempfile::TempDir;
 
+use super::schema;
+
 /// How long a program may run unless the test says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -158,6 +160,9 @@ impl Running {
             stderr: self.stream("stderr"),
         };
         assert!(status.is_some(), "still running after {deadline:?}, killed: {outcome}");
+        if let Some(fault) = schema::documents(&outcome.stdout).find_map(|it| schema::fault(&it)) {
+            panic!("an answer is not what its schema says: {fault}\n{outcome}");
+        }
         outcome
     }
 

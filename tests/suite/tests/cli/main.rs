@@ -6,6 +6,7 @@ mod agents;
 mod bad_input;
 mod first_tries;
 mod limits;
+mod schemas;
 mod transcript;
 
 use transcript::play;
@@ -54,6 +55,7 @@ transcripts! {
     redo
     restore
     run
+    schema
     session
     session_forget
     session_list

@@ -242,7 +242,7 @@ fn nothing_that_a_shell_evaluates_has_words_of_others_in_it() {
         assert!(refused.stderr().contains("E_NAME_INVALID"), "{refused}");
     }
     let plain = World::new();
-    for words in [&["completions", "bash"][..], &["completions", "zsh"], &["man"]] {
+    for words in [&["completions", "bash"][..], &["completions", "zsh"], &["man"], &["schema"]] {
         let here = world.command(words).env("JVS_USER", SLY).run().ok();
         assert_eq!(here.stdout(), plain.jvs(words).ok().stdout(), "{words:?}");
     }

@@ -86,6 +86,7 @@ const PRINT: &[(&str, &str)] = &[
     ("jvs-mcp/src/frames.rs", "speaks the protocol, which is JSON"),
     ("jvs-mcp/src/lib.rs", "says what it is, and why it cannot serve"),
     ("jvs-snapshot/src/engine/juicefs/program.rs", "hears what the program that it runs says"),
+    ("jvs/src/answer/other.rs", "says what the commands of a demonstration have printed"),
     ("jvs/src/command/demo.rs", "shows what the commands it ran have printed"),
     ("jvs/src/command/run.rs", "hands its streams to its child"),
     ("jvs/src/keeper.rs", "speaks to whoever started it"),

@@ -8,11 +8,13 @@ use crate::source::{File, files, occurrences, root};
 const EXAMPLE: &str = "git grep -lwE '";
 
 /// What tells of all things and is written by whoever changes any.
-const TELLS_OF_EVERYTHING: [&str; 5] = [
+const TELLS_OF_EVERYTHING: [&str; 7] = [
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "spec/decisions/",
     "spec/first-tries.md",
+    "spec/schema/",
+    "jvs/src/command/schema/",
     "tests/suite/tests/tidy/",
 ];
 

@@ -18,6 +18,7 @@ mod names;
 mod numbers;
 mod on_disk;
 mod packages;
+mod schemas;
 mod source;
 mod switches;
 mod walks;

@@ -35,6 +35,7 @@ const READ: &[(&str, &str)] = &[
     ("jvs-mcp/src/call.rs", "reads what a command that it ran has printed"),
     ("jvs-mcp/src/frames.rs", "reads messages of a protocol, which are on no disk"),
     ("jvs/src/command/demo.rs", "reads what a command that it ran has printed"),
+    ("jvs/src/command/schema.rs", "reads the schemas that it was built with"),
 ];
 
 /// Modules that make JSON of a value, and why.
