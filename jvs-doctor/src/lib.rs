@@ -16,6 +16,37 @@
 //! until nothing changes any more. On a [`Rehearsal`] it does the same without
 //! touching the repository: that is what a dry run shows.
 //!
+//! ```
+//! use jvs_doctor::{Depth, Patient, Surroundings, examine};
+//! use jvs_lock::Seams;
+//! use jvs_repo::clock::SystemClock;
+//! use jvs_repo::entropy::SystemEntropy;
+//! use jvs_repo::nursery::{Adopt, Unborn};
+//! use jvs_repo::probe::Filesystem;
+//! use jvs_repo::proc;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! let repo = Unborn::prepare(&dir.path().join("r"), Adopt::No)?.finish()?;
+//! let store = repo.store();
+//! let patient = Patient {
+//!     seams: Seams { store, clock: &SystemClock, entropy: &SystemEntropy },
+//!     payloads: store,
+//!     surroundings: Surroundings {
+//!         filesystem: Filesystem::at(repo.root())?,
+//!         space: store.space().ok(),
+//!         pid_namespace: proc::pid_namespace(),
+//!         lookup: proc::process_stat,
+//!     },
+//!     chosen_head: None,
+//! };
+//! for finding in examine(&patient, Depth::Quick).findings {
+//!     println!("{}: {}", finding.check, finding.message);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Limitations
 //! The content of snapshots' files is not read: that is what verifying them is
 //! for. Only processes of this boot and PID namespace can be known to have

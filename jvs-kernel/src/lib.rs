@@ -8,6 +8,19 @@
 //! **Must not know.** Repositories, locks, what a signal or a line means to the process that
 //! asked.
 //!
+//! # How it is used
+//! ```
+//! use jvs_kernel::signals::Signals;
+//! use rustix::process::{Signal, getpid, kill_process};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let caught = Signals::catch(&[Signal::USR1])?;
+//! kill_process(getpid(), Signal::USR1)?;
+//! assert_eq!(caught.next(), Some(Signal::USR1)); // readable on caught.fd() before
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Limitations
 //! Linux only. Signals are caught for the process, once, and until its end.
 

@@ -23,6 +23,8 @@ pub enum Capability {
     Tlc,
     /// `mdbook`, which `scripts/setup` put into `target/mdbook`; see [`mdbook_program`].
     MdBook,
+    /// `mypy`, which `scripts/setup` put into `target/venv`; see [`mypy_program`].
+    Mypy,
     /// Loop devices.
     Loop,
     /// The MCP clients that `scripts/setup` put into `target/mcp`.
@@ -40,6 +42,10 @@ impl Capability {
             Self::Loop => unusable_device("/dev/loop-control"),
             Self::MdBook => {
                 let program = mdbook_program();
+                (!program.is_file()).then(|| format!("no {}", program.display()))
+            }
+            Self::Mypy => {
+                let program = mypy_program();
                 (!program.is_file()).then(|| format!("no {}", program.display()))
             }
             Self::Tlc => {
@@ -150,6 +156,11 @@ pub fn juicefs_program() -> PathBuf {
 /// The program that makes a book of `docs/`.
 pub fn mdbook_program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mdbook/bin/mdbook")
+}
+
+/// The program that checks the types of Python.
+pub fn mypy_program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/mypy")
 }
 
 #[cfg(test)]
