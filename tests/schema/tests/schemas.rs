@@ -34,16 +34,15 @@ fn every_command_has_a_schema_and_every_schema_a_command() {
     let have: BTreeSet<String> =
         defs.keys().filter_map(|name| name.strip_prefix("jvs ")).map(str::to_owned).collect();
     let want: BTreeSet<String> = jvs::schemas::commands().into_iter().collect();
-    for missing in want.difference(&have) {
-        panic!(
-            "`jvs {missing} --json` has no schema. Make the type of its answer in \
-             jvs/src/answer/, give it to Done::new, add a line to `answers!` in \
-             jvs/src/schemas.rs, then: JVS_BLESS=1 cargo nextest run -p jvs-schema-tests"
-        );
-    }
-    for left in have.difference(&want) {
-        panic!("there is no command `jvs {left}`: remove it from `answers!` in jvs/src/schemas.rs");
-    }
+    let missing: Vec<&String> = want.difference(&have).collect();
+    assert!(
+        missing.is_empty(),
+        "these commands have no schema: {missing:?}. Make the type of each answer in \
+         jvs/src/answer/, give it to Done::new, add a line to `answers!` in \
+         jvs/src/schemas.rs, then: JVS_BLESS=1 cargo nextest run -p jvs-schema-tests"
+    );
+    let left: Vec<&String> = have.difference(&want).collect();
+    assert!(left.is_empty(), "no such commands: remove {left:?} from `answers!`");
 }
 
 #[test]
