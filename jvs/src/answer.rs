@@ -4,6 +4,7 @@
 //! and every document that the tests see is compared with them. So a field is documented
 //! here and nowhere else; `jvs schema` shows it.
 
+pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;

@@ -8,9 +8,9 @@ use schemars::{Schema, json_schema};
 use serde_json::{Map, Value, json};
 
 use crate::answer::failure::Failed;
-use crate::answer::lock::{Frozen, Held, List, Released, Status, TransferredLock, Why};
+use crate::answer::lock::{Frozen, HeldLock, List, Released, Status, TransferredLock, Why};
 use crate::answer::{OfEach, Text, audit, config, doctor, other, run, session, snapshot, tree};
-use crate::answer::{schema, worktree};
+use crate::answer::{agent, schema, undo, worktree};
 use crate::args;
 
 macro_rules! answers {
@@ -33,15 +33,15 @@ answers! {
     "worktree rename" => worktree::Renamed;
     "worktree remove" => worktree::RemovedWorktree;
     "lock" => ;
-    "lock acquire" => Held, OfEach<Held>;
-    "lock renew" => Held;
+    "lock acquire" => HeldLock, OfEach<HeldLock>;
+    "lock renew" => HeldLock;
     "lock release" => Released, OfEach<Released>;
     "lock status" => Status;
     "lock list" => List;
     "lock why" => Why;
     "lock watch" => Status;
-    "lock steal" => Held;
-    "lock reclaim" => Held;
+    "lock steal" => HeldLock;
+    "lock reclaim" => HeldLock;
     "lock transfer" => TransferredLock;
     "lock freeze" => Frozen;
     "lock unfreeze" => Frozen;
@@ -55,6 +55,8 @@ answers! {
     "status" => tree::Glance;
     "diff" => tree::Diff;
     "restore" => tree::RestoredBeside, tree::RestoredInPlace;
+    "undo" => undo::UndoTold, undo::PastOperations;
+    "redo" => undo::UndoTold, undo::PastOperations;
     "verify" => snapshot::VerificationTold, tree::FilesRead;
     "history" => snapshot::History, snapshot::PathHistory;
     "info" => snapshot::Info;
@@ -70,6 +72,11 @@ answers! {
     "config list" => config::Settings;
     "config get" => config::Setting;
     "config set" => config::Set;
+    "agent" => ;
+    "agent install" => agent::AgentChanged;
+    "agent status" => agent::AgentList;
+    "agent uninstall" => agent::AgentChanged;
+    "hook" => agent::HookAnswered;
     "completions" => other::Completions;
     "man" => other::ManPage, other::ManPages;
     "schema" => schema::OneSchema, schema::Commands;

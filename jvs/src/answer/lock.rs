@@ -17,7 +17,7 @@ use super::{Time, Unreadable};
 /// A lock that this session has now.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Held {
+pub(crate) struct HeldLock {
     /// The worktree.
     pub(crate) worktree: WorktreeName,
     /// How the lock stands.

@@ -371,6 +371,8 @@ pub(crate) struct WouldFree {
 pub(crate) struct FreedTold {
     /// The snapshots that are gone.
     pub(crate) removed: Vec<SnapshotId>,
+    /// The old audit logs that went; `null` if they could not be dropped.
+    pub(crate) audit_logs_dropped: Option<Dropped>,
     /// How much room that made.
     pub(crate) freed_bytes: u64,
     /// Is that exact, or at most so much?
@@ -386,8 +388,6 @@ pub(crate) struct FreedTold {
     pub(crate) set_aside_bytes: Option<Vec<Option<Base64>>>,
     /// What could not be removed.
     pub(crate) left: Vec<NotRemoved>,
-    /// The old audit logs that went; `null` if they could not be dropped.
-    pub(crate) audit_logs_dropped: Option<Dropped>,
 }
 
 /// Something that could not be removed.

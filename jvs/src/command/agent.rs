@@ -7,13 +7,14 @@ mod section;
 mod status;
 
 use rustix::fs::stat;
-use serde_json::json;
 
 use self::piece::{Piece, PieceKind, pieces};
 use self::place::{AgentFile, AgentPlace};
 use self::receipt::{KeptFile, Receipts, digest};
 use super::diff::patch::of_texts;
 use super::snapshots::hold;
+use crate::answer;
+use crate::answer::agent::{AgentChanged, AgentFileChanged};
 use crate::args::{Agent, AgentCommand, HookWays, InstallArgs, OnError, UninstallArgs};
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
@@ -267,20 +268,17 @@ fn told(
     if !real.is_empty() && !dry_run {
         text = format!("{did} {} in {place_text}\n{text}", name(agent));
     }
-    let data = || {
-        let mut data = json!({
-            "agent": agent.as_str(),
-            "dry_run": dry_run,
-            "changes": real.iter().map(|change| json!({
-                "path": change.path,
-                "before": change.before.as_ref().map(|file| &file.text),
-                "after": change.after,
-            })).collect::<Vec<_>>(),
+    let answer = || {
+        let changes = real.iter().map(|change| AgentFileChanged {
+            path: change.path,
+            before: change.before.as_ref().map(|file| file.text.clone()),
+            after: change.after.clone(),
         });
-        crate::render::tell_path(&mut data, "place", &place.root);
-        data
+        let (place, place_bytes) = answer::path(&place.root);
+        let (agent, changes) = (agent.as_str(), changes.collect());
+        AgentChanged { agent, dry_run, changes, place, place_bytes }
     };
-    context.done(data).with_text(text)
+    context.done(answer).with_text(text)
 }
 
 /// As people call it.

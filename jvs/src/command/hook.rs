@@ -11,9 +11,10 @@ mod worktree;
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::who::Asker;
+use crate::answer::agent::HookAnswered;
 use crate::args::{HookArgs, OnError};
 use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
@@ -81,8 +82,12 @@ fn said(context: &Context<'_>, harness: Harness, event: &str, verdict: HookVerdi
         HookAnswer::Document(document) => document.clone(),
         _ => Value::Null,
     };
-    let data = || json!({ "harness": harness.as_str(), "event": event, "verdict": word, "answer": document });
-    let done = context.done(data);
+    let done = context.done(|| HookAnswered {
+        harness: harness.as_str(),
+        event: event.to_owned(),
+        verdict: word,
+        answer: document,
+    });
     match answer {
         HookAnswer::Silence => done,
         HookAnswer::Document(document) => done.with_text(harness::line(&document)),

@@ -107,6 +107,13 @@ class SnapshotNeeded(JvsError):
     exit = 1
 
 
+class UndoRefused(JvsError):
+    """The operation cannot be taken back, or not by this session; the reason is told."""
+
+    code = "E_UNDO_REFUSED"
+    exit = 1
+
+
 class ConfigInvalid(JvsError):
     """The configuration has an unknown key or a bad value; the line is named."""
 
@@ -118,6 +125,13 @@ class RecordInvalid(JvsError):
     """A control file is torn, oversized or not what it should be."""
 
     code = "E_RECORD_INVALID"
+    exit = 1
+
+
+class AgentFileInvalid(JvsError):
+    """A file of a coding agent is not what it should be, and was not changed."""
+
+    code = "E_AGENT_FILE_INVALID"
     exit = 1
 
 
@@ -296,8 +310,10 @@ BY_CODE: Dict[str, Type[JvsError]] = {
     "E_OUTCOME_UNKNOWN": OutcomeUnknown,
     "E_EXISTS": Exists,
     "E_SNAPSHOT_NEEDED": SnapshotNeeded,
+    "E_UNDO_REFUSED": UndoRefused,
     "E_CONFIG_INVALID": ConfigInvalid,
     "E_RECORD_INVALID": RecordInvalid,
+    "E_AGENT_FILE_INVALID": AgentFileInvalid,
     "E_SESSION_INVALID": SessionInvalid,
     "E_PERMISSION": Permission,
     "E_LOCK_CONFLICT": LockConflict,
@@ -325,6 +341,7 @@ BY_CODE: Dict[str, Type[JvsError]] = {
 }
 
 __all__ = [
+    "AgentFileInvalid",
     "AuditChainBroken",
     "BadAnswer",
     "ClockSkewExceeded",
@@ -358,6 +375,7 @@ __all__ = [
     "RecordInvalid",
     "SessionInvalid",
     "SnapshotNeeded",
+    "UndoRefused",
     "UnsafeFilesystem",
     "Usage",
 ]

@@ -3,15 +3,16 @@
 use std::fmt::Write as _;
 
 use clap::ValueEnum as _;
-use serde_json::{Value, json};
 
 use super::piece::{Piece, PieceKind, pieces};
 use super::place::AgentPlace;
 use super::receipt::{Receipts, digest};
+use crate::answer;
+use crate::answer::agent::{AgentFileSeen, AgentList, AgentSeen};
 use crate::args::{Agent, AgentPlaceArgs};
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
-use crate::render::{Done, shown, tell_path};
+use crate::render::{Done, shown};
 
 pub(super) fn run(context: &Context<'_>, args: &AgentPlaceArgs) -> Result<Done, Failure> {
     let place = AgentPlace::of(context, args.user)?;
@@ -23,29 +24,27 @@ pub(super) fn run(context: &Context<'_>, args: &AgentPlaceArgs) -> Result<Done, 
         let (state, files) = look(&place, agent, args.user, &receipts);
         let _ = writeln!(text, "{}: {state}", context.paint().bold(agent.as_str()));
         for file in &files {
-            let (path, how) = (file["path"].as_str(), file["state"].as_str());
-            let (path, how) = (path.unwrap_or_default(), how.unwrap_or_default());
-            let options = file["options"].as_str().filter(|it| !it.is_empty());
+            let AgentFileSeen { path, state: how, options, .. } = file;
+            let options = options.as_ref().filter(|it| !it.is_empty());
             let options = options.map(|it| format!(",{it}")).unwrap_or_default();
             let _ = writeln!(text, "  {}", on_one_line(&format!("{path}: {how}{options}")));
         }
         for line in abilities(agent) {
             let _ = writeln!(text, "  {line}");
         }
-        told.push(json!({
-            "agent": agent.as_str(),
-            "state": state,
-            "denies": agent.harness().is_some(),
-            "abilities": abilities(agent),
-            "files": files,
-        }));
+        told.push(AgentSeen {
+            agent: agent.as_str(),
+            state,
+            denies: agent.harness().is_some(),
+            abilities: abilities(agent),
+            files,
+        });
     }
-    let data = || {
-        let mut data = json!({ "agents": told });
-        tell_path(&mut data, "place", &place.root);
-        data
+    let answer = || {
+        let (place, place_bytes) = answer::path(&place.root);
+        AgentList { agents: told, place, place_bytes }
     };
-    Ok(context.done(data).with_text(text))
+    Ok(context.done(answer).with_text(text))
 }
 
 /// How it stands with `agent` in a word or two, and with each of its files.
@@ -54,7 +53,7 @@ fn look(
     agent: Agent,
     user: bool,
     receipts: &Receipts,
-) -> (&'static str, Vec<Value>) {
+) -> (&'static str, Vec<AgentFileSeen>) {
     let kept = receipts.of(agent);
     let mut files = Vec::new();
     let (mut there, mut missing) = (0, 0);
@@ -68,7 +67,8 @@ fn look(
             Err(failure) => {
                 missing += 1;
                 let state = format!("not usable ({})", failure.code());
-                files.push(json!({ "path": piece.path, "kind": kind(&piece), "state": state, "options": null }));
+                let (path, kind) = (piece.path, kind(&piece));
+                files.push(AgentFileSeen { path, kind, state, options: None });
                 continue;
             }
         };
@@ -89,9 +89,8 @@ fn look(
             missing += 1;
         }
         let options = file.as_ref().and_then(|file| piece.options(&file.text));
-        files.push(
-            json!({ "path": piece.path, "kind": kind(&piece), "state": state, "options": options }),
-        );
+        let (path, kind, state) = (piece.path, kind(&piece), state.to_owned());
+        files.push(AgentFileSeen { path, kind, state, options });
     }
     let state = match (there, missing) {
         (0, _) => "not installed",

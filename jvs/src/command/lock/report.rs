@@ -6,7 +6,7 @@ use jvs_lock::span::Span;
 use jvs_lock::view::{StatusWord, View};
 use jvs_lock::{Lease, LeaseOrigin};
 
-use crate::answer::lock::{Held, KeeperSeen, Seen};
+use crate::answer::lock::{HeldLock, KeeperSeen, Seen};
 use crate::context::Context;
 use crate::fail::on_one_line;
 use crate::render::{Done, fact};
@@ -54,7 +54,7 @@ pub(super) fn held_as(
         context.paint().bold(worktree.as_str()),
     );
     let answer = || {
-        let held = Held {
+        let held = HeldLock {
             worktree: worktree.clone(),
             state: StatusWord::Held,
             mine: true,
@@ -85,9 +85,9 @@ pub(super) fn held_as(
 }
 
 /// What observers see of it now that its keeper speaks for the session.
-fn as_observed(held: Held, KeptRenewed { pid, view, .. }: &KeptRenewed<'_>) -> Held {
+fn as_observed(held: HeldLock, KeptRenewed { pid, view, .. }: &KeptRenewed<'_>) -> HeldLock {
     let Some(view) = view else { return held };
-    Held {
+    HeldLock {
         remaining_ms: view.remaining_ms(),
         record: view.record().map(record),
         kept_until: view.holder().kept_until(),
