@@ -147,6 +147,11 @@ pub(crate) fn private_dir(
     secret::private_dir(&id(given, env)?, env)
 }
 
+/// Where the keepers of all of this user's sessions are named, whoever asks.
+pub(crate) fn keepers_dir(env: Env<'_>) -> Result<Option<OwnedFd>, Failure> {
+    secret::shared_private_dir(env)
+}
+
 /// What there is of this user's sessions; `None` if there is nothing yet. Makes nothing.
 pub(crate) fn files(env: Env<'_>) -> Result<Option<known::Files>, Failure> {
     let Some((own, place)) = secret::peek_store(env)? else { return Ok(None) };

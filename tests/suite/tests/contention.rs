@@ -318,6 +318,8 @@ fn thirty_two_at_once(what: &str, roots: &[PathBuf], may_stumble: bool, bounds: 
     };
     let (home, main) = (&arena.homes[0], &arena.mains[0]);
     home.jvs(["init"]).arg(&roots[0]).run().ok();
+    // Every token that was told is looked for in the logs.
+    home.jvs(["config", "set", "audit.keep_kib", "65536"]).cwd(&roots[0]).run().ok();
     // All run on one machine and so on one clock: no margin is needed, and dead
     // holders keep nobody out for long.
     for (key, value) in [("lock.max_clock_skew_ms", "0"), ("lock.steal_grace_ms", "50")] {

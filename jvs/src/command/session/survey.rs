@@ -163,7 +163,7 @@ impl<'c> Looking<'c> {
         holds: &Holds<'_>,
     ) -> Result<Option<(u32, Option<bool>)>, Failure> {
         let Some((repo, inode)) = which.rsplit_once('-') else { return Ok(None) };
-        let Some((dir, _)) = self.context.private_dir()? else { return Ok(None) };
+        let Some(dir) = session::keepers_dir(self.context.env())? else { return Ok(None) };
         let lock = [repo, inode, holds.worktree().as_str()];
         let keeper = keeper::KeeperIdentity::keeping(dir, file, lock).read();
         Ok(keeper.map(|it| (it.keeper.pid, keeper::running(&it.keeper))))

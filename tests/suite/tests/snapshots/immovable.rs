@@ -85,7 +85,7 @@ fn a_subvolume_in_the_worktree_does_not_leave_a_restore_half_done() {
     user.data("tag @ old");
     write("new");
     let refused = user.jvs("restore old --in-place --reason test a sub/b");
-    nothing_was_done(&user, &refused.exits(13), &[("a", "new"), ("sub/b", "new")]);
+    nothing_was_done(&user, &refused.exits(1), &[("a", "new"), ("sub/b", "new")]);
     restored_as_one(&user);
     assert_eq!(user.names(&layout::staging()), [""; 0]);
     assert_eq!((user.read("a"), user.read("sub/b")), ("old".into(), "old".into()));
@@ -122,7 +122,7 @@ fn directories_below_an_overlay_do_not_leave_a_restore_half_done() {
     let user = user.at(&point.path().join("r"));
     // Neither `more` nor the worktree's directory can be moved here.
     let refused = user.jvs(RESTORE.trim_end_matches(" --json"));
-    let refused = refused.exits(13);
+    let refused = refused.exits(1);
     nothing_was_done(&user, &refused, &[("a", "new"), ("more/c", "new")]);
     assert!(refused.stderr().contains("what was there before was kept as snapshot"), "{refused}");
     // What is not a directory can, and a directory that was made here.
