@@ -69,6 +69,7 @@ pub const COMMANDS: &[(&str, Effect)] = &[
     ("agent status", Effect::Elsewhere),
     ("agent uninstall", Effect::Elsewhere),
     ("completions", Effect::Elsewhere),
+    ("schema", Effect::Elsewhere),
     ("man", Effect::Elsewhere),
     ("demo", Effect::Elsewhere),
 ];
