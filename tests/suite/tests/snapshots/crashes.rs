@@ -29,6 +29,9 @@ const SHARES: usize = 4;
 /// How many calls of a row a sample has.
 const SAMPLE: usize = 4;
 
+/// The status of a run whose blow is a signal that it passes on.
+const TOLD_TO_END: i32 = 128 + 10;
+
 /// Is it one that the matrix strikes at?
 fn counts(call: &Call) -> bool {
     let names = ["rename", "link", "unlink", "mkdir", "rmdir"];
@@ -67,6 +70,9 @@ fn every_death_of(scene: &Scene, row: &Row) -> (usize, usize) {
         let what = format!("{}: {blow:?} at {call}", row.words);
         match outcome.signal() {
             Some(_) => died += 1,
+            // A run ends in the way of what it is told: it passes the signal on, and dies
+            // of nothing that it can hand over.
+            None if outcome.code() == TOLD_TO_END => died += 1,
             // Some calls depend on the moment: a probe that is not made again, a retry.
             None => assert_eq!(outcome.code(), 0, "{what}: {outcome}"),
         }
@@ -79,7 +85,9 @@ fn every_death_of(scene: &Scene, row: &Row) -> (usize, usize) {
 /// Everybody who comes next finds what was promised.
 fn recovers(scene: &Scene, row: &Row, outcome: &Outcome, what: &str) {
     // It says so when it is done, and only then.
-    if outcome.signal().is_none() || row.says_when_done && !outcome.stdout().is_empty() {
+    if outcome.signal().is_none() && outcome.code() == 0
+        || row.says_when_done && !outcome.stdout().is_empty()
+    {
         assert!((row.done)(scene), "{what}: told done, and it is not: {outcome}");
     }
     scene.everything_promised_is_there(what);
