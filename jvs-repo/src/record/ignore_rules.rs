@@ -15,6 +15,8 @@ pub const BYTES_MAX: usize = 16 * 1024;
 pub const RULE_MAX: usize = 1024;
 /// Longest path of a file of rules, as it is spelled.
 pub const FROM_MAX: usize = 4096;
+/// Longest name of a directory (`NAME_MAX`).
+const NAME_BYTES_MAX: usize = 255;
 /// Where the rules of the configuration come from.
 pub const OF_CONFIG: &str = "snapshot.ignore";
 /// The name of a file of rules.
@@ -129,7 +131,9 @@ pub fn directory_of(from: &str) -> Option<Option<Vec<u8>>> {
         [] => &[],
         above => above.strip_suffix(b"/")?,
     };
-    let is_plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..") && !part.contains(&0);
+    let is_plain = |part: &[u8]| {
+        !matches!(part, b"" | b"." | b"..") && !part.contains(&0) && part.len() <= NAME_BYTES_MAX
+    };
     let sound = directory.is_empty() && bytes.len() == FILE_NAME.len()
         || directory.split(|&byte| byte == b'/').all(is_plain);
     sound.then(|| Some(directory.to_vec()))
@@ -178,6 +182,7 @@ mod tests {
             vec![source("../.jvsignore", &["a"])],
             vec![source("a//.jvsignore", &["a"])],
             vec![source(&format!("{}/.jvsignore", "d".repeat(FROM_MAX)), &["a"])],
+            vec![source(&format!("{}/.jvsignore", "d".repeat(NAME_BYTES_MAX + 1)), &["a"])],
             vec![source(OF_CONFIG, &[])],
             vec![source(OF_CONFIG, &[""])],
             vec![source(OF_CONFIG, &["a\n"])],
