@@ -80,11 +80,13 @@ fn what_can_only_be_typed_elsewhere_is_a_script_at_least() {
     let stage = Stage::empty();
     for name in contents() {
         for (kind, block) in blocks(&page(&name)) {
+            let checked_by = |program: &str| {
+                fs_err::write(stage.path("block"), &block).expect("written");
+                stage.types(&format!("{program} ../block")).ok();
+            };
             match kind.as_str() {
-                ELSEWHERE => {
-                    fs_err::write(stage.path("block"), block).expect("written");
-                    stage.types("bash -n ../block").ok();
-                }
+                ELSEWHERE => checked_by("bash -n"),
+                "python" => checked_by("python3 -m ast"),
                 "json" => {
                     let read = serde_json::from_str::<serde_json::Value>(&block);
                     assert!(read.is_ok(), "{name}: {block}");
