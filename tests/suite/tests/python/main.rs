@@ -22,10 +22,13 @@ fn package() -> PathBuf {
     suite.ancestors().nth(2).expect("the suite is two levels below the root").join("python")
 }
 
-/// A command of a Python that sees nothing of this process's environment.
+/// A command of a Python that sees nothing of this process's environment. It leads a session
+/// of its own: the leader of this one may be in a PID namespace that cannot be seen from here.
 fn python(program: &Path, home: &Path) -> Command {
-    let mut command = Command::new(program);
+    let mut command = Command::new("setsid");
     command
+        .arg("--wait")
+        .arg(program)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .env("HOME", home)
