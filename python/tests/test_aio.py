@@ -68,7 +68,7 @@ class Asyncio(World):
     def test_a_loss_ends_the_block(self) -> None:
         async def work() -> None:
             async with jvs.aio.hold("main", heartbeat=0) as hold:
-                self.take_from(hold.held)
+                self.take_away()
 
         with self.assertRaises(jvs.LockLost):
             run(work())

@@ -98,7 +98,7 @@ class Losing(World):
         with self.assertRaises(jvs.FencingMismatch):
             with jvs.hold("main", on_loss=on_loss, heartbeat=0.05) as hold:
                 self.assertIsNone(hold.lost)
-                self.take_from(hold)
+                self.take_away()
                 self.assertTrue(noticed.wait(DEADLINE), "the heartbeat notices it")
                 self.assertIsInstance(hold.lost, jvs.FencingMismatch)
                 with self.assertRaises(jvs.LockLost):
@@ -112,19 +112,19 @@ class Losing(World):
     def test_a_loss_that_nobody_looked_for_is_noticed_at_the_end(self) -> None:
         with self.assertRaises(jvs.LockLost):
             with jvs.hold("main", heartbeat=0) as hold:
-                self.take_from(hold)
+                self.take_away()
         self.assertEqual(self.status()["record"]["session_id"], "thief")
 
     def test_what_the_block_raised_is_not_hidden_by_the_loss(self) -> None:
         with self.assertRaises(ZeroDivisionError):
             with jvs.hold("main", heartbeat=0) as hold:
-                self.take_from(hold)
+                self.take_away()
                 raise ZeroDivisionError
 
     def test_a_loss_is_not_undone_by_having_the_lock_again(self) -> None:
         with self.assertRaises(jvs.LockLost):
             with jvs.hold("main", session="agent-2", heartbeat=0) as hold:
-                self.take_from(hold)
+                self.take_away()
                 jvs.call("lock", "release", session="thief")
                 jvs.call("lock", "acquire", "--no-keeper", "--lease", "10m", session="agent-2")
                 with self.assertRaises(jvs.LockLost):

@@ -54,7 +54,7 @@ class World(unittest.TestCase):
         answer: Dict[str, Any] = jvs.call("lock", "status").data
         return answer
 
-    def take_from(self, hold: jvs.Hold) -> None:
+    def take_away(self) -> None:
         """Somebody with the right to takes the lock."""
         jvs.call("config", "set", "reclaim.same_user", "true")
         jvs.call("lock", "reclaim", "--reason", "a test", "--no-keeper", session="thief")
