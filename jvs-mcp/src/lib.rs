@@ -10,6 +10,15 @@
 //! **Flow.** `frames` (lines) → `server` (the protocol) → `tool` or `resource` (which
 //! command) → `call` (one process of `jvs`) → `answer`.
 //!
+//! # How it is used
+//! The program is this, and serves until its standard input ends:
+//!
+//! ```no_run
+//! fn main() -> std::process::ExitCode {
+//!     jvs_mcp::main()
+//! }
+//! ```
+//!
 //! # Limitations
 //! Linux only. One repository and one client for each server.
 

@@ -9,6 +9,30 @@
 //! captured, the terminal, the environment. A thing belongs here only if it
 //! describes the repository on disk or is a seam that tests replace.
 //!
+//! # How it is used
+//! ```
+//! use jvs_repo::config;
+//! use jvs_repo::discover::discover;
+//! use jvs_repo::entropy::SystemEntropy;
+//! use jvs_repo::name::WorktreeName;
+//! use jvs_repo::nursery::{Adopt, Unborn};
+//! use jvs_repo::repo::Repo;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! // Built unseen, after a probe of the filesystem; a rename makes it a repository.
+//! let repo = Unborn::prepare(&dir.path().join("r"), Adopt::No)?.finish()?;
+//! repo.set_config("retention.keep_last", "20", &SystemEntropy)?;
+//!
+//! // Found again from anywhere below.
+//! let payload = repo.payload(&WorktreeName::main())?;
+//! let found = Repo::open(&discover(&payload)?.root)?;
+//! assert_eq!(found.id(), repo.id());
+//! assert_eq!(config::get(&found.config()?, "retention.keep_last")?.to_string(), "20");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Limitations
 //! Linux only: `getdents64`, `openat2` and `CLOCK_BOOTTIME` are used directly.
 //! Control files are read whole, so each shape has a size limit.

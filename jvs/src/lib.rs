@@ -9,6 +9,14 @@
 //! mean) → `command` (one file per verb) → `render` or `fail` (one text or
 //! one JSON document, one exit code).
 //!
+//! # How it is used
+//! [`main`] is all of the program:
+//!
+//! ```
+//! // Without words it says what to begin with.
+//! assert_eq!(jvs::main(), std::process::ExitCode::from(64));
+//! ```
+//!
 //! # Limitations
 //! Linux only, as the libraries are. Arguments that JVS itself reads are UTF-8. Programs
 //! that need what the command does run the command: there is nothing to call but

@@ -4,7 +4,7 @@ A PEP 517 backend of our own: the wheel is one directory of Python and one progr
 there is nothing to configure. It needs no network and no other package.
 
 ``JVS_BINARY`` names a program that is built already; otherwise it is built here, as a
-release. What the wheel may be installed on is read from the program itself: its
+release. ``JVS_NOTICES`` names what the licences of others ask to be passed on with it. What the wheel may be installed on is read from the program itself: its
 architecture, and the oldest glibc that has all that it asks for.
 """
 
@@ -120,6 +120,9 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     wheel.add(f"jvs-{version()}.data/scripts/jvs", elf, mode=0o755)
     wheel.add(f"{info}/METADATA", metadata().encode())
     wheel.add(f"{info}/LICENSE", (ROOT / "LICENSE").read_bytes())
+    notices = os.environ.get("JVS_NOTICES")
+    if notices:
+        wheel.add(f"{info}/THIRD-PARTY.txt", Path(notices).read_bytes())
     lines = ["Wheel-Version: 1.0", "Generator: jvs_build", "Root-Is-Purelib: false"]
     lines += [f"Tag: py3-none-{tag}" for tag in tags.split(".")]
     wheel.add(f"{info}/WHEEL", ("\n".join(lines) + "\n").encode())

@@ -29,6 +29,10 @@ pub enum Capability {
     Loop,
     /// The MCP clients that `scripts/setup` put into `target/mcp`.
     McpClients,
+    /// A validator of bills of materials, which `scripts/setup` put into `target/venv`.
+    CycloneDx,
+    /// What `scripts/release --quick` made; see [`packages`].
+    Packages,
     /// A program on the search path.
     Program(&'static str),
 }
@@ -54,6 +58,19 @@ impl Capability {
                 Self::Program("java")
                     .missing()
                     .or_else(|| (!jar.is_file()).then(|| format!("no {}", jar.display())))
+            }
+            Self::CycloneDx => {
+                let libraries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/lib");
+                let mut pythons = fs_err::read_dir(libraries).into_iter().flatten().flatten();
+                let there = pythons.any(|python| {
+                    python.path().join("site-packages/cyclonedx/validation").is_dir()
+                });
+                (!there).then(|| "no cyclonedx in target/venv".to_owned())
+            }
+            Self::Packages => {
+                let sums = packages().join("SHA256SUMS");
+                (!sums.is_file())
+                    .then(|| format!("no {}: scripts/release --quick makes it", sums.display()))
             }
             Self::McpClients => {
                 let installed = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -156,6 +173,14 @@ pub fn juicefs_program() -> PathBuf {
 /// The program that makes a book of `docs/`.
 pub fn mdbook_program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/mdbook/bin/mdbook")
+}
+
+/// `$JVS_DIST`, else the directory that `scripts/release --quick` fills.
+pub fn packages() -> PathBuf {
+    std::env::var_os("JVS_DIST").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dist"),
+        PathBuf::from,
+    )
 }
 
 /// The program that checks the types of Python.

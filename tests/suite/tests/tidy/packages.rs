@@ -62,6 +62,12 @@ fn a_published_crate_has_a_description_a_readme_and_what_all_crates_share() {
         let readme = fs_err::read_to_string(root().join(package).join("README.md"));
         let readme = readme.expect("a published crate has a README.md");
         assert!(readme.starts_with(&format!("# {package}\n")), "{package}/README.md: its title");
+        for words in ["keywords", "categories"] {
+            assert!(text.contains(&format!("\n{words} = [\"")), "{package}: no {words}");
+        }
+        let licence = fs_err::read_to_string(root().join(package).join("LICENSE"));
+        let shared = fs_err::read_to_string(root().join("LICENSE")).expect("the licence");
+        assert_eq!(licence.ok(), Some(shared), "{package}/LICENSE is a link to the licence");
         for shared in ["version", "edition", "rust-version", "license", "repository"] {
             assert!(
                 text.contains(&format!("\n{shared}.workspace = true\n")),

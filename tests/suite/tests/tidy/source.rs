@@ -26,7 +26,7 @@ pub(crate) fn files(extensions: &[&str]) -> Vec<File> {
         for entry in fs_err::read_dir(&dir).expect("a directory of the project") {
             let path = entry.expect("an entry of the project").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            if name == "target" || name == ".git" {
+            if ["target", "dist", ".git"].contains(&name.as_str()) {
                 continue;
             }
             if path.is_dir() {
