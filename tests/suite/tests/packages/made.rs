@@ -8,7 +8,7 @@ use jvs_kit::live::capability::packages;
 use jvs_kit::live::process::{Outcome, run};
 
 /// Packing and unpacking, on a machine that has other things to do.
-const DEADLINE: Duration = Duration::from_secs(180);
+const DEADLINE: Duration = Duration::from_secs(240);
 
 /// The project's root.
 pub(crate) fn root() -> PathBuf {

@@ -2,6 +2,7 @@
 
 use jvs_kit::live::binary;
 use jvs_kit::live::capability::{Capability, granted};
+use jvs_repo::layout::CONTROL_DIR;
 use tempfile::TempDir;
 
 use crate::made::{root, shell};
@@ -67,8 +68,8 @@ fn the_service_leaves_metrics_and_says_whether_problems_remain() {
     );
 
     // Problems that remain: metrics are left all the same.
-    let spoil = r#"rm -r "$1/metrics" && rm -r "$1"/repo/.jvs/locks/*"#;
-    shell(spoil, &[dir.path()]).ok();
+    let control = dir.path().join("repo").join(CONTROL_DIR);
+    shell(r#"rm -r "$1/metrics" "$2"/locks/*"#, &[dir.path(), &control]).ok();
     let ill = shell(STARTED, &[&service, dir.path(), bin]).exits(12);
     assert!(
         ill.stdout().lines().any(|line| line.starts_with("jvs_healthy") && line.ends_with(" 0"))
