@@ -115,6 +115,27 @@ class Losing(World):
                 self.take_away()
         self.assertEqual(self.status()["record"]["session_id"], "thief")
 
+    def test_no_answer_is_a_loss_when_the_lease_is_over_and_not_before(self) -> None:
+        away = self.place / "away"
+        with jvs.hold("main", repo=self.repo, lease="10m", heartbeat=0) as hold:
+            self.repo.rename(away)
+            hold.check()
+            self.assertIsNone(hold.lost)
+            away.rename(self.repo)
+        told = threading.Event()
+        with self.assertRaises(jvs.LockLost):
+            with jvs.hold(
+                "main",
+                repo=self.repo,
+                lease="3s",
+                heartbeat=0.05,
+                on_loss=lambda hold, why: told.set(),
+            ) as hold:
+                self.repo.rename(away)
+                self.assertTrue(told.wait(DEADLINE), "the heartbeat notices it")
+                self.assertIn("its lease may be over", str(hold.lost))
+                away.rename(self.repo)
+
     def test_what_the_block_raised_is_not_hidden_by_the_loss(self) -> None:
         with self.assertRaises(ZeroDivisionError):
             with jvs.hold("main", heartbeat=0) as hold:

@@ -86,7 +86,7 @@ fn works_on(version: (u32, u32)) {
         .arg(package().join("tests"))
         .env("JVS_PROGRAM", binary::jvs());
     let outcome = run(tests, DEADLINE).ok();
-    assert!(counted(&outcome) >= 35, "{outcome}");
+    assert!(counted(&outcome) >= 36, "{outcome}");
 }
 
 #[test]
