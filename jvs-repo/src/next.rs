@@ -43,6 +43,8 @@ pub enum Next {
     InitElsewhere(&'static str),
     /// Make what is in this directory a repository's first worktree.
     Adopt(PathBuf),
+    /// The same where git's own directory would go along.
+    AdoptWithGit(PathBuf),
     /// Go on with a repository that was half made in this directory.
     FinishInit(PathBuf),
     /// Let another process finish making this repository.

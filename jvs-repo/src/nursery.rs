@@ -231,7 +231,7 @@ fn make_root(root: &Path) -> Result<(PathBuf, bool), InitError> {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let parent = parent.canonicalize().map_err(io("find the directory that it is to be in"))?;
+    let parent = parent.canonicalize().map_err(io(error::FIND_PARENT))?;
     refuse_nesting(&parent.join(root.file_name().unwrap_or_default()))?;
     match PosixStore::make_root(root) {
         Ok(()) => {}
@@ -273,11 +273,13 @@ fn look_around(root: &PosixStore, adopt: Adopt, not_the_user_s: &[&str]) -> Resu
         }
         leftover.undo().map_err(io("undo an earlier attempt"))?;
     }
-    if staging::user_entries(root, not_the_user_s).map_err(io("list it"))?.is_empty() {
+    let entries = staging::user_entries(root, not_the_user_s).map_err(io("list it"))?;
+    if entries.is_empty() {
         return Ok(());
     }
     if adopt == Adopt::No {
-        return Err(InitError::NotEmpty { root: path.to_owned() });
+        let git = entries.iter().any(|entry| entry.as_os_str() == ".git");
+        return Err(InitError::NotEmpty { root: path.to_owned(), git });
     }
     if path.parent().is_none() {
         return Err(InitError::IsTheWholeSystem);

@@ -138,7 +138,7 @@ pub struct RestoreRequest<'w> {
     /// Only those; all if nothing is chosen.
     pub chosen: Option<&'w ChosenPaths>,
     /// Why, for the audit log.
-    pub reason: &'w str,
+    pub reason: Option<&'w str>,
 }
 
 /// What a swap did besides.

@@ -50,7 +50,7 @@ pub(crate) use schema::SchemaArgs;
 pub(crate) use session::{SessionArgs, SessionCommand};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
-    CatArgs, DiffArgs, ForgetArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, RestoreArgs, ShowArgs,
+    CatArgs, DiffArgs, ForgetArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, PathArgs, RestoreArgs, ShowArgs,
     SnapshotArgs, StatusArgs, TagArgs, VerifyArgs,
 };
 pub(crate) use topic::{TOPICS, Topic};
@@ -137,6 +137,7 @@ pub(crate) enum Command {
     Show(ShowArgs),
     Ls(LsArgs),
     Cat(CatArgs),
+    Path(PathArgs),
     Tag(TagArgs),
     Diff(DiffArgs),
     Restore(RestoreArgs),
@@ -183,6 +184,7 @@ impl Command {
             Command::Show(_) => "show",
             Command::Ls(_) => "ls",
             Command::Cat(_) => "cat",
+            Command::Path(_) => "path",
             Command::Tag(_) => "tag",
             Command::Gc(_) => "gc",
             Command::Forget(_) => "forget",

@@ -18,6 +18,7 @@ mod init;
 mod lock;
 mod ls;
 mod man;
+mod path;
 mod restore;
 pub(crate) mod run;
 mod schema;
@@ -78,6 +79,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Show(args) => show::run(context, &args),
         Command::Ls(args) => ls::run(context, &args),
         Command::Cat(args) => cat::run(context, &args),
+        Command::Path(args) => path::run(context, &args),
         Command::Tag(args) => tag::run(context, &args),
         Command::Gc(args) => gc::run(context, &args),
         Command::Forget(args) => forget::run(context, &args),

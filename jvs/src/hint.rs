@@ -54,6 +54,12 @@ pub(crate) fn spell(next: &Next) -> String {
             "to make its content worktree main, without copying: jvs init --adopt {}",
             at(root)
         ),
+        Next::AdoptWithGit(root) => format!(
+            "to make its content worktree main, `.git` with it, so that git works in {} from then \
+             on: jvs init --adopt {}",
+            shown(&root.join("main")),
+            at(root)
+        ),
         Next::FinishInit(root) => {
             format!("to continue it: jvs init --adopt {}", at(root))
         }
@@ -298,7 +304,11 @@ pub(crate) fn spell(next: &Next) -> String {
              snapshot --consistency best_effort"
                 .into()
         }
-        Next::ChooseEngine => "let JVS choose: jvs config set snapshot.engine auto".into(),
+        Next::ChooseEngine => {
+            "let JVS choose: leave --engine out; if it is the repository's setting: jvs config set \
+             snapshot.engine auto"
+                .into()
+        }
         Next::InstallClonerOrCopy => {
             "put the juicefs program that made this mount on the search path, or copy instead: \
              jvs config set snapshot.engine copy"

@@ -31,6 +31,7 @@ mod context;
 mod fail;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod git;
 mod given;
 mod harness;
 #[allow(clippy::too_many_lines, reason = "a table: one sentence per hint")]

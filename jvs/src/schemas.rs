@@ -63,6 +63,7 @@ answers! {
     "show" => snapshot::Shown;
     "ls" => tree::Listing;
     "cat" => tree::FileContent;
+    "path" => snapshot::SnapshotPath;
     "tag" => snapshot::TagTold, snapshot::TagDeleted, snapshot::TagList;
     "gc" => snapshot::Collection;
     "forget" => snapshot::ForgottenSnapshot;

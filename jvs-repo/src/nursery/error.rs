@@ -46,10 +46,12 @@ pub enum InitError {
         inner: PathBuf,
     },
     /// There are files, and nobody said to adopt them.
-    #[error("{} is not empty", root.display())]
+    #[error("{} is not empty{}", root.display(), if *git { ", and git has its history in it" } else { "" })]
     NotEmpty {
         /// The directory.
         root: PathBuf,
+        /// Is one of them git's own?
+        git: bool,
     },
     /// Something that is no directory is there.
     #[error("{} exists and is not a directory", root.display())]
@@ -149,7 +151,8 @@ impl Layered for InitError {
             InitError::AlreadyARepository { root } => Next::SeeRepository(root.clone()),
             InitError::Inside { outer, .. } => Next::CreateWorktreeOf(outer.clone()),
             InitError::Contains { .. } => Next::InitElsewhere("directory"),
-            InitError::NotEmpty { root } => Next::Adopt(root.clone()),
+            InitError::NotEmpty { root, git: false } => Next::Adopt(root.clone()),
+            InitError::NotEmpty { root, git: true } => Next::AdoptWithGit(root.clone()),
             InitError::NotADirectory { .. } | InitError::IsTheWholeSystem => {
                 Next::InitElsewhere("path")
             }
@@ -159,10 +162,19 @@ impl Layered for InitError {
             InitError::UnderWay { root } => Next::AwaitInit(root.clone()),
             InitError::Surroundings(error) => return error.next(),
             InitError::Unsafe(_) | InitError::Probe(_) | InitError::Open(_) => return None,
+            // Where there is a directory to make it in, that is no place for one.
+            InitError::Io { doing, source, .. }
+                if source.kind() == io::ErrorKind::NotFound && *doing != FIND_PARENT =>
+            {
+                Next::InitElsewhere("path")
+            }
             InitError::Io { root, source, .. } => next_after_io(root, source),
         })
     }
 }
+
+/// What is done first, to the directory that a repository is to be in.
+pub(super) const FIND_PARENT: &str = "find the directory that it is to be in";
 
 fn next_after_io(root: &Path, source: &io::Error) -> Next {
     let typed = ShownName::new(root).typed();

@@ -355,7 +355,7 @@ fn finish(
         Err(error) => return Err(error),
     };
     let left = end(at, &this, &journal);
-    let reason = "it was interrupted, and is finished";
+    let reason = Some("it was interrupted, and is finished");
     let log = RestoreLog { locks, op: this.op, worktree: &this.worktree, reason };
     let _ = log.note(EventPhase::Done, this.told(None, left.as_ref()));
     Ok(Some(FinishedRestore { restored: this.source, left, unplaced: applied.unplaced }))

@@ -15,7 +15,7 @@ pub(super) struct RestoreLog<'l, 'r> {
     pub(super) locks: &'l Locks<'r>,
     pub(super) op: OpNonce,
     pub(super) worktree: &'l WorktreeName,
-    pub(super) reason: &'l str,
+    pub(super) reason: Option<&'l str>,
 }
 
 impl RestoreLog<'_, '_> {
@@ -25,7 +25,7 @@ impl RestoreLog<'_, '_> {
     }
 
     pub(super) fn note(&self, phase: EventPhase, told: Restored) -> io::Result<()> {
-        let (worktree, reason) = (Some(self.worktree), Some(self.reason));
+        let (worktree, reason) = (Some(self.worktree), self.reason);
         let details = Some(Box::new(told).into());
         self.locks.note(EventKind::Restore, phase, self.op, worktree, reason, details)
     }

@@ -78,6 +78,11 @@ impl RestorePlan {
         self.deeds.len()
     }
 
+    /// Where something is done.
+    pub fn touched(&self) -> impl Iterator<Item = &TreePath> {
+        self.deeds.keys()
+    }
+
     /// What is there now and will not be.
     pub fn replaced(&self) -> Option<ChosenPaths> {
         self.chosen(|deed| deed != Deed::Put)

@@ -304,7 +304,7 @@ fn restore(
         None => restore.plan(source, &main(), &world.file(""), &Silent),
     };
     let plan = plan.expect("planned");
-    let wish = RestoreRequest { source, kept, chosen, reason: "a test" };
+    let wish = RestoreRequest { source, kept, chosen, reason: Some("a test") };
     let locks = world.locks("s");
     let done = match &plan {
         Some(plan) => restore.in_parts(&locks, &mut lease, &wish, plan, &Silent),
@@ -441,7 +441,7 @@ fn all_at_once_is_refused_where_something_is_ignored() {
     let (locks, mut lease) = (world.locks("s"), world.lease());
     for chosen in [None, ChosenPaths::new([path("src")])] {
         let (source, chosen) = (&first, chosen.as_ref());
-        let wish = RestoreRequest { source, kept: Some(source), chosen, reason: "a test" };
+        let wish = RestoreRequest { source, kept: Some(source), chosen, reason: Some("a test") };
         let error = world.restore().in_place(&locks, &mut lease, &wish, &Silent);
         let error = error.map(drop).expect_err("refused");
         assert_eq!(error.code(), Code::Exists, "{error}");

@@ -99,7 +99,7 @@ fn in_place_all_files_are_swapped_at_once_and_the_head_stays() {
     world.write("a.txt", "new");
     fs_err::remove_file(world.file("only-old")).expect("removed");
     let new = world.snapshot(&mut lease);
-    let wish = RestoreRequest { source: &old, kept: Some(&new), chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source: &old, kept: Some(&new), chosen: None, reason: Some("a test") };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none());
@@ -125,7 +125,7 @@ fn restore_in_parts(
 ) -> jvs_snapshot::restore::InPlace {
     let (restore, root) = (world.restore(), world.file(""));
     let plan = restore.plan(source, &main(), &root, &Silent).expect("compared");
-    let wish = RestoreRequest { source, kept, chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source, kept, chosen: None, reason: Some("a test") };
     let plan = plan.expect("every path may be moved");
     restore.in_parts(&world.locks("s"), lease, &wish, &plan, &Silent).expect("restored")
 }
@@ -204,7 +204,7 @@ fn old_files_that_somebody_wrote_to_after_they_were_captured_are_not_thrown_away
     let mut lease = world.lease();
     let old = world.snapshot(&mut lease);
     world.write("a.txt", "unsaved");
-    let wish = RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: Some("a test") };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -277,7 +277,7 @@ fn what_is_written_into_old_files_after_they_were_compared_is_not_thrown_away() 
             source: &old,
             kept: Some(&old),
             chosen: some.as_ref(),
-            reason: "a test",
+            reason: Some("a test"),
         };
         let locks = world.locks("s");
         let restore = Restore { at, ..world.restore() };
@@ -302,7 +302,7 @@ fn old_files_that_were_changed_without_a_trace_are_not_thrown_away() {
     writer.overwrite(b'A');
     let saved = world.snapshot(&mut lease);
     writer.overwrite(b'B');
-    let wish = RestoreRequest { source: &old, kept: Some(&saved), chosen: None, reason: "a test" };
+    let wish = RestoreRequest { source: &old, kept: Some(&saved), chosen: None, reason: Some("a test") };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -328,7 +328,7 @@ fn single_paths_are_restored_and_the_others_stay() {
     let locks = world.locks("s");
     let paths = chosen(&["a", "d", "e/f/g"]);
     let wish =
-        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
+        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: Some("a test") };
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none(), "{:?}", done.left);
     assert_eq!((read(&world.file("a")), read(&world.file("b"))), ("old".into(), "new".into()));
@@ -341,7 +341,7 @@ fn single_paths_are_restored_and_the_others_stay() {
 
     let paths = chosen(&["b", "nowhere"]);
     let wish =
-        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: "a test" };
+        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: Some("a test") };
     let error = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect_err("no such");
     assert_eq!(error.code(), Code::NotFound);
     assert_eq!(read(&world.file("b")), "new", "all of them or none");
@@ -418,7 +418,7 @@ fn chosen_paths_keep_links_among_each_other_attributes_and_what_they_are() {
         source: &source,
         kept: Some(&kept),
         chosen: Some(&paths),
-        reason: "a test",
+        reason: Some("a test"),
     };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
@@ -452,7 +452,7 @@ fn a_chosen_path_that_was_tampered_with_is_not_restored_and_the_others_are_none_
             source: &source,
             kept: Some(&kept),
             chosen: Some(&paths),
-            reason: "a test",
+            reason: Some("a test"),
         };
         world.restore().in_place(&locks, &mut lease, &wish, &Silent)
     };
@@ -476,7 +476,7 @@ fn single_paths_that_somebody_wrote_to_are_not_thrown_away() {
     world.write("d/b", "unsaved");
     let paths = chosen(&["d", "e"]);
     let wish =
-        RestoreRequest { source: &old, kept: Some(&old), chosen: Some(&paths), reason: "a test" };
+        RestoreRequest { source: &old, kept: Some(&old), chosen: Some(&paths), reason: Some("a test") };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -508,7 +508,7 @@ fn what_is_in_the_way_of_a_path_is_named_and_nothing_is_restored_through_it() {
             source: &source,
             kept: Some(&kept),
             chosen: Some(&paths),
-            reason: "a test",
+            reason: Some("a test"),
         };
         world.restore().in_place(&locks, &mut lease, &wish, &Silent)
     };

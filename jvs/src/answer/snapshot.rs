@@ -515,3 +515,16 @@ mod tests {
         }
     }
 }
+
+/// Where the files of a snapshot are.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SnapshotPath {
+    /// The snapshot.
+    pub(crate) snapshot_id: SnapshotId,
+    /// Where its files are, or the one that was asked for. Only to be read.
+    pub(crate) path: String,
+    /// The bytes of that, where the text is not the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) path_bytes: Option<Base64>,
+}

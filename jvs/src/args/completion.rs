@@ -28,6 +28,9 @@ pub(crate) enum Wanted {
     Words(Vec<(String, String)>),
     Worktrees,
     Snapshots,
+    /// One of them, or a file.
+    SnapshotsAndFiles,
+    Operations,
     Tags,
     Sessions,
     Keys,
@@ -60,7 +63,9 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
         Wanted::Words(words.collect())
     };
     Some(match (command, arg) {
-        ("create", "name") | ("hook", "event") | ("undo", "op") => Wanted::Anything,
+        ("create", "name") | ("hook", "event") => Wanted::Anything,
+        ("undo", "op") => Wanted::Operations,
+        ("restore", "words") => Wanted::SnapshotsAndFiles,
         (_, "worktree" | "old") | ("path" | "remove", "name") => Wanted::Worktrees,
         (_, "repo" | "second_mount" | "dir" | "tla") | ("init", "path") => Wanted::Directories,
         (_, "session" | "to" | "id") => Wanted::Sessions,
@@ -70,7 +75,7 @@ fn kind(command: &str, arg: &str) -> Option<Wanted> {
         (_, "snapshot") => Wanted::Snapshots,
         (_, "delete" | "keep_tag") => Wanted::Tags,
         (_, "key") => Wanted::Keys,
-        (_, "path" | "paths" | "html") => Wanted::Files,
+        (_, "path" | "paths" | "only" | "html") => Wanted::Files,
         ("schema", "words") => Wanted::Anything,
         ("run", "command") => Wanted::Programs,
         (_, "purpose") => words(Purpose::WORDS),
@@ -206,10 +211,11 @@ impl Line {
         match (found, self.plain.first()) {
             // What may be looked up without restoring it.
             (Some(Wanted::Files), Some(snapshot))
-                if ["ls", "cat"].contains(&self.command.get_name()) =>
+                if ["ls", "cat", "path"].contains(&self.command.get_name()) =>
             {
                 Wanted::FilesOf(snapshot.clone())
             }
+            (Some(Wanted::SnapshotsAndFiles), Some(_)) => Wanted::Files,
             (found, _) => found.unwrap_or(Wanted::Anything),
         }
     }
@@ -284,10 +290,14 @@ mod tests {
             ("jvs session forget ", Wanted::Sessions),
             ("jvs --repo ", Wanted::Directories),
             ("jvs info ", Wanted::Snapshots),
-            ("jvs restore ", Wanted::Snapshots),
+            ("jvs restore ", Wanted::SnapshotsAndFiles),
             ("jvs restore @ ", Wanted::Files),
             ("jvs restore @ --in-place a ", Wanted::Files),
+            ("jvs restore -- ", Wanted::Files),
+            ("jvs undo --op ", Wanted::Operations),
             ("jvs cat @ s", Wanted::FilesOf("@".into())),
+            ("jvs path ", Wanted::Snapshots),
+            ("jvs path v1 s", Wanted::FilesOf("v1".into())),
             ("jvs diff @ ", Wanted::Snapshots),
             ("jvs diff @ -- s", Wanted::Files),
             ("jvs verify a ", Wanted::Snapshots),

@@ -110,6 +110,9 @@ examples! {
         "Sizes of what is below src" => "jvs ls v1 src --long --recursive";
     "cat":
         "A file as it was" => "jvs cat v1 src/main.c";
+    "path":
+        "Read a file where it is" => "wc -l \"$(jvs path v1 src/main.c)\"",
+        "Search all files of the last snapshot" => "grep -rn main \"$(jvs path)\"";
     "tag":
         "Name the last snapshot" => "jvs tag v2",
         "Name the one before it" => "jvs tag @- before",
@@ -119,8 +122,9 @@ examples! {
         "Which words of a text" => "jvs diff --word-diff -- notes.txt",
         "What changed between two, in one directory" => "jvs diff v1 @ -- src";
     "restore":
-        "As a new worktree, beside this one" => "jvs restore v1 --into old",
-        "One file, here" => "jvs restore @ --in-place --reason \"bad edit\" src/main.c";
+        "One file, as it is in the head" => "jvs restore src/main.c",
+        "As it was in an older snapshot" => "jvs restore v1 src/main.c",
+        "All files as a new worktree, beside this one" => "jvs restore v1 --into old";
     "undo":
         "What was done, and what would be done about it" => "jvs undo --dry-run",
         "Take it back" => "jvs undo",

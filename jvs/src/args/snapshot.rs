@@ -59,6 +59,19 @@ pub(crate) struct CatArgs {
     pub(crate) path: PathBuf,
 }
 
+/// Print where the files of a snapshot are, to read them without restoring them
+///
+/// They are the snapshot itself: only read them. To change something, restore it to a worktree.
+#[derive(Debug, clap::Args)]
+pub(crate) struct PathArgs {
+    /// An id or its beginning, a tag, or @ for the head, @- for its parent, @-- …
+    #[arg(default_value = "@")]
+    pub(crate) snapshot: String,
+
+    /// Where this file or directory of it is
+    pub(crate) path: Option<PathBuf>,
+}
+
 /// Show the details of a snapshot
 #[derive(Debug, clap::Args)]
 pub(crate) struct InfoArgs {
@@ -234,36 +247,38 @@ pub(crate) struct DiffArgs {
     pub(crate) word_diff: bool,
 }
 
-/// Restore the files of a snapshot, as a new worktree or in place
+/// Restore files of a snapshot, here or as a new worktree
+///
+/// What is replaced and no snapshot has is kept first; `jvs undo` brings it back.
 #[derive(Debug, clap::Args)]
 #[command(
-    override_usage = "jvs restore SNAPSHOT [--into NAME]\n       jvs restore SNAPSHOT --in-place --reason TEXT [--atomic | PATH...]"
+    override_usage = "jvs restore [SNAPSHOT] PATH...\n       jvs restore SNAPSHOT [--into NAME]\n       jvs restore SNAPSHOT --in-place --reason TEXT [--atomic]"
 )]
 pub(crate) struct RestoreArgs {
-    /// An id or its beginning, a tag, or @ for the head, @- for its parent, @-- …
-    pub(crate) snapshot: String,
+    /// A snapshot (id, tag, @ for the head, @- …), then paths in it; paths alone are the head's
+    #[arg(value_name = "SNAPSHOT|PATH", required_unless_present = "only")]
+    pub(crate) words: Vec<PathBuf>,
+
+    /// Paths, even if a snapshot is called so
+    #[arg(last = true, value_name = "PATH", hide = true)]
+    pub(crate) only: Vec<PathBuf>,
 
     /// The name of the new worktree [default: made from the snapshot's id]
-    #[arg(long, value_name = "NAME", conflicts_with = "in_place")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["in_place", "reason"])]
     pub(crate) into: Option<String>,
 
-    /// Replace the worktree's files with those of the snapshot, path by path where they differ;
-    /// if it is interrupted, the next command that uses the lock finishes it
-    #[arg(long, requires = "reason")]
+    /// Replace all of the worktree's files that differ
+    #[arg(long)]
     pub(crate) in_place: bool,
 
-    /// Replace all files in one step, for those who read them without the lock; the worktree's
-    /// directory becomes another one
-    #[arg(long, requires = "in_place", conflicts_with = "paths")]
+    /// The same in one step, for those who read without the lock; the worktree's directory becomes
+    /// another one
+    #[arg(long, requires = "in_place")]
     pub(crate) atomic: bool,
 
     /// The reason, for the audit log
-    #[arg(long, value_name = "TEXT", requires = "in_place", value_parser = super::words::reason)]
+    #[arg(long, value_name = "TEXT", value_parser = super::words::reason)]
     pub(crate) reason: Option<String>,
-
-    /// Only these files or directories
-    #[arg(value_name = "PATH", requires = "in_place")]
-    pub(crate) paths: Vec<PathBuf>,
 }
 
 /// Verify every byte of snapshots against what was published

@@ -14,6 +14,7 @@ use jvs_snapshot::manifest::{EntryKind, TreePath};
 use jvs_snapshot::{Catalog, look, tags};
 
 use super::snapshots::find;
+use super::undo;
 use crate::answer::Text;
 use crate::args::{CompleteArgs, Wanted, asked};
 use crate::context::{Context, Here};
@@ -40,6 +41,9 @@ pub(crate) fn run(context: &Context<'_>, args: &CompleteArgs) -> Done {
         Wanted::Directories => ("directories", Vec::new()),
         Wanted::Programs => ("programs", Vec::new()),
         Wanted::Anything => ("none", Vec::new()),
+        Wanted::SnapshotsAndFiles => {
+            ("files", snapshots(&there, &asked.begun).unwrap_or_default())
+        }
         wanted => ("none", offers(&there, wanted, &asked.begun).unwrap_or_default()),
     };
     let mut text = format!("{adds}\n");
@@ -78,8 +82,13 @@ fn offers(context: &Context<'_>, wanted: Wanted, begun: &str) -> Result<Vec<Offe
             let keys = config::list(&usual);
             Ok(keys.into_iter().map(|(key, _)| (key.name.to_owned(), key.doc.to_owned())).collect())
         }
+        Wanted::Operations => undo::offered(context),
         Wanted::FilesOf(snapshot) => files_of(context, &snapshot, begun),
-        Wanted::Files | Wanted::Directories | Wanted::Programs | Wanted::Anything => Ok(Vec::new()),
+        Wanted::SnapshotsAndFiles
+        | Wanted::Files
+        | Wanted::Directories
+        | Wanted::Programs
+        | Wanted::Anything => Ok(Vec::new()),
     }
 }
 

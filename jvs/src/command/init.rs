@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::fail::{Failure, WrongUsage};
 use crate::hint::OwnNext;
 use crate::render::{Done, Paint, shown};
-use crate::umask;
+use crate::{git, umask};
 
 pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failure> {
     refuse_a_home(context, args)?;
@@ -50,7 +50,10 @@ pub(crate) fn run(context: &Context<'_>, args: &InitArgs) -> Result<Done, Failur
         path_bytes,
     };
     let warnings = report.iter().flat_map(ProbeReport::warnings);
-    Ok(warnings.fold(Done::new(&made).with_text(text), |done, finding| {
+    let done = Done::new(&made).with_text(text);
+    let of_git = args.adopt.then(|| git::adopted(repo.store(), &WorktreeName::main())).flatten();
+    let done = of_git.into_iter().fold(done, Done::with_warning);
+    Ok(warnings.fold(done, |done, finding| {
         done.with_warning(format!("{}: {}; {}", finding.subject, finding.message, finding.remedy))
     }))
 }

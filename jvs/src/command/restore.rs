@@ -1,5 +1,7 @@
 //! `jvs restore`: the files of a snapshot, as a new worktree or in place.
 
+mod meant;
+
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf};
 
@@ -26,7 +28,8 @@ use jvs_snapshot::{Catalog, Ready, SnapshotError, Snapshots, diff, look};
 
 use super::lock::reasoned;
 use super::snapshot::{self, taken};
-use super::snapshots::{WorkHold, counted, find, hold, lost};
+use self::meant::Meant;
+use super::snapshots::{WorkHold, counted, hold, lost};
 use crate::answer;
 use crate::answer::tree::{RestoredBeside, RestoredInPlace};
 use crate::args::RestoreArgs;
@@ -36,24 +39,37 @@ use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::hint::OwnNext;
 use crate::render::{Done, shown};
 use crate::session::Acting;
-use crate::{interrupt, near};
+use crate::{git, interrupt, near};
 
 pub(crate) fn run(context: &Context<'_>, args: &RestoreArgs) -> Result<Done, Failure> {
     interrupt::listen();
     let here = context.here()?;
-    let source = find(context, &here, &args.snapshot)?;
-    match &args.reason {
-        Some(reason) if args.in_place => {
-            in_place(context, &here, &source, reason, &args.paths, args.atomic)
-        }
-        _ => {
-            let name = match &args.into {
-                Some(name) => name.parse()?,
-                None => format!("restored-{:08x}", source.id().random).parse()?,
-            };
-            new_worktree(context, &here, &source, &name, Isolation::Exclusive)
-        }
+    let meant = Meant::by(context, &here, args)?;
+    let Meant { source, paths } = &meant;
+    let reason = args.reason.as_deref();
+    if let (true, Some(into)) = (!paths.is_empty(), &args.into) {
+        let message = "a new worktree gets all files of the snapshot";
+        return Err(WrongUsage::new(message, OwnNext::RestoreAllInto(into.clone())).into());
     }
+    if args.in_place || !paths.is_empty() {
+        if args.atomic && !paths.is_empty() {
+            let message = "single paths are not replaced in one step with all others";
+            return Err(WrongUsage::new(message, OwnNext::WithoutAtomic).into());
+        }
+        if paths.is_empty() || reason.is_some() {
+            reasoned(reason.unwrap_or_default(), "replacing files needs a reason")?;
+        }
+        return in_place(context, &here, source, reason, paths, args.atomic);
+    }
+    if reason.is_some() {
+        let message = "a reason is for replacing files, and here a new worktree is made";
+        return Err(WrongUsage::new(message, OwnNext::RestoreInPlace).into());
+    }
+    let name = match &args.into {
+        Some(name) => name.parse()?,
+        None => format!("restored-{:08x}", source.id().random).parse()?,
+    };
+    new_worktree(context, &here, source, &name, Isolation::Exclusive)
 }
 
 /// Makes a worktree from a snapshot.
@@ -108,11 +124,10 @@ pub(super) fn in_place(
     context: &Context<'_>,
     here: &Here,
     source: &Ready,
-    reason: &str,
+    reason: Option<&str>,
     paths: &[PathBuf],
     atomic: bool,
 ) -> Result<Done, Failure> {
-    reasoned(reason, "replacing files needs a reason")?;
     let repo = &here.repo;
     let config = repo.config()?;
     let root = repo.payload(&here.worktree)?;
@@ -181,7 +196,8 @@ pub(super) fn bring_back(
                 .check_ignored(kept.unwrap_or(restored), worktree, Some(chosen))
                 .and_then(|()| engine.plan_back(kept, worktree, chosen));
             plan.map_err(Failure::from).and_then(|plan| {
-                work.restore(lease, kept.unwrap_or(restored), reason, Some(chosen), Some(&plan))
+                let source = kept.unwrap_or(restored);
+                work.restore(lease, source, Some(reason), Some(chosen), Some(&plan))
             })
         }
     };
@@ -246,7 +262,7 @@ impl Work<'_> {
         &self,
         lease: &mut Lease<'_>,
         source: &Ready,
-        reason: &str,
+        reason: Option<&str>,
         asked: Option<&ChosenPaths>,
         plan: Option<&RestorePlan>,
     ) -> Result<Done, Failure> {
@@ -316,6 +332,10 @@ impl Work<'_> {
             }
         };
         let mut answer = context.done(data).with_text(text);
+        if git::is_restored(plan, asked) {
+            let told = git::restored(store, &here.worktree, fresh);
+            answer = told.into_iter().fold(answer, Done::with_warning);
+        }
         if let Some(old) = &done.left {
             answer = answer.with_warning(left_behind(store, old));
         }
@@ -510,9 +530,10 @@ impl UserPlace {
     /// A path as it was typed, relative to the worktree. `..` is taken off by its
     /// name, and nothing in the worktree is followed.
     pub(super) fn inside(&self, path: &Path) -> Result<TreePath, Outside> {
-        let outside = |what: &str| Outside { path: path.to_owned(), what: what.to_owned() };
+        let outside =
+            |what: &str| Outside { path: path.to_owned(), what: what.to_owned(), is_all: false };
         if path.as_os_str().is_empty() {
-            return Err(Outside { path: "''".into(), what: "names nothing".into() });
+            return Err(Outside { path: "''".into(), ..outside("names nothing") });
         }
         let mut whole = PathBuf::new();
         for component in self.base.join(path).components() {
@@ -533,7 +554,8 @@ impl UserPlace {
         let relative = TreePath::new(inside.into_os_string().into_vec())
             .map_err(|_| outside("cannot be the name of a file"))?;
         if relative.is_root() {
-            return Err(outside("is the whole worktree: leave it out"));
+            let all = outside("is the whole worktree: leave it out");
+            return Err(Outside { is_all: true, ..all });
         }
         Ok(relative)
     }
@@ -556,6 +578,18 @@ impl UserPlace {
         error: SnapshotError,
     ) -> Failure {
         let SnapshotError::NoSuchPath { path, .. } = &error else { return error.into() };
+        let meant = self.near(store, snapshot, typed, path);
+        Failure::from(error).suggesting(meant)
+    }
+
+    /// What of a snapshot was probably meant by `path`, which it has not, or by what was typed.
+    fn near(
+        &self,
+        store: &dyn Store,
+        snapshot: &Ready,
+        typed: &[PathBuf],
+        path: &str,
+    ) -> Vec<String> {
         let (mut from_root, mut near) = (Vec::new(), Vec::new());
         // Best effort: that it is not there is known without them.
         let _ = look::each_at(store, snapshot, &TreePath::root(), &mut |entry| {
@@ -568,8 +602,7 @@ impl UserPlace {
             }
         });
         let here = |path: &TreePath| ShownName::new(&self.as_typed_here(path.as_path())).typed();
-        let meant = from_root.iter().chain(&near).map(here).collect();
-        Failure::from(error).suggesting(meant)
+        from_root.iter().chain(&near).map(here).collect()
     }
 
     /// What is below the worktree in a path that leads there by symlinks from
@@ -598,6 +631,7 @@ impl UserPlace {
 pub(super) struct Outside {
     path: PathBuf,
     what: String,
+    is_all: bool,
 }
 
 impl Coded for Outside {

@@ -9,7 +9,7 @@ use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::line::{self, LineClaim, LinePlace};
 use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::{Request, SnapshotHold, Taken, take};
-use jvs_snapshot::{SnapshotError, Snapshots, tags};
+use jvs_snapshot::{Catalog, SnapshotError, Snapshots, tags};
 
 use super::snapshots::{WorkHold, counted, hold, size};
 use super::undo::deed::ends_with;
@@ -19,7 +19,7 @@ use crate::args::SnapshotArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
-use crate::interrupt;
+use crate::{git, interrupt};
 use crate::render::Done;
 use crate::session::Acting;
 
@@ -43,6 +43,7 @@ pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Fa
     let done = drift
         .into_iter()
         .chain(untagged)
+        .chain(of_git(&here, &taken))
         .fold(told(context, &here, &taken, &names), Done::with_warning);
     Ok(done)
 }
@@ -187,6 +188,14 @@ pub(super) fn taken(
         }
     }
     Ok((taken, untagged))
+}
+
+/// Whether git's own directory is in a snapshot for the first time.
+fn of_git(here: &Here, taken: &Taken) -> Option<String> {
+    let store = here.repo.store();
+    let parent = taken.ready.descriptor().parent;
+    let parent = parent.and_then(|id| Catalog::new(store).open(id).ok());
+    git::captured(store, &taken.ready, parent.as_ref())
 }
 
 fn told(context: &Context<'_>, here: &Here, taken: &Taken, names: &[TagName]) -> Done {

@@ -139,7 +139,7 @@ pub(super) fn find(context: &Context<'_>, here: &Here, name: &str) -> Result<Rea
 }
 
 /// The snapshots whose ids are spelled much like this.
-fn near_ids(store: &dyn Store, name: &str) -> Vec<String> {
+pub(super) fn near_ids(store: &dyn Store, name: &str) -> Vec<String> {
     let is_id = name.len() >= 6 && name.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
     let Some(all) = is_id.then(|| Catalog::new(store).list().ok()).flatten() else {
         return Vec::new();

@@ -28,6 +28,9 @@ use crate::render::{Done, table};
 /// How much of an operation's id is shown.
 const OP_SHOWN: usize = 8;
 
+/// How many operations are offered to whoever types the id of one.
+const OFFERED: usize = 40;
+
 /// Why an operation is not taken back.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -76,6 +79,31 @@ pub(crate) fn redo(context: &Context<'_>, args: &RedoArgs) -> Result<Done, Failu
     take_back(context, &here, &past, target, args.dry_run)
 }
 
+/// The newest operations, for whoever types an id of one: that and what was done. No session
+/// is asked for, so that nothing is changed by it.
+pub(super) fn offered(context: &Context<'_>) -> Result<Vec<(String, String)>, Failure> {
+    let here = context.here()?;
+    let (all, session) = (logged(&here)?, String::new());
+    let stacks = stacks(&all, |_| false);
+    let past = Past { all, stacks, session };
+    let newest = past.all.iter().rev().take(OFFERED);
+    Ok(newest.map(|one| (shown_op(one), past.told(one))).collect())
+}
+
+/// All operations that the log tells of, in their order.
+fn logged(here: &Here) -> Result<Vec<PastOperation>, Failure> {
+    let logs =
+        read_logs(here.repo.store()).map_err(|error| Stuck::new("read the audit logs", error))?;
+    let mut events = logs.events;
+    events.sort_by_key(|logged| (logged.event.at_ms(), logged.place));
+    Ok(operations(&events))
+}
+
+/// As much of an operation's id as is shown.
+fn shown_op(one: &PastOperation) -> String {
+    one.op.to_string().chars().take(OP_SHOWN).collect()
+}
+
 /// What was done, as far as somebody who works in one worktree may take it back.
 struct Past {
     all: Vec<PastOperation>,
@@ -85,11 +113,7 @@ struct Past {
 
 impl Past {
     fn read(context: &Context<'_>, here: &Here) -> Result<Self, Failure> {
-        let logs = read_logs(here.repo.store())
-            .map_err(|error| Stuck::new("read the audit logs", error))?;
-        let mut events = logs.events;
-        events.sort_by_key(|logged| (logged.event.at_ms(), logged.place));
-        let all = operations(&events);
+        let all = logged(here)?;
         let session = context.session(None)?.session.id().as_str().to_owned();
         let stacks = stacks(&all, |one| match one.what {
             WhatWasDone::Snapshot(_) | WhatWasDone::Restore(_) => {
@@ -193,9 +217,8 @@ impl Past {
         let rows: Vec<[String; 4]> = shown
             .iter()
             .map(|one| {
-                let op: String = one.op.to_string().chars().take(OP_SHOWN).collect();
                 let when = one.at.map_or_else(String::new, |at| ago(at, now));
-                [op, when, who(&one.event), self.told(one)]
+                [shown_op(one), when, who(&one.event), self.told(one)]
             })
             .collect();
         let told = shown.iter().map(|one| PastOperationTold {

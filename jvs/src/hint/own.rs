@@ -44,6 +44,14 @@ pub(crate) enum OwnNext {
     VerifyOne,
     /// Restore to a worktree of its own.
     RestoreElsewhere,
+    /// Replace all files of the worktree.
+    RestoreInPlace,
+    /// Restore all to a new worktree of that name, or some of it here.
+    RestoreAllInto(String),
+    /// Restore paths, and not all in one step.
+    WithoutAtomic,
+    /// Say whether the file or the snapshot of that name is meant.
+    FileOrSnapshot(String),
     /// Take a snapshot of each of these within the command that is run.
     SnapshotEach(Vec<WorktreeName>),
     /// Give a snapshot's id as doctor tells it.
@@ -113,7 +121,7 @@ fn spell(own: &OwnNext) -> String {
             format!("to have its last snapshot again: jvs restore {head} --into {name}")
         }
         OwnNext::RestoreByHand(id) => {
-            format!("restore what is needed: jvs restore {id} --in-place --reason TEXT PATH")
+            format!("restore what is needed: jvs restore {id} PATH")
         }
         OwnNext::NameTag(snapshot) => format!("say how to call it: jvs tag {snapshot} NAME"),
         OwnNext::TagInOrder(snapshot, name) => {
@@ -133,6 +141,22 @@ fn spell(own: &OwnNext) -> String {
         OwnNext::VerifyOne => "jvs verify --files SNAPSHOT".into(),
         OwnNext::RestoreElsewhere => {
             "restore to a new worktree: jvs restore SNAPSHOT --into NAME".into()
+        }
+        OwnNext::RestoreInPlace => {
+            "to replace all its files: jvs restore SNAPSHOT --in-place --reason TEXT".into()
+        }
+        OwnNext::RestoreAllInto(name) => format!(
+            "for all of it: jvs restore SNAPSHOT --into {}; for some of it, here: jvs restore \
+             SNAPSHOT PATH",
+            ShownName::new(name).typed()
+        ),
+        OwnNext::WithoutAtomic => "path by path: jvs restore SNAPSHOT PATH".into(),
+        OwnNext::FileOrSnapshot(name) => {
+            let name = ShownName::new(name).typed();
+            format!(
+                "for the file, from the head: jvs restore -- {name}; for the snapshot: jvs restore \
+                 {name} --into NAME, or for a path of it: jvs restore {name} -- PATH"
+            )
         }
         OwnNext::SnapshotEach(worktrees) => {
             let each: Vec<_> =

@@ -322,7 +322,7 @@ fn what_is_ignored_stays_in_a_directory_that_a_restore_removes() {
         let (restore, mut lease) = (world.restore(), world.lease());
         let second = world.snapshot(&mut lease);
         let plan = restore.plan(&first, &main(), &world.file(""), &Silent).expect("compared");
-        let (kept, reason) = (Some(&second), "a test");
+        let (kept, reason) = (Some(&second), Some("a test"));
         let wish = RestoreRequest { source: &first, kept, chosen: None, reason };
         let (locks, plan) = (world.locks("s"), plan.expect("path by path"));
         restore.in_parts(&locks, &mut lease, &wish, &plan, &Silent).expect("restored");

@@ -293,7 +293,7 @@ fn restorer(ctx: &Ctx) -> Option<()> {
     let trees = SimTrees(store);
     let at = Snapshots::new(seams(ctx), &trees);
     let wish =
-        RestoreRequest { source: &source, kept: Some(&kept), chosen: None, reason: "a test" };
+        RestoreRequest { source: &source, kept: Some(&kept), chosen: None, reason: Some("a test") };
     let locks = locks(ctx, "r");
     let told = replace(&at, &trees, &locks, &mut lease, copied, &wish);
     ctx.retract("stands_on");

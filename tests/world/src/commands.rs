@@ -51,6 +51,7 @@ pub const COMMANDS: &[(&str, Effect)] = &[
     ("show", Effect::Looks),
     ("ls", Effect::Looks),
     ("cat", Effect::Looks),
+    ("path", Effect::Looks),
     ("tag", Effect::Changes),
     ("diff", Effect::Looks),
     ("restore", Effect::Changes),

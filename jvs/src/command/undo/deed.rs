@@ -283,7 +283,7 @@ impl UndoDeed {
             }
             UndoDeed::RestoreAll { worktree, kept } => {
                 let kept = catalog.open(kept)?;
-                restore::in_place(context, &of(worktree)?, &kept, reason, &[], false)
+                restore::in_place(context, &of(worktree)?, &kept, Some(reason), &[], false)
             }
             UndoDeed::RestorePaths { worktree, kept, restored, paths } => {
                 let (kept, restored) = (open(kept)?, catalog.open(restored)?);

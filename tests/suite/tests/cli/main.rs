@@ -52,6 +52,7 @@ transcripts! {
     lock_why
     ls
     man
+    path
     redo
     restore
     run

@@ -119,6 +119,7 @@ const COMMANDS: &[&[&str]] = &[
     &["show"],
     &["show", "--patch", "@-"],
     &["ls"],
+    &["path"],
     &["ls", "--long", "--recursive", "@"],
     &["cat", "@", SLY],
     &["history"],

@@ -25,6 +25,7 @@ const COMMANDS: &[&str] = &[
     "status",
     "diff",
     "ls",
+    "path",
     "history",
     "info",
     "verify --all",

@@ -116,7 +116,7 @@ pub fn restore(
     let at = Snapshots::new(seams, &trees);
     let (source, kept) = (Catalog::new(store).open(two.new)?, Catalog::new(store).open(two.old)?);
     let wish =
-        RestoreRequest { source: &source, kept: Some(&kept), chosen: None, reason: "a test" };
+        RestoreRequest { source: &source, kept: Some(&kept), chosen: None, reason: Some("a test") };
     put(&at, &trees, locks, lease, copied, &plan(), &wish)
 }
 

@@ -181,7 +181,7 @@ fn swapped(ward: &Ward<'_>, locks: &Locks<'_>, lease: &mut Lease<'_>) -> Told {
     let at = Snapshots::new(ward.seams(), &trees);
     let (source, kept) = (ready(ward, new)?, ready(ward, old)?);
     let wish =
-        RestoreRequest { source: &source, kept: Some(&kept), chosen: None, reason: "a test" };
+        RestoreRequest { source: &source, kept: Some(&kept), chosen: None, reason: Some("a test") };
     replace(&at, &trees, locks, lease, copied, &wish)?;
     Ok(())
 }

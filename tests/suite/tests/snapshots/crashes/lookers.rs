@@ -28,6 +28,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("show", "show --patch @"),
     ("ls", "ls @"),
     ("cat", "cat @ a"),
+    ("path", "path @ a"),
     ("diff", "diff --patch"),
     ("verify", "verify --all"),
     ("audit", "audit --verify"),
