@@ -50,8 +50,8 @@ pub(crate) use schema::SchemaArgs;
 pub(crate) use session::{SessionArgs, SessionCommand};
 pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use snapshot::{
-    CatArgs, DiffArgs, ForgetArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, PathArgs, RestoreArgs, ShowArgs,
-    SnapshotArgs, StatusArgs, TagArgs, VerifyArgs,
+    CatArgs, DiffArgs, ForgetArgs, GcArgs, HistoryArgs, InfoArgs, LsArgs, PathArgs, RestoreArgs,
+    ShowArgs, SnapshotArgs, StatusArgs, TagArgs, VerifyArgs,
 };
 pub(crate) use topic::{TOPICS, Topic};
 pub(crate) use undo::{RedoArgs, UndoArgs};

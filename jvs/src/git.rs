@@ -50,7 +50,11 @@ pub(crate) fn adopted(store: &PosixStore, name: &WorktreeName) -> Option<String>
 }
 
 /// What is at stake from a snapshot on, if it is the first of its line that has `.git`.
-pub(crate) fn captured(store: &PosixStore, ready: &Ready, parent: Option<&Ready>) -> Option<String> {
+pub(crate) fn captured(
+    store: &PosixStore,
+    ready: &Ready,
+    parent: Option<&Ready>,
+) -> Option<String> {
     let has = |ready: &Ready| {
         found(store, &layout::snapshot_payload(&ready.dir())) == Some(GitPlace::History)
     };
@@ -81,7 +85,7 @@ pub(crate) fn restored(store: &PosixStore, name: &WorktreeName, kept: bool) -> O
         Some(GitPlace::History) => "git's commits, branches and index are those of the snapshot",
         _ => return None,
     };
-    let back = if kept { "; to have the others again: jvs undo" } else { "" };
+    let back = if kept { "; the others are in the snapshot that was kept" } else { "" };
     Some(format!("`.git` was restored, too: {what}{back}"))
 }
 

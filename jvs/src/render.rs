@@ -257,7 +257,8 @@ impl Output {
     fn complain(self, failure: &Failure) {
         let mut text = failure.preface().to_owned();
         let label = format!("error[{}]:", failure.code());
-        let message = failure.message();
+        let columns = io::stderr().is_terminal().then(terminal_columns);
+        let message = told_after(&label, &failure.message(), columns);
         text += &format!("{} {message}\n", Paint.red(&label));
         if let Some(hint) = failure.hint() {
             text += &format!("{} {hint}\n", Paint.cyan("hint:"));
@@ -598,6 +599,20 @@ fn wrapped(text: &str, room: usize) -> Vec<String> {
     lines
 }
 
+/// A sentence after its `label`, continued at the beginning of the next line where the terminal
+/// is too narrow.
+fn told_after(label: &str, sentence: &str, columns: Option<usize>) -> String {
+    let Some(columns) = columns else { return sentence.to_owned() };
+    // Its lines are those of whoever wrote it.
+    let mut lines = Vec::new();
+    for (at, line) in sentence.lines().enumerate() {
+        let lead = if at == 0 { format!("{label} ") } else { String::new() };
+        let whole = wrapped(&format!("{lead}{line}"), columns).join("\n");
+        lines.push(whole.get(lead.len()..).unwrap_or(line).to_owned());
+    }
+    lines.join("\n")
+}
+
 /// A line `lead value` of a list. On a terminal that is too narrow, the value is continued
 /// below itself, word by word. It may be what others wrote.
 pub(crate) fn fact(emphasis: Option<Emphasis>, lead: &str, value: &str) -> String {
@@ -707,6 +722,8 @@ mod tests {
         let (_, text) = text.split_once('\n').expect("a head");
         assert_eq!(text, "名前  seven short words\n      in one long note\n");
         assert_eq!(wrapped("ab cdefgh ij", 4), ["ab", "cdefgh", "ij"]);
+        assert_eq!(told_after("error[E]:", "is held by ann", Some(15)), "is\nheld by ann");
+        assert_eq!(told_after("error[E]:", "is held by ann", None), "is held by ann");
         assert_eq!(wrapped("", 4), [""]);
         for width in [24, 40, 80, 120] {
             let text = table_within(Paint, ["X", "NOTE"], &rows, Some(width));

@@ -95,7 +95,8 @@ fn restore(
     let trees = SimTrees(store);
     let at = Snapshots::new(seams, &trees);
     let (source, kept) = (Catalog::new(store).open(two.new)?, Catalog::new(store).open(two.old)?);
-    let wish = RestoreRequest { source: &source, kept: Some(&kept), chosen, reason: Some("a test") };
+    let wish =
+        RestoreRequest { source: &source, kept: Some(&kept), chosen, reason: Some("a test") };
     replace(&at, &trees, locks, lease, copied, &wish)
 }
 

@@ -99,7 +99,8 @@ fn in_place_all_files_are_swapped_at_once_and_the_head_stays() {
     world.write("a.txt", "new");
     fs_err::remove_file(world.file("only-old")).expect("removed");
     let new = world.snapshot(&mut lease);
-    let wish = RestoreRequest { source: &old, kept: Some(&new), chosen: None, reason: Some("a test") };
+    let wish =
+        RestoreRequest { source: &old, kept: Some(&new), chosen: None, reason: Some("a test") };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none());
@@ -204,7 +205,8 @@ fn old_files_that_somebody_wrote_to_after_they_were_captured_are_not_thrown_away
     let mut lease = world.lease();
     let old = world.snapshot(&mut lease);
     world.write("a.txt", "unsaved");
-    let wish = RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: Some("a test") };
+    let wish =
+        RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: Some("a test") };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -302,7 +304,8 @@ fn old_files_that_were_changed_without_a_trace_are_not_thrown_away() {
     writer.overwrite(b'A');
     let saved = world.snapshot(&mut lease);
     writer.overwrite(b'B');
-    let wish = RestoreRequest { source: &old, kept: Some(&saved), chosen: None, reason: Some("a test") };
+    let wish =
+        RestoreRequest { source: &old, kept: Some(&saved), chosen: None, reason: Some("a test") };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");
@@ -327,8 +330,12 @@ fn single_paths_are_restored_and_the_others_stay() {
     let new = world.snapshot(&mut lease);
     let locks = world.locks("s");
     let paths = chosen(&["a", "d", "e/f/g"]);
-    let wish =
-        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: Some("a test") };
+    let wish = RestoreRequest {
+        source: &old,
+        kept: Some(&new),
+        chosen: Some(&paths),
+        reason: Some("a test"),
+    };
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     assert!(done.left.is_none(), "{:?}", done.left);
     assert_eq!((read(&world.file("a")), read(&world.file("b"))), ("old".into(), "new".into()));
@@ -340,8 +347,12 @@ fn single_paths_are_restored_and_the_others_stay() {
     assert_eq!(made & 0o7777, 0o710, "a directory that had to be made is as it was");
 
     let paths = chosen(&["b", "nowhere"]);
-    let wish =
-        RestoreRequest { source: &old, kept: Some(&new), chosen: Some(&paths), reason: Some("a test") };
+    let wish = RestoreRequest {
+        source: &old,
+        kept: Some(&new),
+        chosen: Some(&paths),
+        reason: Some("a test"),
+    };
     let error = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect_err("no such");
     assert_eq!(error.code(), Code::NotFound);
     assert_eq!(read(&world.file("b")), "new", "all of them or none");
@@ -475,8 +486,12 @@ fn single_paths_that_somebody_wrote_to_are_not_thrown_away() {
     let old = world.snapshot(&mut lease);
     world.write("d/b", "unsaved");
     let paths = chosen(&["d", "e"]);
-    let wish =
-        RestoreRequest { source: &old, kept: Some(&old), chosen: Some(&paths), reason: Some("a test") };
+    let wish = RestoreRequest {
+        source: &old,
+        kept: Some(&old),
+        chosen: Some(&paths),
+        reason: Some("a test"),
+    };
     let locks = world.locks("s");
     let done = world.restore().in_place(&locks, &mut lease, &wish, &Silent).expect("restored");
     let left = done.left.expect("kept");

@@ -145,7 +145,8 @@ fn files_that_the_next_holder_removed_are_a_lost_lock() {
 
     let locks = world.locks("thief");
     let mut lease = locks.acquire(&main(), Want::lease(30_000)).expect("its own");
-    let wish = RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: Some("a test") };
+    let wish =
+        RestoreRequest { source: &old, kept: Some(&old), chosen: None, reason: Some("a test") };
     let error = world.restore().in_place(&locks, &mut lease, &wish, &thief()).expect_err("fenced");
     assert_eq!(error.code(), Code::FencingMismatch, "{error}");
     assert_eq!(read(&world.file("a.txt")), "one");

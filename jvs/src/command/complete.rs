@@ -41,9 +41,7 @@ pub(crate) fn run(context: &Context<'_>, args: &CompleteArgs) -> Done {
         Wanted::Directories => ("directories", Vec::new()),
         Wanted::Programs => ("programs", Vec::new()),
         Wanted::Anything => ("none", Vec::new()),
-        Wanted::SnapshotsAndFiles => {
-            ("files", snapshots(&there, &asked.begun).unwrap_or_default())
-        }
+        Wanted::SnapshotsAndFiles => ("files", snapshots(&there, &asked.begun).unwrap_or_default()),
         wanted => ("none", offers(&there, wanted, &asked.begun).unwrap_or_default()),
     };
     let mut text = format!("{adds}\n");

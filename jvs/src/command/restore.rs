@@ -26,9 +26,9 @@ use jvs_snapshot::stage::Options;
 use jvs_snapshot::take::SnapshotHold;
 use jvs_snapshot::{Catalog, Ready, SnapshotError, Snapshots, diff, look};
 
+use self::meant::Meant;
 use super::lock::reasoned;
 use super::snapshot::{self, taken};
-use self::meant::Meant;
 use super::snapshots::{WorkHold, counted, hold, lost};
 use crate::answer;
 use crate::answer::tree::{RestoredBeside, RestoredInPlace};

@@ -19,9 +19,9 @@ use crate::args::SnapshotArgs;
 use crate::bar::Bar;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, WrongUsage};
-use crate::{git, interrupt};
 use crate::render::Done;
 use crate::session::Acting;
+use crate::{git, interrupt};
 
 pub(crate) fn run(context: &Context<'_>, args: &SnapshotArgs) -> Result<Done, Failure> {
     interrupt::listen();

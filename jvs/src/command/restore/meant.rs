@@ -68,7 +68,10 @@ impl Meant {
         let others: Vec<PathBuf> = rest.iter().chain(only).cloned().collect();
         // What is before `--` and no path.
         if rest.is_empty() && !only.is_empty() {
-            return Ok(Meant { source: find(context, here, &first.to_string_lossy())?, paths: others });
+            return Ok(Meant {
+                source: find(context, here, &first.to_string_lossy())?,
+                paths: others,
+            });
         }
         let found = match first.to_str() {
             Some(name) => match find(context, here, name) {
@@ -97,11 +100,7 @@ impl Meant {
         }
     }
 
-    fn of_head(
-        context: &Context<'_>,
-        here: &Here,
-        paths: Vec<PathBuf>,
-    ) -> Result<Self, Failure> {
+    fn of_head(context: &Context<'_>, here: &Here, paths: Vec<PathBuf>) -> Result<Self, Failure> {
         Ok(Meant { source: find(context, here, "@")?, paths })
     }
 }
