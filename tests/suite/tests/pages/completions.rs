@@ -33,6 +33,12 @@ fn what_there_is_is_offered_and_nothing_internal() {
         offered(&stage, "jvs config get retention.").contains(&"retention.keep_last".to_owned())
     );
     assert_eq!(offered(&stage, "jvs lock acquire --worktree=ne"), ["--worktree=next"]);
+    let listed = stage.types("jvs undo --list | sed 1d | cut -d' ' -f1").ok();
+    let operations = listed.stdout();
+    let operations: Vec<&str> = operations.lines().collect();
+    assert!(operations.len() > 1, "{operations:?}");
+    assert_eq!(offered(&stage, "jvs undo --op ''"), operations);
+    assert_eq!(offered(&stage, "jvs restore v"), ["v1"]);
     for line in ["jvs _", "jvs help _", "jvs worktree path nope", "jvs --repo /nowhere info ''"] {
         assert_eq!(offered(&stage, line), Vec::<String>::new(), "{line}");
     }
@@ -60,6 +66,7 @@ fn completes(mut shell: Terminal) {
         ("jvs info v\t | grep note\n", "it builds"),
         ("jvs config get retention.keep_l\t\n", "10"),
         ("jvs ls @ sr\t\n", "src/main.c"),
+        ("jvs restore not\t\n", "Restored 1 path"),
         ("jvs --repo ../../r/ma\t worktree lis\t --js\t\n", "\"command\":\"worktree list\""),
         ("exit\n", "exit"),
     ] {
