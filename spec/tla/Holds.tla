@@ -4,18 +4,14 @@
 (* The register is CAS alone; what a rename's answer means is in Lock. As      *)
 (* there, a name that was looked at or READ and is gone is known as outdated.  *)
 EXTENDS Register, FiniteSets, TLC
-
 CONSTANTS
     Runs, Acquirers,    \* the session's commands: those that work, those that say "I know"
     MaxToken, Crashes, Off
-
 Keeps(rule) == rule \notin Off
 Succ(n) == n + 1
 Symmetry == Permutations(Runs) \cup Permutations(Acquirers)
 Processes == Runs \cup Acquirers
-Mine == "session"
-Rival == "rival"
-
+Mine == "session"       Rival == "rival"
 VARIABLES
     reg,    \* the register
     name,   \* the hold's name: [token, st], st: open, ending, released or lost
@@ -28,27 +24,22 @@ VARIABLES
             \* lied, unaware: was somebody told what he must not be told?
     left
 vars == <<reg, name, loss, at, told, ghost, left>>
-
 Start == [pc |-> "idle", token |-> 0, stake |-> 0 - 1, saw |-> FALSE, read |-> FALSE]
 Init ==
     /\ reg = Birth /\ name = [token |-> 0, st |-> "released"] /\ loss = FALSE
     /\ at = [p \in Processes |-> Start] /\ told = [p \in Processes |-> 0]
     /\ ghost = [stolen |-> 0, newest |-> 0, behind |-> FALSE, lied |-> FALSE, unaware |-> FALSE]
     /\ left = Crashes
-
 HeldAt(t) == reg.hold = "held" /\ reg.holder = Mine /\ reg.token = t
 Live == {p \in Processes : at[p].pc # "dead"}
 Resumable == name.st = "open" \/ (name.st = "ending" /\ ~Keeps("EndingIsNotResumed"))
 Behind(s) == name.st # "released" /\ name.token # s.token /\ Keeps("SessionsRemember")     \* H-8
-
 \* How a step leaves p, and what the others know of name and register after it.
 Goes(p, a, named, moved) == at' = [q \in Processes |-> IF q = p THEN a
     ELSE [at[q] EXCEPT !.saw = @ /\ ~named, !.read = @ /\ ~moved]]
 Quiet(p, a) == Goes(p, a, FALSE, FALSE)
-
 -------------------------------------------------------------------------------
 (* H-1, join: look at name and stakes, place one's own, move the name.        *)
-
 Look(p) ==
     /\ at[p].pc = "idle" /\ told[p] = 0
     /\ p \in Runs /\ Keeps("RunsLookAtStakes") => \A q \in Live \cap Runs : at[q].stake = 0 - 1  \* H-4
@@ -68,13 +59,10 @@ Join(p) ==
             /\ name' = IF at[p].token > 0 /\ at[p].saw THEN [name EXCEPT !.st = "open"] ELSE name
        ELSE Quiet(p, Start) /\ UNCHANGED name
     /\ UNCHANGED <<reg, loss, told, ghost, left>>
-
 -------------------------------------------------------------------------------
 (* H-3, told: by a CAS of one's own, once one's stake is in an open hold.     *)
-
 Tell(p, t) ==
-    /\ told' = [told EXCEPT ![p] = t]
-    /\ loss' = (loss /\ p \in Runs)
+    /\ told' = [told EXCEPT ![p] = t] /\ loss' = (loss /\ p \in Runs)
     /\ ghost' = [ghost EXCEPT !.lied = @ \/ ~HeldAt(t), !.behind = @ /\ p \in Runs, !.newest = t,
                               !.unaware = @ \/ (ghost.behind /\ p \in Runs)]
 Confirm(p) ==
@@ -89,10 +77,8 @@ Confirm(p) ==
     /\ UNCHANGED <<reg, left>>
 TellAtLast(p) == at[p].pc = "tell" /\ Tell(p, at[p].token) /\ Quiet(p, [at[p] EXCEPT !.pc = "idle"])
                  /\ UNCHANGED <<reg, name, left>>
-
 Read(p) ==      \* free, abandoned by the rival, or one's own that is ending: its term is burnt
-    /\ at[p].pc = "read"
-    /\ Quiet(p, [at[p] EXCEPT !.pc = "gate", !.read = TRUE])
+    /\ at[p].pc = "read" /\ Quiet(p, [at[p] EXCEPT !.pc = "gate", !.read = TRUE])
     /\ UNCHANGED <<reg, name, loss, told, ghost, left>>
 Gate(p) ==      \* between the READ and the CAS the hold is looked at again
     /\ at[p].pc = "gate"
@@ -115,10 +101,8 @@ Open(p) ==
             /\ Goes(p, [at[p] EXCEPT !.pc = "confirm", !.stake = IF Keeps("StakeComesFirst") THEN at[p].token ELSE @], TRUE, FALSE)
        ELSE Quiet(p, Start) /\ UNCHANGED <<name, loss>>
     /\ UNCHANGED <<reg, told, ghost, left>>
-
 -------------------------------------------------------------------------------
 (* H-2, the end: when no live stake carries the token. Whoever finds it ends it. *)
-
 Leave(p) ==
     /\ told[p] > 0 /\ told' = [told EXCEPT ![p] = 0] /\ Quiet(p, Start)
     /\ UNCHANGED <<reg, name, loss, ghost, left>>
@@ -144,14 +128,12 @@ Settle(p) ==
     LET ended == name.token = at[p].token /\ name.st = "ending" IN
     /\ at[p].pc = "settle" /\ name' = IF ended THEN [name EXCEPT !.st = "released"] ELSE name
     /\ Goes(p, Start, ended, FALSE) /\ UNCHANGED <<reg, loss, told, ghost, left>>
-
 -------------------------------------------------------------------------------
 RivalMoves ==   \* takes it if it is free or the lease is over, which may be at any moment
     /\ \/ /\ reg.token < MaxToken /\ reg.holder # Rival /\ reg' = Granted(reg, Rival)
           /\ ghost' = IF reg.holder = Mine THEN [ghost EXCEPT !.stolen = reg.token, !.behind = @ \/ reg.token = ghost.newest] ELSE ghost
        \/ reg.holder = Rival /\ reg' = Released(reg) /\ UNCHANGED ghost
-    /\ at' = [p \in Processes |-> [at[p] EXCEPT !.read = FALSE]]
-    /\ UNCHANGED <<name, loss, told, left>>
+    /\ at' = [p \in Processes |-> [at[p] EXCEPT !.read = FALSE]] /\ UNCHANGED <<name, loss, told, left>>
 Crash(p) ==
     /\ left > 0 /\ left' = left - 1 /\ at[p].pc # "dead"
     /\ Quiet(p, [at[p] EXCEPT !.pc = "dead"]) /\ told' = [told EXCEPT ![p] = 0]
@@ -160,7 +142,6 @@ Next == RivalMoves \/ \E p \in Processes :
     \/ Look(p) \/ Place(p) \/ Join(p) \/ Confirm(p) \/ TellAtLast(p) \/ Read(p) \/ Gate(p) \/ Cas(p)
     \/ Open(p) \/ Leave(p) \/ End(p) \/ EndMove(p) \/ Release(p) \/ Settle(p) \/ Crash(p)
 Spec == Init /\ [][Next]_vars
-
 -------------------------------------------------------------------------------
 \* Whoever was told holds, unless the rival took it: nobody of the session gives it away.
 ToldIsTrue == ~ghost.lied /\ \A p \in Processes : told[p] > 0 => HeldAt(told[p]) \/ told[p] <= ghost.stolen

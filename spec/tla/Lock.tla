@@ -2,23 +2,20 @@
 (* Sessions that take, keep, steal and give back one lock, and publish under   *)
 (* it, while renames are lost or come late, leases end at any moment, sessions *)
 (* crash and the power goes (spec/locking.md, spec/snapshot.md "Publishing").  *)
-(*                                                                             *)
 (* One step is one READ or one rename. Names of states never come back, so a   *)
 (* name need not be kept: a rename whose source is gone is dropped, a process  *)
 (* whose READ is outdated has src = None, and renewals cost no states.         *)
 EXTENDS Register, FiniteSets, TLC
-
 CONSTANTS
     Sessions, Snapshots,
     MaxToken, Faults, Crashes, Cuts,    \* how much may go wrong
+    Orders,     \* how often a holder may hand the lock over, or somebody freeze it
     Clocks,     \* TRUE: leases protect a holder. FALSE: anybody may steal at any moment
     Doctor,     \* is there one who removes what was not committed?
     Off         \* the rules that are left out
-
 Keeps(rule) == rule \notin Off
 Succ(n) == n + 1
 Symmetry == Permutations(Sessions) \cup Permutations(Snapshots)
-
 VARIABLES
     reg,        \* the register; lease: live, lapsed (by a clock within the skew), over (by any)
     flights,    \* renames that may still be applied: [from, to]
@@ -29,40 +26,31 @@ VARIABLES
     doc,        \* what the doctor READ, or what it listed
     disk,       \* what survives a power cut
     given,      \* the newest token that somebody was told to hold, whom, and was it told twice
-    left        \* faults, crashes and power cuts that may still happen
+    left        \* faults, crashes, power cuts and orders that may still happen
 vars == <<reg, flights, at, belief, snap, doc, disk, given, left>>
-
 Idle == [pc |-> "idle", op |-> "none", token |-> 0, src |-> None, to |-> None, x |-> None]
 NoBelief == [token |-> 0, lease |-> "over"]
 First == [lease |-> "over"] @@ Birth
 Unused == [st |-> "unused", token |-> 0, parent |-> None, under |-> 0, told |-> "nothing"]
-
 Init ==
     /\ reg = First /\ disk = First /\ flights = {}
     /\ at = [p \in Sessions |-> Idle] /\ belief = [p \in Sessions |-> NoBelief]
     /\ snap = [x \in Snapshots |-> Unused] /\ doc = None
     /\ given = [token |-> 0, who |-> None, twice |-> FALSE]
-    /\ left = [faults |-> Faults, crashes |-> Crashes, cuts |-> Cuts]
-
+    /\ left = [faults |-> Faults, crashes |-> Crashes, cuts |-> Cuts, orders |-> Orders]
 -------------------------------------------------------------------------------
 (* What an operation may do, seeing state s: jvs-lock/src/decide.rs.          *)
-
 HeldBy(s, p, t) == s.hold = "held" /\ s.holder = p /\ (s.token = t \/ ~Keeps("BoundToToken"))
 MayTake(s) ==                                                              \* LOCK-22 to 24
-    \/ s.hold = "free" \/ ~Clocks
-    \/ s.lease = "over" \/ (s.lease = "lapsed" /\ ~Keeps("SkewInStealMargin"))
+    \/ s.hold = "free" \/ ~Clocks \/ (s.lease = "over" /\ Keeps("WhatIsOverIsTaken"))
+    \/ (s.lease = "lapsed" /\ ~Keeps("SkewInStealMargin"))
 Live(s) == [s EXCEPT !.lease = IF Clocks THEN "live" ELSE "over"]
-Grant(s, p) ==
-    IF s.hold = "held" /\ ~Keeps("StealRaisesToken") THEN [s EXCEPT !.holder = p] ELSE Granted(s, p)
-Release(s) ==
-    IF Keeps("ReleaseKeepsToken") THEN Released(s) ELSE [Released(s) EXCEPT !.token = 0]
+Grant(s, p) == IF s.hold = "held" /\ ~Keeps("StealRaisesToken") THEN [s EXCEPT !.holder = p] ELSE Granted(s, p)
+Release(s) == IF Keeps("ReleaseKeepsToken") THEN Released(s) ELSE [Released(s) EXCEPT !.token = 0]
 Commit(s, x) ==                                                            \* LOCK-14
     IF Keeps("HeadMoveCopiesExpiry") THEN WithHead(s, x) ELSE [WithHead(s, x) EXCEPT !.lease = "over"]
-
-Try(s)  == [what |-> "try", to |-> s]
-Done    == [what |-> "done", to |-> None]
-Lost    == [what |-> "lost", to |-> None]
-
+Try(s) == [what |-> "try", to |-> s]
+Done == [what |-> "done", to |-> None]      Lost == [what |-> "lost", to |-> None]
 OwnStateOff(a) == a.pc = "doubt" /\ ~Keeps("OnlyOwnStateIsDone")
 Decide(a, p, s) ==
     CASE a.op = "acquire" ->
@@ -78,14 +66,9 @@ Decide(a, p, s) ==
               [] /\ HeldBy(s, p, a.token) \/ ~Keeps("CommitIsFenced")
                  /\ s.head = snap[a.x].parent -> Try(Commit(s, a.x))
               [] OTHER -> Lost)
-
 -------------------------------------------------------------------------------
 (* The register moves: by the rename of whoever, now or late. Ghosts follow.  *)
-
-MoveTo(s) ==
-    /\ reg' = s
-    /\ flights' = IF Keeps("NamesNeverReturn") THEN {} ELSE flights
-    /\ disk' = disk
+MoveTo(s) == reg' = s /\ disk' = disk /\ flights' = IF Keeps("NamesNeverReturn") THEN {} ELSE flights
 \* What the others READ is no name any more. That it is not there is no answer (LOCK-5), so
 \* they READ again. Nothing depends on what they meant to make of it.
 Outdated(who) ==
@@ -93,36 +76,28 @@ Outdated(who) ==
        IF q \in who \/ ~Keeps("NamesNeverReturn") \/ at[q].src = None THEN at[q]
        ELSE [at[q] EXCEPT !.src = None, !.to = IF at[q].op = "acquire" THEN @ ELSE None,
                           !.pc = IF @ = "cas" /\ Keeps("EnoentIsUnknown") THEN "doubt" ELSE @]]
-Landed(s) ==
-    IF s.head = reg.head THEN snap ELSE [snap EXCEPT ![s.head].under = reg.token]
-
+Landed(s) == IF s.head = reg.head THEN snap ELSE [snap EXCEPT ![s.head].under = reg.token]
 Land(f) ==      \* a rename is applied minutes after its answer was lost
     /\ f.from = reg /\ MoveTo(f.to) /\ at' = Outdated({}) /\ snap' = Landed(f.to)
     /\ UNCHANGED <<belief, doc, given, left>>
-
 -------------------------------------------------------------------------------
 (* How an operation ends.                                                     *)
-
 Failed(p) ==    \* and certainly was not, and never will be applied
     /\ at' = [at EXCEPT ![p] = Idle]
     /\ belief' = [belief EXCEPT ![p] = IF @.token \in {0, at[p].token} THEN NoBelief ELSE @]
     /\ snap' = IF at[p].x = None THEN snap
                ELSE [snap EXCEPT ![at[p].x] = [@ EXCEPT !.told = "failed", !.st = "gone"]]
     /\ UNCHANGED <<reg, flights, disk, doc, given, left>>
-
 Unknown(p) ==   \* left to the doctor
     /\ at' = [at EXCEPT ![p] = Idle]
     /\ belief' = [belief EXCEPT ![p] = IF at[p].op = "publish" THEN @ ELSE NoBelief]
     /\ UNCHANGED <<reg, flights, snap, disk, doc, given, left>>
-
 Given(t, p) == [token |-> t, who |-> p, twice |-> given.twice \/ t < given.token
                                                   \/ (t = given.token /\ p # given.who)]
 \* The caller is told. s is the state that the register had; it is durable first (LOCK-12).
 Succeed(p, a, s, others) ==
-    /\ disk' = IF Cuts > 0 /\ (Keeps("DurableBeforeTold") /\ a.op \in {"acquire", "publish"})
-               THEN s ELSE disk
-    /\ at' = [others EXCEPT ![p] = IF a.op = "publish" THEN [Idle EXCEPT !.pc = "show", !.x = a.x]
-                                   ELSE Idle]
+    /\ disk' = IF Cuts > 0 /\ Keeps("DurableBeforeTold") /\ a.op \in {"acquire", "publish"} THEN s ELSE disk
+    /\ at' = [others EXCEPT ![p] = IF a.op = "publish" THEN [Idle EXCEPT !.pc = "show", !.x = a.x] ELSE Idle]
     /\ belief' = [belief EXCEPT ![p] =
          CASE a.op \in {"acquire", "renew"} ->                             \* LOCK-15
                 [token |-> s.token, lease |-> IF Keeps("BeliefFromBefore") THEN a.to.lease ELSE "live"]
@@ -130,10 +105,8 @@ Succeed(p, a, s, others) ==
            [] OTHER -> @]
     /\ given' = IF a.op = "acquire" THEN Given(s.token, p) ELSE given
     /\ UNCHANGED <<doc, left>>
-
 -------------------------------------------------------------------------------
 (* The driver's loop: jvs-lock/src/drive.rs.                                  *)
-
 Begin(p, op) ==
     /\ at[p].pc = "idle"
     /\ CASE op = "acquire" -> belief[p] = NoBelief \/ (Clocks /\ belief[p].lease = "over")
@@ -144,7 +117,6 @@ Begin(p, op) ==
     /\ at' = [at EXCEPT ![p] = [Idle EXCEPT !.pc = "read", !.op = op,
                                    !.token = IF op = "acquire" THEN 0 ELSE belief[p].token]]
     /\ UNCHANGED <<reg, flights, snap, doc, disk, given, left>>
-
 \* Binds a snapshot to token and head of now, and shows a head that is not visible yet.
 Bind(p, x) ==
     /\ at[p].pc = "idle" /\ belief[p].token > 0 /\ HeldBy(reg, p, belief[p].token)
@@ -158,7 +130,6 @@ Bind(p, x) ==
                                                       !.parent = reg.head]]
     /\ disk' = IF Cuts > 0 THEN reg ELSE disk
     /\ UNCHANGED <<reg, flights, belief, doc, given, left>>
-
 Read(p) ==
     /\ at[p].pc \in {"read", "doubt"}
     /\ LET a == at[p] d == Decide(a, p, reg)
@@ -172,49 +143,37 @@ Read(p) ==
                                   ![p].token = IF a.op # "acquire" \/ unchanged THEN @
                                                ELSE IF d.to.token = reg.token THEN 0 ELSE d.to.token]
               /\ UNCHANGED <<reg, flights, belief, snap, doc, disk, given, left>>
-
 Cas(p) ==
-    LET a == at[p]
-        doubt == [Outdated({p}) EXCEPT ![p].pc = "doubt"]
-    IN
+    LET a == at[p]      doubt == [Outdated({p}) EXCEPT ![p].pc = "doubt"] IN
     /\ a.pc = "cas"
     /\ \/ /\ a.src = reg                            \* applied, and answered
           /\ MoveTo(a.to) /\ Cuts = 0 /\ snap' = Landed(a.to) /\ Succeed(p, a, a.to, Outdated({p}))
        \/ /\ a.src = reg /\ Cuts > 0                \* the same; then it is made durable and told
-          /\ MoveTo(a.to) /\ snap' = Landed(a.to) /\ at' = doubt
-          /\ UNCHANGED <<belief, doc, given, left>>
+          /\ MoveTo(a.to) /\ snap' = Landed(a.to) /\ at' = doubt /\ UNCHANGED <<belief, doc, given, left>>
        \/ /\ a.src = reg /\ left.faults > 0         \* applied, and the answer is lost
-          /\ left' = [left EXCEPT !.faults = @ - 1]
-          /\ MoveTo(a.to) /\ snap' = Landed(a.to)
+          /\ left' = [left EXCEPT !.faults = @ - 1] /\ MoveTo(a.to) /\ snap' = Landed(a.to)
           /\ at' = IF Keeps("EnoentIsUnknown") THEN doubt ELSE [doubt EXCEPT ![p].pc = "failed"]
           /\ UNCHANGED <<belief, doc, given>>
        \/ /\ a.src = reg /\ left.faults > 0         \* not applied yet: it may land later
-          /\ left' = [left EXCEPT !.faults = @ - 1]
-          /\ flights' = flights \cup {[from |-> reg, to |-> a.to]}
-          /\ at' = [at EXCEPT ![p].pc = "doubt"]
-          /\ UNCHANGED <<reg, belief, snap, doc, disk, given>>
+          /\ left' = [left EXCEPT !.faults = @ - 1] /\ flights' = flights \cup {[from |-> reg, to |-> a.to]}
+          /\ at' = [at EXCEPT ![p].pc = "doubt"] /\ UNCHANGED <<reg, belief, snap, doc, disk, given>>
        \/ /\ a.src # reg                            \* ENOENT: says nothing (LOCK-5)
           /\ at' = [at EXCEPT ![p].pc = IF Keeps("EnoentIsUnknown") THEN "doubt" ELSE "failed"]
           /\ UNCHANGED <<reg, flights, belief, snap, doc, disk, given, left>>
-
 \* Whoever gives up moves the register on first, so that no rename of its own can land.
 GiveUp(p) ==
     /\ at[p].pc = "doubt"
     /\ \/ Unknown(p)
-       \/ /\ at[p].src = reg
-          /\ MoveTo(reg) /\ at' = [Outdated({p}) EXCEPT ![p].pc = "failed"]
+       \/ /\ at[p].src = reg /\ MoveTo(reg) /\ at' = [Outdated({p}) EXCEPT ![p].pc = "failed"]
           /\ UNCHANGED <<belief, snap, doc, given, left>>
-
 Show(p) ==      \* READY, and only then "published"
     /\ at[p].pc = "show"
     /\ snap' = [snap EXCEPT ![at[p].x].st = "ready", ![at[p].x].told = "published"]
-    /\ at' = [at EXCEPT ![p] = Idle]
-    /\ UNCHANGED <<reg, flights, belief, doc, disk, given, left>>
-
+    /\ at' = [at EXCEPT ![p] = Idle] /\ UNCHANGED <<reg, flights, belief, doc, disk, given, left>>
 \* Another process of the same session: renews (LOCK-8), or takes the lock again while an
 \* operation of the first is still under way (LOCK-13).
 Fellow(p) ==
-    /\ Cuts = 0
+    /\ Cuts = 0 /\ at' = Outdated({}) /\ UNCHANGED <<snap, doc, left>>
     /\ \/ /\ belief[p].token > 0 /\ HeldBy(reg, p, belief[p].token)
           /\ Clocks => belief[p].lease # "over"
           /\ MoveTo(Live(reg)) /\ UNCHANGED given
@@ -222,42 +181,41 @@ Fellow(p) ==
        \/ /\ at[p].pc # "idle" /\ at[p].token < reg.token /\ reg.token < MaxToken /\ MayTake(reg)
           /\ MoveTo(Live(Grant(reg, p))) /\ given' = Given(reg.token + 1, p)
           /\ belief' = [belief EXCEPT ![p] = [token |-> reg.token + 1, lease |-> Live(reg).lease]]
-    /\ at' = Outdated({}) /\ UNCHANGED <<snap, doc, left>>
-
+\* A holder hands the lock over to one who waits and is not told yet; its own belief ends
+\* first (LOCK-16). Whoever freezes it asks what a thief asks (C-8); that ends by a clock, too.
+Order(p) ==
+    /\ left.orders > 0 /\ left' = [left EXCEPT !.orders = @ - 1] /\ reg.token < MaxToken
+    /\ at' = Outdated({}) /\ UNCHANGED <<snap, doc, given>>
+    /\ \/ /\ at[p].pc = "idle" /\ belief[p].token > 0 /\ HeldBy(reg, p, belief[p].token)
+          /\ \E q \in Sessions \ {p} : MoveTo(Live(Granted(reg, q)))
+          /\ belief' = [belief EXCEPT ![p] = NoBelief]
+       \/ at[p].pc # "dead" /\ MayTake(reg) /\ MoveTo(Live(Frozen(reg, p))) /\ UNCHANGED belief
+Unfreeze == /\ reg.hold = "frozen" /\ MoveTo(Released(reg)) /\ at' = Outdated({})
+            /\ UNCHANGED <<belief, snap, doc, given, left>>
 -------------------------------------------------------------------------------
 (* What happens to them.                                                      *)
-
 Crash(p) ==
-    /\ left.crashes > 0 /\ at[p].pc # "dead"
-    /\ left' = [left EXCEPT !.crashes = @ - 1]
+    /\ left.crashes > 0 /\ at[p].pc # "dead" /\ left' = [left EXCEPT !.crashes = @ - 1]
     /\ at' = [at EXCEPT ![p] = [Idle EXCEPT !.pc = "dead"]]
-    /\ belief' = [belief EXCEPT ![p] = NoBelief]
-    /\ UNCHANGED <<reg, flights, snap, doc, disk, given>>
-
+    /\ belief' = [belief EXCEPT ![p] = NoBelief] /\ UNCHANGED <<reg, flights, snap, doc, disk, given>>
 \* Time passes for whatever p was granted: its leases look over by some clock within the
 \* skew (lapsed), and later by every clock, its own included (over). At any moment.
 Ages(p, from, to) ==
     LET old(s) == IF s # None /\ s.holder = p /\ s.lease = from THEN [s EXCEPT !.lease = to] ELSE s IN
-    /\ Clocks
-    /\ belief[p].lease = from \/ reg # old(reg)
+    /\ Clocks /\ (belief[p].lease = from \/ reg # old(reg))
     /\ reg' = old(reg) /\ disk' = old(disk)
     /\ flights' = {[from |-> old(f.from), to |-> old(f.to)] : f \in flights}
     /\ at' = [q \in Sessions |-> [at[q] EXCEPT !.src = old(@), !.to = old(@)]]
-    /\ belief' = [belief EXCEPT ![p].lease = IF @ = from THEN to ELSE @]
-    /\ UNCHANGED <<snap, doc, given, left>>
-
+    /\ belief' = [belief EXCEPT ![p].lease = IF @ = from THEN to ELSE @] /\ UNCHANGED <<snap, doc, given, left>>
 RECURSIVE Line(_)       \* a snapshot and its ancestors
 Line(x) == IF x = None THEN {} ELSE {x} \cup Line(snap[x].parent)
-
 PowerCut ==     \* everybody's: what was not synced is gone, and so are all processes
     /\ left.cuts > 0 /\ left' = [left EXCEPT !.cuts = @ - 1]
     /\ reg' = disk /\ flights' = {}
     /\ at' = [p \in Sessions |-> Idle] /\ belief' = [p \in Sessions |-> NoBelief]
-    /\ snap' = [x \in Snapshots |-> IF x \in Line(disk.head) THEN snap[x]
-                                    ELSE [snap[x] EXCEPT !.under = 0]]
+    /\ snap' = [x \in Snapshots |-> IF x \in Line(disk.head) THEN snap[x] ELSE [snap[x] EXCEPT !.under = 0]]
     /\ UNCHANGED <<doc, disk, given>>
 Flush == Cuts > 0 /\ disk # reg /\ disk' = reg /\ UNCHANGED <<reg, flights, at, belief, snap, doc, given, left>>
-
 \* The doctor removes what can never be committed: READ first, then list and look.
 Listed == {x \in Snapshots : snap[x].st = "staged"}
 DoctorReads ==
@@ -278,23 +236,19 @@ DoctorRemoves ==
             IF x \in doc.listed /\ snap[x].st # "unused" /\ unseen(x) /\ x # s.head /\ dead(x)
             THEN [snap[x] EXCEPT !.st = "gone"] ELSE snap[x]]
     /\ UNCHANGED <<reg, flights, at, belief, disk, given, left>>
-
 Next ==
     \/ \E p \in Sessions :
          \/ \E op \in {"acquire", "renew", "release"} : Begin(p, op)
          \/ \E x \in Snapshots : Bind(p, x)
-         \/ Read(p) \/ Cas(p) \/ GiveUp(p) \/ Show(p) \/ Fellow(p) \/ Crash(p)
+         \/ Read(p) \/ Cas(p) \/ GiveUp(p) \/ Show(p) \/ Fellow(p) \/ Crash(p) \/ Order(p)
          \/ (at[p].pc = "failed" /\ Failed(p))
          \/ Ages(p, "live", "lapsed") \/ Ages(p, "lapsed", "over")
     \/ \E f \in flights : Land(f)
-    \/ PowerCut \/ Flush \/ DoctorReads \/ DoctorRemoves
+    \/ Unfreeze \/ PowerCut \/ Flush \/ DoctorReads \/ DoctorRemoves
 Spec == Init /\ [][Next]_vars
-
 -------------------------------------------------------------------------------
 (* What must always hold.                                                     *)
-
 Committed(x) == snap[x].under > 0
-
 TokensGrantedOnce == ~given.twice     \* and each is above those before it
 BelieversHold ==    \* whoever believes is whom the register names: so there is one
     Clocks => \A p \in Sessions : belief[p].lease # "over" =>
@@ -310,11 +264,10 @@ FailedIsNowhere ==
     \A x \in Snapshots : snap[x].told = "failed" => ~Committed(x) /\ snap[x].st # "ready"
 VisibleIsCommitted == \A x \in Snapshots : snap[x].st = "ready" => Committed(x)
 CommittedStays == \A x \in Snapshots : Committed(x) => snap[x].st # "gone"
-AncestorsAreVisible ==
-    \A x \in Line(reg.head) : x # reg.head => snap[x].st = "ready"
+AncestorsAreVisible == \A x \in Line(reg.head) : x # reg.head => snap[x].st = "ready"
 \* Every move of the register is a step that an audit log may show.
 StepsAreLegal == [][\/ Same(reg, reg', {"token", "hold", "holder", "gen", "head"})
                     \/ (reg' = disk /\ left' # left)
-                    \/ \E kind \in {"acquire", "steal", "renew", "release", "publish"} :
-                         Step(kind, reg, reg')]_reg
+                    \/ \E kind \in {"acquire", "steal", "transfer", "freeze", "unfreeze", "renew",
+                                    "release", "publish"} : Step(kind, reg, reg')]_reg
 ===============================================================================

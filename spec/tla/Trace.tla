@@ -24,10 +24,8 @@ State(k) == LET s == Histories[h][2][k] IN IF k = 0 THEN None ELSE
     [format |-> s[1], life |-> s[2], salt |-> s[3], token |-> s[4], seq |-> s[5], hold |-> s[6],
      holder |-> Name(s[7]), lease |-> s[8], expires |-> s[9], gen |-> s[10], head |-> Name(s[11]),
      chain |-> s[12], op |-> s[13]]
-
 -------------------------------------------------------------------------------
 (* A step of Register, with what only a name on disk has.                     *)
-
 Sane(s) == /\ s.hold \in {"free", "retired"} <=> s.holder = None
            /\ s.holder = None => s.lease = Zero /\ s.expires = Zero
 Follows(s, t) == t.seq = Inc(s.seq) /\ Same(s, t, {"life", "salt"}) /\ t.format >= s.format  \* LOCK-4

@@ -147,6 +147,19 @@ fn links_between_documents_lead_somewhere() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
+/// Whoever does not believe us reads them, with their comments.
+#[test]
+fn the_models_stay_short_enough_to_be_read() {
+    let mut models = files(&["tla"]);
+    models.retain(|file| file.path.starts_with("spec/"));
+    let lines = |is_trace: bool| -> usize {
+        let of = models.iter().filter(|file| file.path.ends_with("/Trace.tla") == is_trace);
+        of.map(|file| file.text.lines().count()).sum()
+    };
+    assert!((300..=500).contains(&lines(false)), "{} lines of models", lines(false));
+    assert!((50..=80).contains(&lines(true)), "{} lines for traces", lines(true));
+}
+
 /// What a link to a part of a page may end with: its headings, as they are shown to be linked.
 fn anchors(page: &Path) -> BTreeSet<String> {
     let text = fs_err::read_to_string(page).expect("a page");
