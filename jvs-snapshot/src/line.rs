@@ -9,11 +9,13 @@ use jvs_lock::State;
 use jvs_repo::id::{OpNonce, SnapshotId};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::record::descriptor::LineStanding;
+use jvs_repo::sabotage;
 use jvs_repo::store::RepoPath;
 
 use crate::aside::delete_dir;
 use crate::catalog::Catalog;
 use crate::error::SnapshotError;
+use crate::mutation::Rule;
 use crate::publish::Snapshots;
 use crate::staging_name::StagingName;
 
@@ -60,8 +62,7 @@ impl LineClaim {
         let (worktree, op) = (worktree.clone(), OpNonce::random(at.seams.entropy));
         let name = StagingName::Restore { worktree, term: state.term(), source: id, op };
         let claim = LineClaim(name.path());
-        let made = at.seams.store.ensure_dir(&claim.0);
-        made.map_err(SnapshotError::io("keep the snapshot from being collected"))?;
+        claim.make(at)?;
         match at.catalog().open(id) {
             Ok(_) => Ok(claim),
             Err(error) => {
@@ -69,6 +70,12 @@ impl LineClaim {
                 Err(error)
             }
         }
+    }
+
+    fn make(&self, at: &Snapshots<'_>) -> Result<(), SnapshotError> {
+        sabotage!(Rule::ClaimedIsKept => Ok(()));
+        let made = at.seams.store.ensure_dir(&self.0);
+        made.map_err(SnapshotError::io("keep the snapshot from being collected"))
     }
 
     /// It is needed no more, or by a head.
@@ -89,11 +96,18 @@ pub(crate) fn on_top_of(
     Ok(match place {
         LinePlace::Next => Ok(after(now, parent)),
         LinePlace::Aside => Ok(Some(LineStanding { aside: true, follows: now })),
-        LinePlace::Move { from, to } if from == now => {
+        LinePlace::Move { from, to } if may_move(from, now) => {
             Ok(Some(LineStanding { aside: true, follows: to }))
         }
         LinePlace::Move { .. } => Err(now),
     })
+}
+
+/// A move was meant for the line as it was seen: what ends it by now may be a step that
+/// nobody means to take back.
+fn may_move(from: Option<SnapshotId>, now: Option<SnapshotId>) -> bool {
+    sabotage!(Rule::LineMovesAreBound => true);
+    from == now
 }
 
 /// A step of the line that ends with `now`, committed on top of `parent`.

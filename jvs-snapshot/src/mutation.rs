@@ -64,6 +64,12 @@ pub enum Rule {
     CommitDurableBeforeFinished,
     /// A process that finishes a restore takes up what is not in its place under names of its own.
     ClaimedFirst,
+    /// What the line of a worktree ends with is kept as its head is.
+    LineEndIsKept,
+    /// What a line is about to end with is claimed, and what is claimed is kept.
+    ClaimedIsKept,
+    /// The end of a line is moved only from where it was seen.
+    LineMovesAreBound,
 }
 
 impl Rule {
@@ -95,6 +101,9 @@ impl Rule {
         Rule::FinishedBeforeUse,
         Rule::CommitDurableBeforeFinished,
         Rule::ClaimedFirst,
+        Rule::LineEndIsKept,
+        Rule::ClaimedIsKept,
+        Rule::LineMovesAreBound,
     ];
 }
 

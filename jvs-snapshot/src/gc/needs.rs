@@ -113,6 +113,15 @@ pub(crate) fn needs(
     Ok(needed)
 }
 
+/// What people call the head is needed as much as what the register names.
+fn named_head(
+    at: &Snapshots<'_>,
+    head: Option<SnapshotId>,
+) -> Result<Option<SnapshotId>, SnapshotError> {
+    sabotage!(Rule::LineEndIsKept => Ok(head));
+    line::end(at.catalog(), head)
+}
+
 /// Tells `each` everything that somebody needs, once for each reason; the weightiest
 /// reasons come last.
 pub(super) fn each_need(
@@ -147,8 +156,7 @@ pub(super) fn each_need(
         each(tag?.snapshot_id, Keep::Tagged(name));
     }
     for (worktree, state) in registers.in_place() {
-        // What people call the head is needed as much as what the register names.
-        let named = line::end(at.catalog(), state.head)?;
+        let named = named_head(at, state.head)?;
         if let Some(last) = state.head.filter(|last| named != Some(*last)) {
             each(last, Keep::LastCommit(worktree.clone()));
         }

@@ -3,36 +3,19 @@
 use jvs_lock::Lease;
 use jvs_repo::id::SnapshotId;
 use jvs_repo::layout;
-use jvs_snapshot::descriptor::{About, LineStanding};
+use jvs_snapshot::descriptor::LineStanding;
 use jvs_snapshot::gc::{self, Keep, Uncalled};
 use jvs_snapshot::line::LineClaim;
 use jvs_snapshot::lineage::Lineage;
 use jvs_snapshot::select::select;
-use jvs_snapshot::{PublishError, Ready, SnapshotError, Snapshots, Staged, line};
+use jvs_snapshot::{PublishError, Ready, SnapshotError, Snapshots, line};
 use jvs_world::repository::main;
 use jvs_world::sim::actors::keep;
-use jvs_world::sim::{World, about, fill, snapshot};
-
-/// A snapshot that says of itself where it stands, before it is committed.
-fn staged<'r>(
-    world: &'r World,
-    at: &Snapshots<'r>,
-    lease: &mut Lease<'_>,
-    line: Option<LineStanding>,
-) -> Staged<'r> {
-    world.solo.pass_ms(1);
-    let draft = at.begin(&lease.fence().expect("live")).expect("begun");
-    let content = fill(world.solo.store(), &draft, "text").expect("filled");
-    let about = About { line, ..about(world.seams().clock.now().wall) };
-    draft.seal(about, content).expect("sealed")
-}
+use jvs_world::sim::{World, snapshot, snapshot_on, stage_on};
 
 fn placed(world: &World, lease: &mut Lease<'_>, aside: bool, follows: &Ready) -> Ready {
-    let trees = world.trees();
-    let at = Snapshots::new(world.seams(), &trees);
-    let line = Some(LineStanding { aside, follows: Some(follows.id()) });
-    let staged = staged(world, &at, lease, line);
-    staged.publish(lease.fence().expect("live")).expect("published")
+    let line = LineStanding { aside, follows: Some(follows.id()) };
+    snapshot_on(&world.solo, lease, "text", Some(line))
 }
 
 fn line_of(world: &World) -> Vec<SnapshotId> {
@@ -129,7 +112,8 @@ fn what_is_put_on_top_of_another_head_stands_beside_the_line_of_that() {
         let trees = world.trees();
         let at = Snapshots::new(world.seams(), &trees);
         let line = aside.then(|| LineStanding { aside, follows: Some(one.id()) });
-        let slow = staged(&world, &at, &mut lease, line);
+        world.solo.pass_ms(1);
+        let slow = stage_on(world.seams(), &at, &mut lease, "text", line).expect("staged");
         let two = snapshot(&world.solo, &mut lease, "two");
         let quick = placed(&world, &mut lease, true, &two);
         let error = slow.publish(lease.fence().expect("live")).expect_err("the head moved");

@@ -21,6 +21,13 @@ pub fn needed<R: Copy + Debug>(
     broken(rule, breaks, world(Some(rule)));
 }
 
+/// Something is so with the rule, and is not without it.
+#[track_caller]
+pub fn needed_for<R: Copy + Debug>(rule: R, is_so: impl Fn(Option<R>) -> bool) {
+    assert!(is_so(None), "not so with {rule:?}");
+    assert!(!is_so(Some(rule)), "so without {rule:?}, too");
+}
+
 /// The world, in which `rule` is off, is broken in the way named.
 #[track_caller]
 pub fn broken<R: Debug>(rule: R, breaks: &str, world: Explorer<'static>) {

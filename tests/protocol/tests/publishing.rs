@@ -422,10 +422,12 @@ fn no_rule_is_left_out() {
         include_str!("publishing.rs"),
         include_str!("restoring.rs"),
         include_str!("ledgers.rs"),
+        include_str!("taking_back.rs"),
         include_str!("doctor/mutations.rs"),
     ];
     for rule in Rule::ALL {
-        let ways = [format!("needed(Rule::{rule:?}"), format!("Damage::{rule:?}")];
+        let ways =
+            ["needed(Rule", "needed_for(Rule", "Damage"].map(|way| format!("{way}::{rule:?}"));
         let is_off = |test: &&str| ways.iter().any(|way| test.contains(way));
         assert!(tests.iter().any(is_off), "{rule:?} is never switched off");
     }

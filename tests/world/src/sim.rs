@@ -11,7 +11,9 @@ use jvs_kit::sim::{Ctx, Solo};
 use jvs_lock::Seams;
 use jvs_repo::record::worktree::Isolation;
 
-pub use self::content::{about, fill, payload_file, snapshot, stage, with_history};
+pub use self::content::{
+    about, fill, payload_file, snapshot, snapshot_on, stage, stage_on, with_history,
+};
 pub use self::trees::SimTrees;
 pub use self::world::World;
 use crate::repository::repository;

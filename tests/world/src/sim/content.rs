@@ -9,7 +9,7 @@ use jvs_repo::clock::WallMs;
 use jvs_repo::config::Consistency;
 use jvs_repo::layout;
 use jvs_repo::store::{RepoPath, Store};
-use jvs_snapshot::descriptor::{About, Content, Quiescence};
+use jvs_snapshot::descriptor::{About, Content, LineStanding, Quiescence};
 use jvs_snapshot::hash::Digest;
 use jvs_snapshot::{Draft, Ready, SnapshotError, Snapshots, Staged};
 
@@ -75,18 +75,40 @@ pub fn stage<'r>(
     lease: &mut Lease<'_>,
     text: &str,
 ) -> Result<Staged<'r>, SnapshotError> {
+    stage_on(seams, at, lease, text, None)
+}
+
+/// The same of a snapshot that says of itself where it stands on the line.
+pub fn stage_on<'r>(
+    seams: Seams<'r>,
+    at: &Snapshots<'r>,
+    lease: &mut Lease<'_>,
+    text: &str,
+    line: Option<LineStanding>,
+) -> Result<Staged<'r>, SnapshotError> {
     let draft = at.begin(&lease.fence()?)?;
     let stuck = |source| SnapshotError::Io { doing: "stage".into(), source };
     let content = fill(seams.store, &draft, text).map_err(stuck)?;
-    draft.seal(about(seams.clock.now().wall), content).map_err(|error| stuck(error.source))
+    let about = About { line, ..about(seams.clock.now().wall) };
+    draft.seal(about, content).map_err(|error| stuck(error.source))
 }
 
 /// One whole snapshot in a world without faults.
 pub fn snapshot(solo: &Solo, lease: &mut Lease<'_>, text: &str) -> Ready {
+    snapshot_on(solo, lease, text, None)
+}
+
+/// The same that says of itself where it stands on the line.
+pub fn snapshot_on(
+    solo: &Solo,
+    lease: &mut Lease<'_>,
+    text: &str,
+    line: Option<LineStanding>,
+) -> Ready {
     solo.pass_ms(1);
     let trees = SimTrees(solo.store());
     let at = Snapshots::new(seams_of(solo), &trees);
-    let staged = stage(seams_of(solo), &at, lease, text).expect("staged");
+    let staged = stage_on(seams_of(solo), &at, lease, text, line).expect("staged");
     match staged.publish(lease.fence().expect("live")) {
         Ok(ready) => ready,
         Err(error) => panic!("published: {error}"),
