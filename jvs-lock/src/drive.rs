@@ -357,3 +357,49 @@ impl<'r> Driver<'_, 'r> {
         RegisterError::OutcomeUnknown { worktree: self.register.worktree().clone(), source }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jvs_repo::clock::{BootMs, WallMs};
+    use jvs_repo::id::{Epoch, HolderNonce, Seq};
+
+    use super::*;
+
+    fn born(counter: u32) -> State {
+        State::birth(Epoch { counter, salt: 0 }, OpNonce([0; 8]))
+    }
+
+    #[test]
+    fn what_took_the_place_of_an_attempt_says_that_it_never_was_applied() {
+        let from = born(1);
+        let grant = |by: u8, op: u8| {
+            from.granted(HolderNonce([by; 16]), 1_000, WallMs(5), OpNonce([op; 8]))
+        };
+        let to = grant(1, 1);
+        let before = Reading { wall: WallMs(0), boot: BootMs(0) };
+        let attempt = Attempt { kind: EventKind::Acquire, from, to, before };
+        assert_eq!(attempt.phase_at(&to), EventPhase::Done);
+        assert_eq!(attempt.phase_at(&grant(2, 2)), EventPhase::NotApplied);
+        // Further on nothing is seen of it, and in another epoch that place is no other's.
+        assert_eq!(attempt.phase_at(&to.advanced(OpNonce([3; 8]))), EventPhase::Unknown);
+        let elsewhere = State { epoch: Epoch { counter: 2, salt: 0 }, ..grant(2, 2) };
+        assert_eq!(attempt.phase_at(&elsewhere), EventPhase::Unknown);
+        assert_eq!(attempt.phase_at(&from), EventPhase::Unknown);
+    }
+
+    #[test]
+    fn only_a_release_goes_on_without_room_for_its_event() {
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        let other = io::Error::from(io::ErrorKind::PermissionDenied);
+        for (kind, is_release) in [(EventKind::Release, true), (EventKind::Acquire, false)] {
+            assert_eq!(needs_no_event(kind, &full), is_release, "{kind}");
+            assert!(!needs_no_event(kind, &other), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_counter_at_its_end_is_not_counted_on_from() {
+        assert!(!nothing_follows(&born(1)));
+        assert!(nothing_follows(&State { seq: Seq::END, ..born(1) }));
+    }
+}

@@ -275,15 +275,14 @@ fn state_of(name: &OsStr) -> Option<State> {
     name.to_str()?.parse().ok()
 }
 
-/// Could the next READ answer better? btrfs shows an empty directory for a
-/// moment in the middle of a rename, and caches catch up.
 /// How long a READ pauses before it is tried again, each time.
 pub fn pauses() -> impl Iterator<Item = u64> {
     let mut backoff = Backoff::new();
     (1..READ_TRIES).map(move |_| backoff.next_ms())
 }
 
-/// May the next try of a READ make more sense?
+/// Could the next try of a READ answer better? btrfs shows an empty directory for a
+/// moment in the middle of a rename, and caches catch up.
 pub fn may_pass(error: &ReadError) -> bool {
     match error {
         ReadError::Missing { .. } => false,
@@ -294,7 +293,203 @@ pub fn may_pass(error: &ReadError) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use jvs_repo::clock::{BootId, Discipline, Reading, SystemClock};
+    use jvs_repo::store::PosixStore;
+
     use super::*;
+
+    const OP: OpNonce = OpNonce([1; 8]);
+
+    fn born(counter: u32) -> State {
+        State::birth(Epoch { counter, salt: 0 }, OP)
+    }
+
+    /// What a READ answers where a register has these entries.
+    struct Disk {
+        dir: tempfile::TempDir,
+        store: PosixStore,
+    }
+
+    impl Disk {
+        fn with(entries: &[&str]) -> Self {
+            let dir = tempfile::tempdir().expect("a directory");
+            let store = PosixStore::open(dir.path()).expect("open");
+            let disk = Disk { dir, store };
+            fs_err::create_dir_all(disk.place()).expect("a register");
+            entries.iter().for_each(|name| disk.add(name));
+            disk
+        }
+
+        fn place(&self) -> std::path::PathBuf {
+            self.dir.path().join(layout::register(&WorktreeName::main()).as_str())
+        }
+
+        fn add(&self, name: &str) {
+            fs_err::write(self.place().join(name), "").expect("an entry");
+        }
+
+        fn register(&self) -> Register<'_> {
+            Register::new(&self.store, &SystemClock, WorktreeName::main())
+        }
+
+        fn found(&self) -> String {
+            match self.register().read_once().expect_err("corrupt") {
+                ReadError::Corrupt { found, .. } => found,
+                other => panic!("{other}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_register_has_one_entry_whose_name_is_a_state_and_whatever_dots_hide() {
+        let state = born(1).to_string();
+        let other = born(2).to_string();
+        let disk = Disk::with(&[&state, ".probe"]);
+        let register = disk.register();
+        assert_eq!(register.read().expect("read").to_string(), state);
+        assert_eq!(register.worktree(), &WorktreeName::main());
+        assert_eq!(Disk::with(&[".probe"]).found(), "it is empty");
+        assert_eq!(Disk::with(&["odd"]).found(), "its entry 'odd' is not a state");
+        assert_eq!(Disk::with(&[&state, &other]).found(), "it has 2 entries");
+        let three = Disk::with(&[&state, "odd", &other]).found();
+        assert_eq!(three, "it has 3 entries, and 'odd' is not a state");
+        fs_err::remove_dir_all(disk.place()).expect("removed");
+        let missing = register.read().expect_err("missing");
+        assert!(matches!(missing, ReadError::Missing { .. }), "{missing}");
+        fs_err::write(disk.place(), "").expect("a file");
+        assert_eq!(disk.found(), "it is not a directory");
+    }
+
+    /// A clock on which something happens in each pause.
+    struct Pausing<'p> {
+        pauses: Mutex<Vec<u64>>,
+        meanwhile: &'p (dyn Fn() + Sync),
+    }
+
+    impl Clock for Pausing<'_> {
+        fn now(&self) -> Reading {
+            SystemClock.now()
+        }
+        fn boot_id(&self) -> BootId {
+            SystemClock.boot_id()
+        }
+        fn discipline(&self) -> Discipline {
+            SystemClock.discipline()
+        }
+        fn sleep_ms(&self, ms: u64) {
+            self.pauses.lock().expect("ours").push(ms);
+            (self.meanwhile)();
+        }
+    }
+
+    #[test]
+    fn what_may_pass_is_read_again_and_what_is_missing_is_told_at_once() {
+        let read = |disk: &Disk, meanwhile: &(dyn Fn() + Sync)| {
+            let clock = Pausing { pauses: Mutex::default(), meanwhile };
+            let register = Register::new(&disk.store, &clock, WorktreeName::main());
+            let read = register.read();
+            (read, clock.pauses.into_inner().expect("ours"))
+        };
+        let state = born(1);
+        let empty = Disk::with(&[]);
+        let (found, paused) = read(&empty, &|| empty.add(&state.to_string()));
+        assert_eq!((found.expect("read"), paused), (state, vec![1]));
+        let odd = Disk::with(&["odd"]);
+        let (found, paused) = read(&odd, &|| ());
+        assert!(found.is_err());
+        assert_eq!(paused, pauses().collect::<Vec<_>>());
+        fs_err::remove_dir_all(odd.place()).expect("removed");
+        let (found, paused) = read(&odd, &|| ());
+        assert!(matches!(found, Err(ReadError::Missing { .. })) && paused.is_empty());
+    }
+
+    #[test]
+    fn nothing_older_is_believed_than_what_was_shown_or_made() {
+        let (old, new) = (born(1), born(1).advanced(OP));
+        let disk = Disk::with(&[&old.to_string()]);
+        let register = disk.register();
+        assert_eq!(register.read_once().expect("read"), old);
+        register.was_moved_to(&new);
+        let back = register.read_once().expect_err("older");
+        let places = ((new.epoch, new.seq), (old.epoch, old.seq));
+        let told =
+            matches!(back, ReadError::WentBack { seen, shown, .. } if (seen, shown) == places);
+        assert!(told, "{back}");
+        assert!(register.take_for_read(old).is_err());
+        assert_eq!(register.take_for_read(new).expect("the same"), new);
+        // Of two epochs with one counter neither came first.
+        let salted = State::birth(Epoch { counter: 1, salt: 7 }, OP);
+        let register = disk.register();
+        register.was_moved_to(&salted);
+        register.take_for_read(old).expect_err("of another epoch");
+        assert_eq!(register.take_for_read(salted).expect("the same"), salted);
+    }
+
+    #[test]
+    fn the_mark_of_a_restore_is_seen_beside_the_state() {
+        let disk = Disk::with(&[&born(1).to_string()]);
+        let register = disk.register();
+        register.read().expect("read");
+        assert!(!register.is_marked());
+        let mark = layout::restore_mark(&WorktreeName::main(), OP);
+        disk.add(mark.as_str().rsplit('/').next().expect("a name"));
+        register.read().expect("read");
+        assert!(register.is_marked());
+    }
+
+    #[test]
+    fn a_mount_is_made_to_look_again_without_a_trace() {
+        let disk = Disk::with(&[&born(1).to_string()]);
+        let before = fs_err::metadata(disk.place()).expect("there").modified().expect("a time");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        disk.register().shake(OP).expect("shaken");
+        let after = fs_err::metadata(disk.place()).expect("there").modified().expect("a time");
+        assert!(after > before, "the directory was changed");
+        assert_eq!(fs_err::read_dir(disk.place()).expect("listed").count(), 1);
+        disk.register().sync().expect("made durable");
+        fs_err::remove_dir_all(disk.place()).expect("removed");
+        disk.register().sync().expect_err("there is nothing to make durable");
+        disk.register().shake(OP).expect_err("nor to change");
+    }
+
+    #[test]
+    fn a_read_is_tried_again_where_the_next_answer_may_be_better() {
+        let main = WorktreeName::main;
+        let io = |errno: Errno| ReadError::Io {
+            worktree: main(),
+            source: io::Error::from_raw_os_error(errno.raw_os_error()),
+        };
+        let passing =
+            [Errno::IO, Errno::STALE, Errno::TIMEDOUT, Errno::AGAIN, Errno::NOTCONN, Errno::INTR];
+        for errno in (1..=133).map(Errno::from_raw_os_error) {
+            assert_eq!(may_pass(&io(errno)), passing.contains(&errno), "{errno:?}");
+        }
+        let place = (Epoch { counter: 1, salt: 0 }, Seq(0));
+        let back = ReadError::WentBack { worktree: main(), seen: place, shown: place };
+        let corrupt = ReadError::Corrupt { worktree: main(), found: String::new() };
+        let missing = ReadError::Missing { worktree: main() };
+        assert!(may_pass(&corrupt) && may_pass(&back) && !may_pass(&missing));
+        assert_eq!(pauses().collect::<Vec<_>>(), [1, 2, 4, 8, 16]);
+
+        for (error, code) in [
+            (&missing, Code::FenceCorrupt),
+            (&corrupt, Code::FenceCorrupt),
+            (&back, Code::UnsafeFilesystem),
+            (&io(Errno::ACCESS), Code::Permission),
+            (&io(Errno::LOOP), Code::PathEscape),
+            (&io(Errno::IO), Code::Io),
+        ] {
+            assert_eq!(error.code(), code, "{error}");
+        }
+        for error in [&missing, &corrupt] {
+            assert_eq!(error.next(), Some(Next::StopWritersAndRepair));
+        }
+        assert_eq!(back.next(), Some(Next::ProbeFilesystem));
+        assert_eq!(io(Errno::LOOP).next(), Some(Next::RemoveSymlink));
+        assert!(!matches!(io(Errno::IO).next(), None | Some(Next::RemoveSymlink)));
+    }
 
     #[test]
     fn only_five_answers_say_that_a_rename_was_not_applied() {

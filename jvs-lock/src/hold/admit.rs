@@ -104,6 +104,8 @@ mod tests {
         assert_eq!(admit(run(false, true), &[&first]), Ok(false), "--join");
         let work = Applicant { kind: StakeKind::Work, ..run(false, false) };
         assert_eq!(admit(work, &[&first]), Ok(false), "a snapshot beside a run");
+        let shell = Applicant { kind: StakeKind::Shell, ..run(false, false) };
+        assert_eq!(admit(shell, &[]), Ok(false), "a place for other commands");
     }
 
     #[test]
@@ -129,5 +131,9 @@ mod tests {
         let work = stake(StakeKind::Work, false, false);
         let all = [&answered, &asking, &none_yet, &elsewhere, &work];
         assert_eq!(relying(term(), &all), [&asking, &none_yet, &work]);
+        let guard = stake(StakeKind::Guard, false, true);
+        assert_eq!(relying(term(), &[&guard, &answered]), [&guard], "its run is gone");
+        let run = stake(StakeKind::Run, true, true);
+        assert_eq!(relying(term(), &[&guard, &run]), [&run], "its run says so itself");
     }
 }

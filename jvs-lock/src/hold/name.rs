@@ -107,6 +107,9 @@ mod tests {
         let name: HoldName = "1-a3f0.7.3.ending".parse().expect("a name");
         assert_eq!(name.to_string(), "1-a3f0.7.3.ending");
         assert_eq!(name.then(HoldState::Released).to_string(), "1-a3f0.7.4.released");
+        let opened = name.opened(name.term);
+        assert_eq!(opened.to_string(), "1-a3f0.7.4.open");
+        assert!(opened.is_open() && !name.is_open() && !HoldName::NEVER.is_open());
         for bad in ["", "1-a3f0.7.3", "1-a3f0.07.3.open", "1-a3f0.7.3.gone", "1-a3f0.7.3.open.x"] {
             assert!(bad.parse::<HoldName>().is_err(), "{bad}");
         }

@@ -353,4 +353,85 @@ mod tests {
         assert!(alive(&shifted, 0, &[]));
         assert!(!alive(&shifted, 0, &[10]), "nobody has its pid");
     }
+
+    #[test]
+    fn a_process_that_only_waits_to_be_reaped_is_gone() {
+        let run = stake(StakeKind::Run);
+        let seen = |zombie| {
+            let lookup = |_| Some(ProcessStat { start_ticks: 100, session_leader: 1, zombie });
+            let (pid_namespace, time_namespace) = (Some(1), Some(2));
+            run.sight(Viewpoint { pid_namespace, time_namespace, now: BootMs(0), lookup: &lookup })
+        };
+        assert_eq!((seen(false), seen(true)), (Sight::Alive, Sight::Dead));
+    }
+
+    #[test]
+    fn two_who_do_not_know_their_namespaces_are_not_in_one() {
+        let unknown =
+            Stake { pid_namespace: None, time_namespace: None, ..stake(StakeKind::Acquire) };
+        let nobody = |_| None;
+        let here = Viewpoint {
+            pid_namespace: None,
+            time_namespace: None,
+            now: BootMs(5_000),
+            lookup: &nobody,
+        };
+        assert!(!unknown.has_run_out(here), "its time is told on a clock that may not be ours");
+        assert_eq!(unknown.sight(here), Sight::Unseen);
+    }
+
+    #[test]
+    fn what_was_asked_for_again_replaces_what_was_asked_for_the_same() {
+        let acquired = stake(StakeKind::Acquire);
+        let who = acquired.over.with;
+        let later = Stake {
+            id: OpNonce([2; 8]),
+            maker: Who { pid: 11, start: 110 },
+            over: StakeEnd { at: None, ..acquired.over },
+            ..acquired
+        };
+        assert!(later.is_for_the_same(&acquired) && later.is_for(who, Some(1)));
+        let other = Some(Who { pid: 21, start: 210 });
+        for odd in [
+            Stake { kind: StakeKind::Shell, ..later },
+            Stake { over: StakeEnd { with: other, at: None }, ..later },
+            Stake { over: StakeEnd::default(), ..later },
+            Stake { pid_namespace: Some(9), ..later },
+        ] {
+            assert!(!odd.is_for_the_same(&acquired) && !acquired.is_for_the_same(&odd), "{odd}");
+            assert!(!odd.is_for(who, Some(1)), "{odd}");
+        }
+        let for_a_time = Stake { over: StakeEnd::default(), ..acquired };
+        assert!(!for_a_time.is_for(None, Some(1)), "nobody's process is no process");
+    }
+
+    #[test]
+    fn what_a_stake_tells_beside_its_name_is_told_by_names_like_it() {
+        let stake = stake(StakeKind::Acquire);
+        assert_eq!(stake.answered_name(), format!("{}.answered", stake.id));
+        assert_eq!(stake.yields_name(), format!("{}.yields", stake.id));
+    }
+
+    #[test]
+    fn a_name_that_tells_half_of_a_thing_is_no_stake() {
+        let whole = stake(StakeKind::Acquire).to_string();
+        let with = |place: usize, text: &str| {
+            let mut parts: Vec<&str> = whole.split('.').collect();
+            parts[place] = text;
+            parts.join(".").parse::<Stake>().is_ok()
+        };
+        assert!(with(3, "guard") && with(4, "exclusive") && with(11, "-"));
+        for (place, text) in [
+            (1, "-"),
+            (2, "-"),
+            (3, "wish"),
+            (4, "perhaps"),
+            (5, "4294967296"),
+            (6, "-"),
+            (9, "-"),
+            (10, "-"),
+        ] {
+            assert!(!with(place, text), "{place}: {text}");
+        }
+    }
 }

@@ -428,3 +428,106 @@ fn what_a_dead_holder_held_is_taken_in_time_whenever_one_comes() {
         );
     }
 }
+
+#[test]
+fn evidence_is_told_with_its_measure() {
+    let by_ms = 61_000;
+    for (evidence, told) in [
+        (
+            Evidence::RenewedInTheFuture { by_ms },
+            "the holder renewed 1 min 1 s in this host's future",
+        ),
+        (
+            Evidence::OutsideBracket { by_ms },
+            "a renewal seen from here carries a time that is off by 1 min 1 s",
+        ),
+        (
+            Evidence::HolderClockSet { by_ms },
+            "the holder's wall clock was set by 1 min 1 s since it acquired the lock",
+        ),
+        (
+            Evidence::ClocksParted { by_ms },
+            "this host's wall clock was set by 1 min 1 s since the holder renewed, or the holder \
+             runs on a copy of this machine",
+        ),
+    ] {
+        assert_eq!((evidence.lower_bound_ms(), evidence.to_string().as_str()), (by_ms, told));
+    }
+    let unmeasured = Evidence::Unsynchronised;
+    assert_eq!(unmeasured.lower_bound_ms(), 0);
+    assert!(unmeasured.to_string().contains("nothing synchronises"), "{unmeasured}");
+}
+
+#[test]
+fn nobody_renews_what_its_record_says_so_of_and_a_freeze_is_not_asked() {
+    let wall = T0 + LEASE + MARGIN + 1;
+    assert!(Case::new().seen_from_other_host(wall).nobody_renews);
+    assert!(!Case::new().kept().seen_from_other_host(wall).nobody_renews);
+    assert!(!frozen(LEASE, 0, Discipline::Unknown).nobody_renews);
+}
+
+#[test]
+fn on_its_own_boot_a_freeze_ends_by_the_boot_time_clock_whatever_steers_the_other() {
+    let Case { state, policy, .. } = Case::new();
+    let (me, op) = (session("s", 1), OpNonce([2; 8]));
+    let state = state.released(op).frozen(me.nonce(), LEASE, WallMs(T0), op);
+    let claim = *state.hold.claim().expect("frozen");
+    let at = Reading { wall: WallMs(T0), boot: BootMs(1_000) };
+    let stamp = Stamp { at, time_namespace: Some(1) };
+    let main = WorktreeName::main();
+    let record = Record::of_grant(&me, &main, &state, &claim, stamp, &policy, None);
+    let case = Case { state, record, policy };
+    let after = LEASE + MARGIN + 1;
+    let judged = case.judge("boot-a", T0 + after, 1_000 + after, None);
+    assert_eq!((judged.standing, judged.method), (Standing::Stealable, Method::SameBoot));
+}
+
+#[test]
+fn only_a_renewal_of_the_same_hold_tells_of_its_holder_s_clock() {
+    let case = Case::new();
+    let op = OpNonce([2; 8]);
+    let hour = WallMs(T0 + 3_600_000);
+    let other = HolderNonce([9; 16]);
+    let read = |ms: u64| Reading { wall: WallMs(T0 + ms), boot: BootMs(ms) };
+    for (what, state) in [
+        ("a renewal", case.state.extended(LEASE, hour, op)),
+        ("a grant to another", case.state.granted(other, LEASE, hour, op)),
+        ("a release", case.state.released(op)),
+        ("a step that changes no lease", case.state.advanced(op)),
+    ] {
+        let mut watch = Watch::start(case.state, read(20_000), read(20_000));
+        watch.look(state, read(21_000), read(21_000));
+        let proves = watch.outside_bracket_ms > 0;
+        assert_eq!(proves, what == "a renewal", "{what}: {}", watch.outside_bracket_ms);
+        assert_eq!((watch.state(), watch.since()), (&state, BootMs(21_000)), "{what}");
+        assert_eq!(watch.last_look(), read(21_000), "{what}");
+        let resumed = Watch::resumed(state, BootMs(21_000), read(21_000));
+        assert_eq!(resumed, Watch { outside_bracket_ms: 0, ..watch }, "{what}");
+    }
+}
+
+#[test]
+fn a_millisecond_or_two_between_two_clocks_prove_nothing() {
+    let set_by = |ms: u64, created_boot: u64| {
+        let mut case = Case::new();
+        let main = WorktreeName::main();
+        let me = session("s", 1);
+        let claim = *case.state.hold.claim().expect("held");
+        let stamp = |wall, boot| Stamp {
+            at: Reading { wall: WallMs(wall), boot: BootMs(boot) },
+            time_namespace: Some(1),
+        };
+        let created = stamp(T0, created_boot);
+        let policy = LockPolicy::default();
+        case.record = Record::of_grant(&me, &main, &case.state, &claim, created, &policy, None);
+        case.state = case.state.extended(LEASE, WallMs(T0 + 10_000 + ms), OpNonce([2; 8]));
+        let claim = *case.state.hold.claim().expect("held");
+        case.record.renewed(&me, &claim, stamp(T0 + 10_000 + ms, created_boot + 10_000));
+        case.seen_from_other_host(T0 + 20_000).evidence
+    };
+    for ms in 0..=2 {
+        assert_eq!(set_by(ms, 1_000), [], "{ms}");
+    }
+    assert_eq!(set_by(3, 1_000), [Evidence::HolderClockSet { by_ms: 3 }]);
+    assert_eq!(set_by(10_000, 0), [], "of a boot before the present one");
+}
