@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::manifest::{Entry, EntryKind, TreePath};
 
 pub use error::CompareError;
-pub use files::{Compared, ComparedFiles, Trust, with_files};
-pub(crate) use files::{InPlaceOf, in_place_of};
+pub use files::{Compared, ComparedFiles, SeenFiles, Trust, with_files};
+pub(crate) use files::{InPlaceOf, in_place_of, with_seen_files};
 pub use manifests::{with_chosen_manifest, with_manifest};
 
 /// In what a path differs.

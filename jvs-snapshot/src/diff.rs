@@ -6,7 +6,7 @@ use jvs_repo::clock::BootId;
 use jvs_repo::proc;
 use jvs_repo::store::{PosixStore, Store};
 
-use crate::compare::{self, Compared, ComparedFiles, Difference, Trust};
+use crate::compare::{self, Compared, ComparedFiles, Difference, SeenFiles, Trust};
 use crate::error::SnapshotError;
 use crate::ground::Ground;
 use crate::manifest::Entry;
@@ -74,7 +74,33 @@ pub fn compared_with<'f>(
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Compared, SnapshotError> {
-    since_telling(store, before, files.into(), trust, progress, &mut |_| {})
+    let files = files.into();
+    let seen = look(store, before, &files, trust, progress)?;
+    since_telling(store, before, &files, &seen, trust, progress, &mut |_| {})
+}
+
+/// Looks at `files`, to compare them with `before` and others.
+pub(crate) fn look(
+    store: &PosixStore,
+    before: &Ready,
+    files: &ComparedFiles<'_>,
+    trust: Trust,
+    progress: &dyn Progress,
+) -> Result<SeenFiles, SnapshotError> {
+    bring_to_light(store, files, trust, progress);
+    SeenFiles::look(files).map_err(compared(store, before))
+}
+
+/// As [`since`], of all files that were looked at before, as they were then.
+pub fn since_of_seen(
+    store: &PosixStore,
+    before: &Ready,
+    files: ComparedFiles<'_>,
+    seen: &SeenFiles,
+    trust: Trust,
+    progress: &dyn Progress,
+) -> Result<Vec<Difference>, SnapshotError> {
+    Ok(since_telling(store, before, &files, seen, trust, progress, &mut |_| {})?.differences)
 }
 
 /// As [`compared_with`]; tells `each` every entry of the manifest, in order. None of them may
@@ -82,14 +108,14 @@ pub fn compared_with<'f>(
 pub(crate) fn since_telling(
     store: &PosixStore,
     before: &Ready,
-    files: ComparedFiles<'_>,
+    files: &ComparedFiles<'_>,
+    seen: &SeenFiles,
     trust: Trust,
     progress: &dyn Progress,
     each: &mut dyn FnMut(&Entry),
 ) -> Result<Compared, SnapshotError> {
-    bring_to_light(store, &files, trust, progress);
     let manifest = proven_manifest(store, before)?;
-    let mut found = compare::with_files(manifest, files, trust, progress, each)
+    let mut found = compare::with_seen_files(manifest, files, seen, trust, progress, each)
         .map_err(compared(store, before))?;
     let (taken, here) = (&before.descriptor().content.id_map, proc::id_map());
     found.differences = compare::comparable(found.differences, taken, &here);

@@ -93,8 +93,9 @@ pub(crate) struct Built {
 pub(crate) trait Engine: Sync {
     fn name(&self) -> EngineName;
 
-    /// Makes `payload`, which is not there yet.
-    fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError>;
+    /// Makes `payload`, which is not there yet. What is known of the files before that
+    /// becomes part of what is known of the copy.
+    fn build(&self, work: &Work<'_>, known: TreeFacts) -> Result<Built, CaptureError>;
 }
 
 /// The one that needs nothing but to read and to write.

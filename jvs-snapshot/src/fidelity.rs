@@ -232,11 +232,26 @@ pub(crate) fn dress(
     Ok(Dressed { stat, lost, xattrs: kept })
 }
 
-/// Gives the open directory `dir`, which is nobody's copy but somebody's own, what `like`
-/// has. What it did not take.
-pub(crate) fn dress_directory(dir: &OwnedFd, like: &Entry) -> io::Result<Vec<LossKind>> {
-    let now = tree::stat_open(dir)?;
+/// Gives the directory `name` in `above`, which is nobody's copy but somebody's own, what
+/// `like` has. What it did not take.
+pub(crate) fn dress_directory(
+    above: &OwnedFd,
+    name: &[u8],
+    like: &Entry,
+) -> io::Result<Vec<LossKind>> {
     let (mode, uid, gid, mtime) = (like.mode, like.uid, like.gid, like.mtime);
+    let is_as_wanted = |now: &NodeStat| now.mode == mode && (now.uid, now.gid) == (uid, gid);
+    let now = tree::stat(above, name)?;
+    if now.kind == NodeKind::Directory
+        && is_as_wanted(&now)
+        && tree::xattrs(above, name)? == like.xattrs
+    {
+        // Mostly that is all, and a server of the files need not open it.
+        fatal_only(tree::set_mtime(above, name, mtime))?;
+        return Ok(Vec::new());
+    }
+    let dir = &tree::open_directory(above, name)?;
+    let now = tree::stat_open(dir)?;
     let wanted = NodeStat { mode, uid, gid, mtime, ..now };
     let has = tree::xattrs_open(dir)?;
     let mut lost = Vec::new();
@@ -247,7 +262,7 @@ pub(crate) fn dress_directory(dir: &OwnedFd, like: &Entry) -> io::Result<Vec<Los
     }
     let missing: Vec<Xattr> =
         like.xattrs.iter().filter(|want| !has.contains(want)).cloned().collect();
-    if now.mode == mode && (now.uid, now.gid) == (uid, gid) && missing.is_empty() {
+    if is_as_wanted(&now) && missing.is_empty() {
         fatal_only(tree::set_mtime_open(dir, mtime))?;
         return Ok(lost);
     }

@@ -92,6 +92,7 @@ pub mod garbage;
 pub mod gc;
 mod ground;
 pub mod hash;
+mod hashes;
 pub mod ignore;
 pub mod imprint;
 pub mod line;

@@ -7,7 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, PoisonError};
 
 use crate::capture_error::CaptureError;
-use crate::hash::{self, Digest};
+use crate::hash;
+use crate::hashes::Hashes;
 use crate::plan::{ReusePlan, TreeFacts};
 use crate::progress::Progress;
 use crate::quiesce::{ChangeKind, Changes};
@@ -54,7 +55,7 @@ pub(crate) fn reread(
     threads: usize,
     root: &OwnedFd,
     tree: &Tree,
-    hashes: &[Option<Digest>],
+    hashes: &Hashes,
     progress: &dyn Progress,
 ) -> Result<Changes, CaptureError> {
     let tasks: Vec<&Branch> = tree.branches.iter().collect();
@@ -65,9 +66,12 @@ pub(crate) fn reread(
             if !progress.keep_going() {
                 return Err(CaptureError::Stopped);
             }
-            let (NodeKind::File, Some(copied)) = (node.stat.kind, hashes[number]) else { continue };
+            let (NodeKind::File, Some(copied)) = (branch.kind_of(node), hashes.get(number)) else {
+                continue;
+            };
+            let size = branch.stat_of(node).size;
             let now = tree::open_file(&dir, branch.name(node))
-                .and_then(|file| hash::of_file(&file, node.stat.size, threads));
+                .and_then(|file| hash::of_file(&file, size, threads));
             if now.ok() != Some(copied) {
                 let mut changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
                 changes.add(branch.child(node), ChangeKind::Changed);
@@ -95,14 +99,15 @@ fn read_one(
     let (node, number) = (&branch.nodes[at], branch.first + at);
     let name = branch.name(node);
     let failed = |error| CaptureError::io(branch.child(node), "read the copy of", error);
-    match node.stat.kind {
+    let stat = branch.stat_of(node);
+    match stat.kind {
         NodeKind::Directory => return Ok(()),
         NodeKind::File => {
             let file = tree::open_file(dir, name).map_err(failed)?;
-            let digest = hash::of_file(&file, node.stat.size, threads).map_err(failed)?;
+            let digest = hash::of_file(&file, stat.size, threads).map_err(failed)?;
             let xattrs = tree::xattrs_open(&file).map_err(failed)?;
             learn(facts, |facts| {
-                facts.hashes[number] = Some(digest);
+                facts.hashes.set(number, digest);
                 facts.set_xattrs(number, xattrs);
             });
         }
@@ -115,6 +120,6 @@ fn read_one(
             learn(facts, |facts| facts.set_xattrs(number, xattrs));
         }
     }
-    progress.advance(1, node.stat.size);
+    progress.advance(1, stat.size);
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use jvs_repo::sabotage;
 
-use crate::hash::Digest;
+use crate::hashes::Hashes;
 use crate::manifest::{
     Entry, EntryKind, Hints, ManifestError, ManifestReader, Summary, Timestamp, TreePath, Xattr,
 };
@@ -18,7 +18,7 @@ use crate::walk::Tree;
 #[derive(Debug, Default)]
 pub(crate) struct TreeFacts {
     /// Of the content of regular files.
-    pub(crate) hashes: Vec<Option<Digest>>,
+    pub(crate) hashes: Hashes,
     /// Only where there are some.
     pub(crate) xattrs: BTreeMap<usize, Vec<Xattr>>,
     /// What symlinks say.
@@ -49,23 +49,16 @@ pub(crate) struct ReusePlan {
     pub(crate) facts: TreeFacts,
     /// Which names are as they were; empty if none is known to be.
     unchanged: Vec<bool>,
-    /// What the parent has of files that look as they were, where a look is not
-    /// believed: their content says whether they are.
-    doubted: BTreeMap<usize, Doubted>,
-}
-
-/// A file of the parent's, to be compared with the one that looks like it.
-#[derive(Debug, Clone)]
-pub(crate) struct Doubted {
-    pub(crate) hash: Digest,
-    pub(crate) xattrs: Vec<Xattr>,
+    /// The attributes that the parent has of files that look as they were, where a look is
+    /// not believed: their content says whether they are. Only where there are some.
+    doubted_xattrs: BTreeMap<usize, Vec<Xattr>>,
 }
 
 impl ReusePlan {
     /// A plan to read everything.
     pub(crate) fn everything(tree: &Tree) -> Self {
-        let facts = TreeFacts { hashes: vec![None; tree.nodes], ..TreeFacts::default() };
-        ReusePlan { facts, unchanged: Vec::new(), doubted: BTreeMap::new() }
+        let facts = TreeFacts { hashes: Hashes::unknown(tree.nodes), ..TreeFacts::default() };
+        ReusePlan { facts, ..ReusePlan::default() }
     }
 
     /// Is this name as it was in the parent?
@@ -73,9 +66,9 @@ impl ReusePlan {
         self.unchanged.get(number).copied().unwrap_or(false)
     }
 
-    /// The parent's file that this one looks like, if a look is not enough.
-    pub(crate) fn doubted(&self, number: usize) -> Option<&Doubted> {
-        self.doubted.get(&number)
+    /// The attributes of the parent's file that this one looks like.
+    pub(crate) fn doubted_xattrs(&self, number: usize) -> &[Xattr] {
+        self.doubted_xattrs.get(&number).map_or(&[], Vec::as_slice)
     }
 
     /// Goes through tree and manifest side by side, both being sorted. Answers
@@ -112,7 +105,7 @@ impl ReusePlan {
             }
             if let Some((entry, Some(hints))) = &next
                 && entry.path.as_bytes() == path
-                && is_as_it_was(item.stat(), entry, *hints, looks)
+                && is_as_it_was(&item.stat(), entry, *hints, looks)
             {
                 plan.keep(item.number, entry, looks);
             }
@@ -123,14 +116,16 @@ impl ReusePlan {
     fn keep(&mut self, number: usize, entry: &Entry, looks: Looks) {
         if looks == Looks::Doubted {
             if let EntryKind::File { hash, .. } = &entry.kind {
-                let doubted = Doubted { hash: *hash, xattrs: entry.xattrs.clone() };
-                self.doubted.insert(number, doubted);
+                self.facts.hashes.doubt(number, *hash);
+                if !entry.xattrs.is_empty() {
+                    self.doubted_xattrs.insert(number, entry.xattrs.clone());
+                }
             }
             return;
         }
         self.unchanged[number] = true;
         match &entry.kind {
-            EntryKind::File { hash, .. } => self.facts.hashes[number] = Some(*hash),
+            EntryKind::File { hash, .. } => self.facts.hashes.set(number, *hash),
             EntryKind::Symlink { target } => {
                 self.facts.targets.insert(number, target.clone());
             }

@@ -10,7 +10,7 @@
 //! On JuiceFS the clone itself can be the second look: `engine/juicefs/inspect.rs`
 //! says when. The first look is kept either way.
 //!
-//! Freshness: the first look is kept, about a hundred bytes a name; the second is
+//! Freshness: the first look is kept, about sixty bytes a name; the second is
 //! compared directory by directory and kept nowhere.
 
 use std::os::fd::{AsFd, OwnedFd};
@@ -128,7 +128,7 @@ pub(crate) fn digest(tree: &Tree) -> Digest {
     };
     push(&[], &tree.root);
     for item in tree.in_order() {
-        push(&[item.branch.path.as_bytes(), b"/", item.name()], item.stat());
+        push(&[item.branch.path.as_bytes(), b"/", item.name()], &item.stat());
     }
     hasher.update(&pending);
     hasher.finalize().into()
@@ -157,15 +157,18 @@ pub(crate) struct SecondLook {
     pub(crate) stirred: Vec<u32>,
 }
 
-/// Looks at the whole tree again and says what is not as it was.
+/// Looks at the whole tree again and says what is not as it was. What another host wrote a
+/// moment ago is not in this kernel's memory.
 pub(crate) fn compare(
     threads: usize,
     root: impl AsFd,
     before: &Tree,
+    freshness: Freshness,
 ) -> Result<SecondLook, WalkError> {
     let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
-    let after = Freshness::Fresh.stat(&fd, b".").map_err(WalkError::at_root)?;
-    let comparison = Comparison { before, scope: before.scope(), seen: Mutex::default() };
+    let after = freshness.stat(&fd, b".").map_err(WalkError::at_root)?;
+    let (scope, seen) = (before.scope(), Mutex::default());
+    let comparison = Comparison { before, scope, freshness, seen };
     if !same(&before.root, &after) {
         comparison.changed(TreePath::root(), (&before.root, &after), Some(0));
     }
@@ -178,6 +181,7 @@ pub(crate) fn compare(
 struct Comparison<'t> {
     before: &'t Tree,
     scope: Scope<'t>,
+    freshness: Freshness,
     seen: Mutex<SecondLook>,
 }
 
@@ -212,9 +216,12 @@ impl Visitor for Comparison<'_> {
     /// Which directory of the first look this is.
     type Place = u32;
 
-    /// What another host wrote a moment ago is not in this kernel's memory.
     fn look(&self, dir: &OwnedFd, name: &[u8]) -> std::io::Result<NodeStat> {
-        Freshness::Fresh.stat(dir, name)
+        self.freshness.stat(dir, name)
+    }
+
+    fn lists(&self, path: &TreePath) -> bool {
+        self.scope.lists(path)
     }
 
     fn names(&self, path: &TreePath, dir: &OwnedFd) -> std::io::Result<Names> {
@@ -252,11 +259,12 @@ impl Visitor for Comparison<'_> {
         for (index, stat) in found {
             // What appeared was noted when the directory was listed.
             let Some((_, node)) = branch.find(names.get(index)) else { continue };
-            if !same(&node.stat, &stat) {
-                self.changed(branch.child(node), (&node.stat, &stat), node.directory);
+            let before = branch.stat_of(node);
+            if !same(&before, &stat) {
+                self.changed(branch.child(node), (&before, &stat), node.directory());
             }
             if stat.kind == NodeKind::Directory
-                && let Some(directory) = node.directory
+                && let Some(directory) = node.directory()
             {
                 enter.push((index, directory));
             }
@@ -277,7 +285,8 @@ mod tests {
     }
 
     fn changes(dir: &Path, before: &Tree) -> Vec<(String, ChangeKind)> {
-        let found = compare(2, tree::open_root(dir).expect("open"), before).expect("readable");
+        let found = compare(2, tree::open_root(dir).expect("open"), before, Freshness::Fresh)
+            .expect("readable");
         found.changes.first.into_iter().map(|(path, kind)| (path.to_string(), kind)).collect()
     }
 

@@ -31,7 +31,7 @@ use jvs_repo::term::Term;
 
 use crate::aside::delete_dir;
 use crate::chosen::{ChosenPaths, Lies};
-use crate::compare::ComparedFiles;
+use crate::compare::{ComparedFiles, SeenFiles};
 use crate::descriptor::Loss;
 use crate::diff;
 use crate::error::SnapshotError;
@@ -268,21 +268,21 @@ impl<'r> Restore<'r> {
     /// What has to be done to the files of `worktree`, which are at `root`, so that they
     /// are those of `source`: as `status` sees it. `None` if not every path of it can be
     /// moved, or there are more than can be written down, so that only all files can be
-    /// swapped at once.
+    /// swapped at once. With what was seen of the files, if it is all of them.
     pub fn plan(
         &self,
         source: &Ready,
         worktree: &WorktreeName,
         root: &Path,
         progress: &dyn Progress,
-    ) -> Result<Option<RestorePlan>, SnapshotError> {
+    ) -> Result<Option<(RestorePlan, Option<SeenFiles>)>, SnapshotError> {
         let trust = diff::trust(source, root, &self.at.seams.clock.boot_id());
         let files = ComparedFiles::of(root, self.ignore);
-        let plan = plan(self.store, source, files, trust, progress)?;
+        let (plan, seen) = plan(self.store, source, files, trust, progress)?;
         let (there, from) = (layout::payload(worktree), layout::snapshot_payload(&source.dir()));
         let steps = plan.deeds();
         let stuck = first_stuck(self.store, &there, &from, steps).is_some();
-        Ok((!stuck && plan.fits_a_journal()).then_some(plan))
+        Ok((!stuck && plan.fits_a_journal()).then_some((plan, seen)))
     }
 
     /// The same for `chosen` paths, whatever is there; all of them are in the snapshot. What
@@ -312,7 +312,7 @@ impl<'r> Restore<'r> {
         if let Some(apart) = ChosenPaths::new(apart.into_iter().map(|step| step.path)) {
             let trust = diff::trust(source, &root, &self.at.seams.clock.boot_id());
             let files = ComparedFiles::of(&root, self.ignore).only(Some(&apart));
-            all = all.and(plan(self.store, source, files, trust, progress)?);
+            all = all.and(plan(self.store, source, files, trust, progress)?.0);
         }
         match first_stuck(self.store, &there, &from, all.deeds()) {
             None => Ok(Some(all)),

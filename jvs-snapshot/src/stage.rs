@@ -232,11 +232,11 @@ impl Capture<'_> {
         phases.begin(CapturePhase::Clone);
         self.progress.total(before.nodes as u64, planned.bytes);
         let quiet = doubt.is_none();
-        let mut built = self.build(&*engine, &before, &planned, quiet, &phases);
+        let mut built = self.build(&*engine, &before, &mut planned, quiet, &phases);
         if self.is_for_another_engine(&built) {
             engine = engine::that_always_works();
             planned = self.planned(&before, engine.name());
-            built = self.build(&*engine, &before, &planned, quiet, &phases);
+            built = self.build(&*engine, &before, &mut planned, quiet, &phases);
         }
         let built = built?;
         if !built.proves_quiet {
@@ -282,12 +282,13 @@ impl Capture<'_> {
         &self,
         engine: &dyn Engine,
         tree: &Tree,
-        planned: &Planned,
+        planned: &mut Planned,
         hides_nothing: bool,
         phases: &Phases<'_>,
     ) -> Result<Built, CaptureError> {
         let timeless_xattrs = self.ground.is_remote()
             && tree::supports_xattrs(self.source).map_err(CaptureError::whole("read"))?;
+        let known = std::mem::take(&mut planned.plan.facts);
         let work = Work {
             threads: self.threads,
             source: self.source,
@@ -301,7 +302,7 @@ impl Capture<'_> {
             progress: self.progress,
             phases,
         };
-        engine.build(&work).or_else(|error| self.blame(error, tree))
+        engine.build(&work, known).or_else(|error| self.blame(error, tree))
     }
 
     fn first_look(&self, attempt: u32, write_out: &WriteOut<'_>) -> Result<Tree, CaptureError> {
@@ -320,13 +321,18 @@ impl Capture<'_> {
         Ok(look(Freshness::Fresh)?)
     }
 
+    /// How a second look has to be taken. Nobody writes to what is published.
+    fn second_look(&self) -> Freshness {
+        if self.options.published { Freshness::Cached } else { Freshness::Fresh }
+    }
+
     /// What changed since the first look, unless the copy proves that nothing did.
     fn changes(&self, before: &Tree, built: &Built) -> Result<Changes, CaptureError> {
         let (threads, facts) = (self.threads, &built.facts);
         let mut changes = Changes::default();
         if !built.proves_quiet {
             let SecondLook { changes: seen, stirred } =
-                quiesce::compare(threads, self.source, before)?;
+                quiesce::compare(threads, self.source, before, self.second_look())?;
             changes = seen;
             for number in stirred {
                 let directory = &before.branches[number as usize];
@@ -397,7 +403,7 @@ impl Capture<'_> {
         if fidelity::is_full(errno) {
             return Err(error);
         }
-        match quiesce::compare(self.threads, self.source, before) {
+        match quiesce::compare(self.threads, self.source, before, self.second_look()) {
             Ok(SecondLook { changes, .. }) if !changes.is_quiet() => {
                 Err(CaptureError::Changed(changes))
             }
@@ -416,11 +422,8 @@ impl Capture<'_> {
             _ => OTHER_FILESYSTEM_NS,
         };
         let newest = before
-            .branches
-            .iter()
-            .flat_map(|branch| &branch.nodes)
-            .map(|node| &node.stat)
-            .chain(before.ignored.files.iter().map(|(_, stat)| stat))
+            .stats()
+            .chain(before.ignored.files.iter().map(|(_, stat)| *stat))
             .map(|stat| stat.ctime)
             .fold(before.root.ctime, Timestamp::max);
         let mut now = begun.ctime;
@@ -438,10 +441,12 @@ impl Capture<'_> {
     }
 
     fn planned(&self, before: &Tree, engine: EngineName) -> Planned {
+        // First, because what it takes for a moment is free again for the plan.
+        let groups = LinkGroups::find(before);
         let (plan, parent_ignored) = self.plan(before, engine);
         let parent = self.parent_payload(&parent_ignored);
         let (bytes, reused) = amount(before, &plan);
-        Planned { plan, groups: LinkGroups::find(before), parent, parent_ignored, bytes, reused }
+        Planned { plan, groups, parent, parent_ignored, bytes, reused }
     }
 
     /// What the parent's manifest saves, or why it saves nothing. A parent that
@@ -504,7 +509,7 @@ impl Capture<'_> {
 /// Bytes in all, and files that are as in the parent.
 fn amount(tree: &Tree, plan: &ReusePlan) -> (u64, u64) {
     let all = tree.in_order().map(|item| {
-        let reused = item.stat().kind == NodeKind::File && plan.unchanged(item.number);
+        let reused = item.kind() == NodeKind::File && plan.unchanged(item.number);
         (item.stat().size, u64::from(reused))
     });
     all.fold((0, 0), |(bytes, reused), (size, one)| (bytes + size, reused + one))
@@ -517,7 +522,7 @@ fn whole(before: &Tree, built: &Built, engine: EngineName) -> Result<(), Capture
         return Err(failed("there is no copy".to_owned()));
     }
     for item in built.facts.missing.iter().map(|&number| before.item(number)) {
-        if matches!(item.stat().kind, NodeKind::File | NodeKind::Directory | NodeKind::Symlink) {
+        if matches!(item.kind(), NodeKind::File | NodeKind::Directory | NodeKind::Symlink) {
             return Err(failed(format!("{} is not in the copy", item.path())));
         }
     }

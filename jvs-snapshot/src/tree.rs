@@ -97,8 +97,6 @@ pub struct NodeStat {
     pub device: Device,
     /// Which mount, where the kernel says so; else the filesystem.
     pub mount: u64,
-    /// Blocks of 512 bytes that it takes up.
-    pub blocks: u64,
 }
 
 impl NodeStat {
@@ -125,7 +123,6 @@ fn stat_from(raw: fs::Statx) -> io::Result<NodeStat> {
         ctime: time(raw.stx_ctime),
         device: Device { major: raw.stx_rdev_major, minor: raw.stx_rdev_minor },
         mount: if names_mount { raw.stx_mnt_id } else { filesystem },
-        blocks: raw.stx_blocks,
     })
 }
 
@@ -144,6 +141,14 @@ pub fn stat(dir: impl AsFd, name: &[u8]) -> io::Result<NodeStat> {
 pub fn stat_afresh(dir: impl AsFd, name: &[u8]) -> io::Result<NodeStat> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::STATX_FORCE_SYNC;
     stat_from(fs::statx(dir, name, flags, wanted())?)
+}
+
+/// [`stat`], and the blocks of 512 bytes that it takes up.
+pub fn stat_with_blocks(dir: impl AsFd, name: &[u8]) -> io::Result<(NodeStat, u64)> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
+    let raw = fs::statx(dir, name, flags, wanted())?;
+    let blocks = raw.stx_blocks;
+    Ok((stat_from(raw)?, blocks))
 }
 
 /// Of what is open.
@@ -166,6 +171,13 @@ pub fn open_root_by_any_path(path: &Path) -> io::Result<OwnedFd> {
 /// Opens the directory `name` in `dir`.
 pub fn open_directory(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(fs::openat(dir, name, flags, Mode::empty())?)
+}
+
+/// Finds the directory `name` in `dir`, only to reach what is in it by name: a server of
+/// the files is asked to open nothing.
+pub fn reach(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     Ok(fs::openat(dir, name, flags, Mode::empty())?)
 }
 

@@ -270,7 +270,7 @@ impl Spots for PosixStore {
 
     fn dress(&self, at: Spot<'_>, like: &Entry) -> io::Result<Vec<LossKind>> {
         let (dir, name) = above(self, at)?;
-        fidelity::dress_directory(&tree::open_directory(dir, name)?, like)
+        fidelity::dress_directory(&dir, name, like)
     }
 }
 

@@ -2,6 +2,8 @@
 //! follows nothing. What a walk found of a whole tree is kept `in_memory`.
 
 mod in_memory;
+mod in_order;
+mod node;
 mod scope;
 
 use std::fmt;
@@ -153,6 +155,12 @@ pub(crate) trait Visitor: Sync {
         tree::stat(dir, name)
     }
 
+    /// Are the names of the directory `path` read from it? If not, they are known, and it
+    /// is only reached.
+    fn lists(&self, _path: &TreePath) -> bool {
+        true
+    }
+
     /// Which names of the open directory `path` there are to look at.
     fn names(&self, _path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
         tree::list(dir)
@@ -247,10 +255,12 @@ struct Walk<'w, V> {
 
 impl<V: Visitor> Walk<'_, V> {
     fn open(&self, parent: Option<&Parent>, path: &TreePath) -> io::Result<OwnedFd> {
-        match (parent, path.split()) {
-            (_, None) => self.root.try_clone(),
-            (Some(parent), Some((_, name))) => tree::open_directory(&parent.0, name),
-            (None, _) => tree::open_below(self.root, path.components()),
+        match (parent, path.split(), self.visitor.lists(path)) {
+            (_, None, _) => self.root.try_clone(),
+            (Some(parent), Some((_, name)), true) => tree::open_directory(&parent.0, name),
+            (Some(parent), Some((_, name)), false) => tree::reach(&parent.0, name),
+            (None, _, true) => tree::open_below(self.root, path.components()),
+            (None, _, false) => tree::reach_below(self.root, path.components()),
         }
     }
 

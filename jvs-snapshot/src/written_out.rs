@@ -175,7 +175,7 @@ fn hand_in(
     progress: &dyn Progress,
 ) -> Result<u64, CaptureError> {
     let tasks = before.in_parts(CHUNK, |branch, at| {
-        let stat = &branch.nodes[at].stat;
+        let stat = branch.stat_of(&branch.nodes[at]);
         // What was written makes a file longer at once.
         stat.kind == NodeKind::File && stat.size > 0
     });

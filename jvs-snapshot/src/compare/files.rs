@@ -65,6 +65,9 @@ pub struct ComparedFiles<'f> {
     pub ignore: Option<&'f IgnoreRules>,
     /// Nor what these rules ignore.
     pub ignore_too: Option<&'f IgnoreRules>,
+    /// Only whether each differs is asked, and not in what: where the time of a file differs
+    /// already, say, it is not read.
+    pub whether_only: bool,
 }
 
 impl<'f> ComparedFiles<'f> {
@@ -90,7 +93,8 @@ impl<'f> ComparedFiles<'f> {
 /// All files below a directory.
 impl<'f, P: AsRef<Path> + ?Sized> From<&'f P> for ComparedFiles<'f> {
     fn from(root: &'f P) -> Self {
-        ComparedFiles { root: root.as_ref(), chosen: None, ignore: None, ignore_too: None }
+        let (root, chosen, ignore, ignore_too) = (root.as_ref(), None, None, None);
+        ComparedFiles { root, chosen, ignore, ignore_too, whether_only: false }
     }
 }
 
@@ -123,14 +127,49 @@ pub fn with_files<'f, R: Read>(
     each: &mut dyn FnMut(&Entry),
 ) -> Result<Compared, CompareError> {
     let files = files.into();
-    let mut found = compare(Entries { manifest, each }, &files, trust, progress)?;
-    if files.chosen.is_some() {
+    with_seen_files(manifest, &files, &SeenFiles::look(&files)?, trust, progress, each)
+}
+
+/// As [`with_files`], of files that were looked at before.
+pub(crate) fn with_seen_files<R: Read>(
+    manifest: ManifestReader<R>,
+    meant: &ComparedFiles<'_>,
+    seen: &SeenFiles,
+    trust: Trust,
+    progress: &dyn Progress,
+    each: &mut dyn FnMut(&Entry),
+) -> Result<Compared, CompareError> {
+    let mut found = compare(Entries { manifest, each }, meant, seen, trust, progress)?;
+    if meant.chosen.is_some() {
         found.differences.retain_mut(|difference| {
             difference.aspects.retain(|aspect| *aspect != Aspect::Links);
             !difference.aspects.is_empty()
         });
     }
     Ok(found)
+}
+
+/// Files as a walk saw them, which may be compared with more than one manifest.
+#[derive(Debug)]
+pub struct SeenFiles {
+    root: OwnedFd,
+    tree: Tree,
+}
+
+impl SeenFiles {
+    /// Walks through what is meant.
+    pub(crate) fn look(meant: &ComparedFiles<'_>) -> Result<Self, CompareError> {
+        let at_root = |source| CompareError::Io { path: TreePath::root(), source };
+        let root = tree::open_root(meant.root).map_err(at_root)?;
+        let threads = workers::for_files_on(&root);
+        let tree = Tree::read_some(threads, &root, meant.scope()).map_err(CompareError::Walk)?;
+        Ok(SeenFiles { root, tree })
+    }
+
+    /// Would the same have been seen without these rules, by which more was ignored?
+    pub(crate) fn is_the_same_without(&self, also: &IgnoreRules) -> bool {
+        also.is_empty() || also.to_record() == self.tree.ignored.rules.to_record()
+    }
 }
 
 /// What stands in the place of an entry.
@@ -183,23 +222,24 @@ impl<R: Read> Entries<'_, R> {
 fn compare<R: Read>(
     mut entries: Entries<'_, R>,
     meant: &ComparedFiles<'_>,
+    seen: &SeenFiles,
     trust: Trust,
     progress: &dyn Progress,
 ) -> Result<Compared, CompareError> {
     let at_root = |source| CompareError::Io { path: TreePath::root(), source };
-    let root = tree::open_root(meant.root).map_err(at_root)?;
-    let threads = workers::for_files_on(&root);
-    let files = Tree::read_some(threads, &root, meant.scope()).map_err(CompareError::Walk)?;
-    let timeless_xattrs = tree::has_timeless_xattrs(&root).map_err(at_root)?;
+    let SeenFiles { root, tree: files } = seen;
+    let threads = workers::for_files_on(root);
+    let timeless_xattrs = tree::has_timeless_xattrs(root).map_err(at_root)?;
     let mut pass = Pass {
         root,
         chosen: meant.chosen.map(ChosenPaths::cursor),
         threads,
         trust,
         timeless_xattrs,
+        whether_only: meant.whether_only,
         progress,
         expected_groups: GroupStarts::default(),
-        found_groups: FoundGroups::of_all(&files),
+        found_groups: FoundGroups::of_all(files),
         differences: Vec::new(),
         pairs: Vec::new(),
         ignored: &files.ignored,
@@ -220,11 +260,11 @@ fn compare<R: Read>(
         }
         match next.take_if(|(entry, _)| entry.path == path) {
             Some((entry, hints)) => {
-                pass.both(entry, hints, *stat);
+                pass.both(entry, hints, stat);
                 next = entries.read()?;
             }
             None => {
-                pass.found_groups.of(&path, stat);
+                pass.found_groups.of(&path, &stat);
                 let size = (stat.kind == NodeKind::File).then_some(stat.size);
                 pass.only(&path, Aspect::Added, size);
             }
@@ -240,15 +280,16 @@ fn compare<R: Read>(
     pass.look_closely()?;
     let Pass { mut differences, hidden, .. } = pass;
     differences.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(Compared { differences, ignored: files.ignored.paths, hidden })
+    Ok(Compared { differences, ignored: files.ignored.paths.clone(), hidden })
 }
 
 struct Pass<'p> {
-    root: OwnedFd,
+    root: &'p OwnedFd,
     chosen: Option<ChosenCursor<'p>>,
     threads: usize,
     trust: Trust,
     timeless_xattrs: bool,
+    whether_only: bool,
     progress: &'p dyn Progress,
     expected_groups: GroupStarts,
     found_groups: FoundGroups,
@@ -312,7 +353,7 @@ impl Pass<'_> {
     fn look_closely(&mut self) -> Result<(), CompareError> {
         let pairs = std::mem::take(&mut self.pairs);
         let found: Mutex<Vec<Difference>> = Mutex::default();
-        let (root, progress) = (&self.root, self.progress);
+        let (root, progress, whether_only) = (self.root, self.progress, self.whether_only);
         workers::try_each(self.threads, of_one_directory(pairs), |pairs, _| {
             let dir = Parent::of(root, pairs.first());
             for mut pair in pairs {
@@ -321,7 +362,11 @@ impl Pass<'_> {
                     let source = io::ErrorKind::Interrupted.into();
                     return Err(CompareError::Io { path: pair.entry.path, source });
                 }
-                match dir.read(&mut pair) {
+                let read = match whether_only && differs_for_certain(&pair.aspects) {
+                    true => Ok(()),
+                    false => dir.read(&mut pair),
+                };
+                match read {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {
                         pair.aspects = vec![Aspect::Removed];
@@ -339,6 +384,11 @@ impl Pass<'_> {
         self.differences.extend(found.into_inner().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }
+}
+
+/// Whatever else there is to be found? Between two spellings of ids, owners say nothing.
+fn differs_for_certain(aspects: &[Aspect]) -> bool {
+    aspects.iter().any(|aspect| *aspect != Aspect::Owner)
 }
 
 fn kind_of(kind: &EntryKind) -> NodeKind {

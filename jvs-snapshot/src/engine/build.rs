@@ -24,10 +24,11 @@ use jvs_repo::layout::PAYLOAD;
 
 use super::{Built, Work};
 use crate::capture_error::CaptureError;
-use crate::fidelity::{self, Open, dress};
+use crate::fidelity::{self, ByName, Open, dress};
 use crate::hash::Digest;
 use crate::manifest::TreePath;
 use crate::open_dirs::{KeptOpen, OpenDirs};
+use crate::plan::TreeFacts;
 use crate::tree;
 use crate::walk::{Branch, Failures, WalkError};
 use crate::workers;
@@ -98,23 +99,25 @@ enum Task {
     },
 }
 
-pub(super) fn build<C: FileCopier>(work: &Work<'_>, content: &C) -> Result<Built, CaptureError> {
-    let maker = TreeBuilder::new(work, content);
+pub(super) fn build<C: FileCopier>(
+    work: &Work<'_>,
+    content: &C,
+    known: TreeFacts,
+) -> Result<Built, CaptureError> {
+    let maker = TreeBuilder::new(work, content, known);
     let first = Task::Directory { branch: 0, above: None };
     workers::try_each(work.threads, vec![first], |task, new| maker.step(task, new))?;
     maker.link_groups()?;
-    for &branch in maker.late.iter().rev() {
-        maker.finish_late(branch)?;
-    }
+    maker.finish_late(maker.late.iter().rev().copied())?;
     maker.into_built()
 }
 
 impl<'w, C: FileCopier> TreeBuilder<'w, C> {
-    pub(super) fn new(work: &'w Work<'w>, content: &'w C) -> Self {
+    pub(super) fn new(work: &'w Work<'w>, content: &'w C, known: TreeFacts) -> Self {
         TreeBuilder {
             work,
             content,
-            learned: Mutex::new(Learned::from(work.plan)),
+            learned: Mutex::new(Learned::from(known)),
             unreadable: Failures::default(),
             late: late(work),
             open_dirs: OpenDirs::of(SITE_DESCRIPTORS),
@@ -173,7 +176,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         let site = Arc::new(site);
         let above = self.open_dirs.has_room().then_some(&site);
         for node in &branch.nodes {
-            let Some(below) = node.directory else { continue };
+            let Some(below) = node.directory() else { continue };
             tree::make_directory(&site.target, branch.name(node)).map_err(|error| {
                 CaptureError::io(branch.child(node), "make the directory", error)
             })?;
@@ -240,38 +243,58 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         if site.unfinished.fetch_sub(1, Ordering::AcqRel) > 1 || self.late.contains(&site.branch) {
             return Ok(());
         }
-        self.finish(site.branch, &site.source, &site.target)
-    }
-
-    fn finish(&self, number: u32, source: &OwnedFd, target: &OwnedFd) -> Result<(), CaptureError> {
-        let branch = self.branch(number);
+        let branch = self.branch(site.branch);
         let failed = |doing| move |error| CaptureError::io(branch.path.clone(), doing, error);
         let xattrs = self
             .known_xattrs(branch.number)
-            .map_or_else(|| tree::xattrs_open(source), Ok)
+            .map_or_else(|| tree::xattrs_open(&site.source), Ok)
             .map_err(failed("read the attributes of"))?;
-        let dressed =
-            dress(&Open(target), &branch.stat, xattrs).map_err(failed("set the attributes of"))?;
+        let dressed = dress(&Open(&site.target), &branch.stat, xattrs)
+            .map_err(failed("set the attributes of"))?;
         self.learned().note(branch.number, &branch.path, dressed);
         Ok(())
     }
 
-    pub(super) fn finish_late(&self, number: u32) -> Result<(), CaptureError> {
+    /// Gives these directories their times and modes, in this order.
+    pub(super) fn finish_late(
+        &self,
+        branches: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<(), CaptureError> {
+        if branches.len() == 0 {
+            return Ok(());
+        }
+        let payload = tree::open_directory(self.work.staging, PAYLOAD.as_bytes())
+            .map_err(CaptureError::whole("open the copy of"))?;
+        branches.into_iter().try_for_each(|number| self.finish_one_late(&payload, number))
+    }
+
+    fn finish_one_late(&self, payload: &OwnedFd, number: u32) -> Result<(), CaptureError> {
         let branch = self.branch(number);
         if self.is_missing_above(&branch.path) {
             return Ok(());
         }
-        let failed = |error| CaptureError::io(branch.path.clone(), "open the copy of", error);
-        let payload =
-            tree::open_directory(self.work.staging, PAYLOAD.as_bytes()).map_err(failed)?;
-        let target = tree::open_below(&payload, branch.path.components()).map_err(failed)?;
-        match tree::open_below(self.work.source, branch.path.components()) {
-            Ok(source) => self.finish(number, &source, &target),
-            Err(error) => {
-                self.miss(branch.number, &branch.path, error);
-                Ok(())
-            }
-        }
+        let failed = |doing| move |error| CaptureError::io(branch.path.clone(), doing, error);
+        let xattrs = match self.known_xattrs(branch.number) {
+            Some(xattrs) => xattrs,
+            None => match tree::open_below(self.work.source, branch.path.components()) {
+                Ok(source) => {
+                    tree::xattrs_open(&source).map_err(failed("read the attributes of"))?
+                }
+                Err(error) => {
+                    self.miss(branch.number, &branch.path, error);
+                    return Ok(());
+                }
+            },
+        };
+        let dressed = match branch.path.split() {
+            None => dress(&Open(payload), &branch.stat, xattrs),
+            // Nothing in it is read: a server of the files need not open it.
+            Some((above, name)) => tree::reach_below(payload, above.components())
+                .and_then(|above| dress(&ByName(&above, name), &branch.stat, xattrs)),
+        };
+        let dressed = dressed.map_err(failed("set the attributes of"))?;
+        self.learned().note(branch.number, &branch.path, dressed);
+        Ok(())
     }
 
     fn is_missing_above(&self, path: &TreePath) -> bool {

@@ -10,6 +10,7 @@ use super::build::{self, FileCopier, OnBytes};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
+use crate::plan::TreeFacts;
 use crate::tree;
 
 /// Up to this size a file is read, written and hashed in one go, holes and all.
@@ -25,8 +26,8 @@ impl Engine for Copy {
         EngineName::Copy
     }
 
-    fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
-        build::build(work, self)
+    fn build(&self, work: &Work<'_>, known: TreeFacts) -> Result<Built, CaptureError> {
+        build::build(work, self, known)
     }
 }
 

@@ -34,6 +34,7 @@ use crate::capture_error::CaptureError;
 use crate::chosen::{ChosenPaths, Lies};
 use crate::manifest::TreePath;
 use crate::mount_counters::CONTROL_FILES;
+use crate::plan::TreeFacts;
 use crate::progress::CapturePhase;
 use crate::tree::{self, NodeKind};
 
@@ -116,14 +117,14 @@ impl Engine for JuiceFsEngine {
         EngineName::JuiceFs
     }
 
-    fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
+    fn build(&self, work: &Work<'_>, known: TreeFacts) -> Result<Built, CaptureError> {
         let by_hand = HandMade::of(work)?;
         match by_hand.is_nothing() {
             true => self.clone_tree(work)?,
             false => self.clone_some(work, &by_hand)?,
         }
         work.phases.begin(CapturePhase::Fidelity);
-        let mut built = inspect::inspect(work)?;
+        let mut built = inspect::inspect(work, known)?;
         // What is made by hand proves nothing.
         built.proves_quiet &= work.hides_nothing && by_hand.is_nothing();
         Ok(built)
@@ -205,7 +206,7 @@ impl JuiceFsEngine {
             target: work.staging,
             name: PAYLOAD.as_bytes(),
         };
-        self.clone_one(work, &job)
+        self.clone_one(work, &job, &mut Asking::of(&self.mount))
     }
 
     /// Clones each name into directories that are made by hand. What is neither a file nor a
@@ -220,16 +221,18 @@ impl JuiceFsEngine {
         let payload =
             tree::open_directory(work.staging, PAYLOAD.as_bytes()).map_err(failed(&root))?;
         let source = tree::path_of_open(work.source).map_err(failed(&root))?;
+        let mut asking = Asking::of(&self.mount);
         // A walk numbers a directory before those in it.
         for branch in &work.tree.branches {
             if by_hand.clones(&branch.path) {
                 continue;
             }
             let failed = failed(&branch.path);
-            let target = tree::open_below(&payload, branch.path.components()).map_err(failed)?;
+            // Names are made in it, and none is read.
+            let target = tree::reach_below(&payload, branch.path.components()).map_err(failed)?;
             for node in &branch.nodes {
                 let (path, name) = (branch.child(node), branch.name(node));
-                match node.stat.kind {
+                match branch.kind_of(node) {
                     NodeKind::Directory if !by_hand.clones(&path) => {
                         tree::make_directory(&target, name)
                             .map_err(|error| CaptureError::io(path, "make the directory", error))?
@@ -237,9 +240,9 @@ impl JuiceFsEngine {
                     NodeKind::Directory | NodeKind::File => {
                         let (source_parent, from) =
                             (branch.stat.inode, source.join(path.as_path()));
-                        let source = node.stat.inode;
+                        let source = branch.stat_of(node).inode;
                         let job = Job { source, source_parent, from, target: &target, name };
-                        self.clone_one(work, &job)?;
+                        self.clone_one(work, &job, &mut asking)?;
                     }
                     _ => {}
                 }
@@ -248,8 +251,13 @@ impl JuiceFsEngine {
         Ok(())
     }
 
-    fn clone_one(&self, work: &Work<'_>, job: &Job<'_>) -> Result<(), CaptureError> {
-        let mut answer = self.by_control_file(work, job);
+    fn clone_one(
+        &self,
+        work: &Work<'_>,
+        job: &Job<'_>,
+        asking: &mut Asking<'_>,
+    ) -> Result<(), CaptureError> {
+        let mut answer = asking.clone(work, job);
         for _ in 1..ATTEMPTS {
             // Seen with SQLite under load: EINTR, although nobody interrupted. A
             // clone shows itself only when it is complete; should this one have,
@@ -257,7 +265,7 @@ impl JuiceFsEngine {
             let Err(control::ControlRefusal::Failed(Errno::INTR)) = answer else { break };
             tree::remove(job.target, job.name)
                 .map_err(CaptureError::whole("remove the interrupted clone of"))?;
-            answer = self.by_control_file(work, job);
+            answer = asking.clone(work, job);
         }
         match answer {
             Ok(()) => Ok(()),
@@ -275,12 +283,20 @@ impl JuiceFsEngine {
             }
         }
     }
+}
 
-    fn by_control_file(
-        &self,
-        work: &Work<'_>,
-        job: &Job<'_>,
-    ) -> Result<(), control::ControlRefusal> {
+/// The control file of a mount, open for as many requests as it answers.
+struct Asking<'m> {
+    mount: &'m Mount,
+    file: Option<OwnedFd>,
+}
+
+impl<'m> Asking<'m> {
+    fn of(mount: &'m Mount) -> Self {
+        Asking { mount, file: None }
+    }
+
+    fn clone(&mut self, work: &Work<'_>, job: &Job<'_>) -> Result<(), control::ControlRefusal> {
         let not_spoken = |error: io::Error| control::ControlRefusal::NotSpoken(error.to_string());
         if job.source_parent == 0 {
             return Err(control::ControlRefusal::NotSpoken(
@@ -294,8 +310,14 @@ impl JuiceFsEngine {
             name: job.name,
             threads: u8::try_from(work.threads).unwrap_or(u8::MAX),
         };
-        let file = open_control(&self.mount.point).map_err(not_spoken)?;
-        control::ask(&file, &request, work.progress)
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => open_control(&self.mount.point).map_err(not_spoken)?,
+        };
+        control::ask(&file, &request, work.progress)?;
+        // One that was not answered is closed, which gives up what was asked for.
+        self.file = Some(file);
+        Ok(())
     }
 }
 

@@ -10,6 +10,7 @@ use super::build::{self, FileCopier, OnBytes};
 use super::{Built, Engine, EngineName, Work};
 use crate::capture_error::CaptureError;
 use crate::hash::{self, Digest};
+use crate::plan::TreeFacts;
 use crate::tree;
 
 pub(super) struct Reflink;
@@ -51,8 +52,8 @@ impl Engine for Reflink {
         EngineName::Reflink
     }
 
-    fn build(&self, work: &Work<'_>) -> Result<Built, CaptureError> {
-        build::build(work, self)
+    fn build(&self, work: &Work<'_>, known: TreeFacts) -> Result<Built, CaptureError> {
+        build::build(work, self, known)
     }
 }
 

@@ -37,8 +37,8 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn take(&mut self, stat: &NodeStat) {
-        let bytes = stat.blocks.saturating_mul(BLOCK);
+    fn take(&mut self, (stat, blocks): (NodeStat, u64)) {
+        let bytes = blocks.saturating_mul(BLOCK);
         if stat.kind == NodeKind::Directory || stat.links <= 1 {
             self.freed = self.freed.saturating_add(bytes);
             return;
@@ -100,7 +100,7 @@ fn measure_tree(
     progress: &dyn Progress,
 ) -> io::Result<()> {
     let mut here = tree::open_root(&store.absolute(path))?;
-    ledger.take(&tree::stat_open(&here)?);
+    ledger.take(tree::stat_with_blocks(&here, b"")?);
     let mut levels = vec![Level::of(&here)?];
     while let Some(level) = levels.last_mut() {
         if level.next == level.names.len() {
@@ -114,11 +114,11 @@ fn measure_tree(
         }
         let name = level.names.get(level.next);
         level.next += 1;
-        let stat = match tree::stat(&here, name) {
+        let (stat, blocks) = match tree::stat_with_blocks(&here, name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             answer => answer?,
         };
-        ledger.take(&stat);
+        ledger.take((stat, blocks));
         progress.advance(1, 0);
         if stat.kind == NodeKind::Directory {
             here = tree::open_directory(&here, name)?;
@@ -134,9 +134,9 @@ mod tests {
     use super::*;
     use crate::manifest::{Device, Timestamp};
 
-    fn file(inode: u64, links: u32, blocks: u64) -> NodeStat {
+    fn file(inode: u64, links: u32, blocks: u64) -> (NodeStat, u64) {
         let time = Timestamp { seconds: 0, nanos: 0 };
-        NodeStat {
+        let stat = NodeStat {
             kind: NodeKind::File,
             mode: 0o644,
             uid: 0,
@@ -149,15 +149,15 @@ mod tests {
             ctime: time,
             device: Device { major: 0, minor: 0 },
             mount: 1,
-            blocks,
-        }
+        };
+        (stat, blocks)
     }
 
     #[test]
     fn a_file_is_freed_with_its_last_name() {
-        let sum = |files: &[NodeStat]| {
+        let sum = |files: &[(NodeStat, u64)]| {
             let mut ledger = Ledger::default();
-            files.iter().for_each(|stat| ledger.take(stat));
+            files.iter().for_each(|file| ledger.take(*file));
             ledger.sum(true)
         };
         assert_eq!(sum(&[file(1, 1, 8)]), Measured { bytes: 4096, shared: 0, exact: true });
@@ -173,7 +173,7 @@ mod tests {
         assert_eq!(sum(&[file(1, 3, 8), file(2, 1, 8), file(1, 3, 8)]), {
             Measured { bytes: 4096, shared: 1, exact: true }
         });
-        let directory = NodeStat { kind: NodeKind::Directory, ..file(1, 7, 8) };
-        assert_eq!(sum(&[directory]), Measured { bytes: 4096, shared: 0, exact: true });
+        let directory = NodeStat { kind: NodeKind::Directory, ..file(1, 7, 8).0 };
+        assert_eq!(sum(&[(directory, 8)]), Measured { bytes: 4096, shared: 0, exact: true });
     }
 }

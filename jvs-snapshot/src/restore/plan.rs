@@ -13,7 +13,9 @@ use jvs_repo::store::PosixStore;
 
 use super::journal::JournalStep;
 use crate::chosen::{ChosenPaths, Lies};
-use crate::compare::{self, Aspect, Compared, ComparedFiles, Difference, InPlaceOf, Trust};
+use crate::compare::{
+    self, Aspect, Compared, ComparedFiles, Difference, InPlaceOf, SeenFiles, Trust,
+};
 use crate::diff;
 use crate::error::SnapshotError;
 use crate::ignore::IgnoreRules;
@@ -115,16 +117,18 @@ impl RestorePlan {
 }
 
 /// What has to be done to `files` so that they are those of `source`, as far as `trust` lets
-/// it be seen. What `source` was taken by is ignored, too.
+/// it be seen. What `source` was taken by is ignored, too. Answers also with what was seen, if
+/// that is all that the rules of the worktree leave.
 pub fn plan(
     store: &PosixStore,
     source: &Ready,
     files: ComparedFiles<'_>,
     trust: Trust,
     progress: &dyn Progress,
-) -> Result<RestorePlan, SnapshotError> {
+) -> Result<(RestorePlan, Option<SeenFiles>), SnapshotError> {
     let of_source = IgnoreRules::of_record(&source.descriptor().content.ignore_rules);
-    let files = ComparedFiles { ignore_too: Some(&of_source), ..files };
+    // A file with another time is put back, whatever is in it.
+    let files = ComparedFiles { ignore_too: Some(&of_source), whether_only: true, ..files };
     let mut facts = ManifestFacts::default();
     let is_meant =
         |path: &TreePath| files.chosen.is_none_or(|chosen| chosen.lies(path) == Lies::Inside);
@@ -133,7 +137,8 @@ pub fn plan(
             facts.note(entry);
         }
     };
-    let found = diff::since_telling(store, source, files, trust, progress, &mut note)?;
+    let seen = diff::look(store, source, &files, trust, progress)?;
+    let found = diff::since_telling(store, source, &files, &seen, trust, progress, &mut note)?;
     let Compared { differences, ignored, hidden } = found;
     let mut left = LeftAlone {
         ignored: ignored.into_iter().map(|ignored| ignored.path).collect(),
@@ -144,7 +149,9 @@ pub fn plan(
         let there = compare::in_place_of(&root, &entry).map_err(SnapshotError::Unreadable)?;
         left.hidden.insert(entry.path, there);
     }
-    Ok(made_of(&differences, &facts, &left))
+    let plan = made_of(&differences, &facts, &left);
+    let is_all = files.chosen.is_none() && seen.is_the_same_without(&of_source);
+    Ok((plan, is_all.then_some(seen)))
 }
 
 /// What is ignored.

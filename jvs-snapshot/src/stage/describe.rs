@@ -31,9 +31,9 @@ pub(super) fn write(
     let root = entry(TreePath::root(), 0, &tree.root, facts, None)?;
     writer.write(&root, hints(&tree.root, 0))?;
     for item in tree.in_order().filter(|item| !facts.missing.contains(&item.number)) {
-        let group = numbering.of(item.number);
-        let entry = entry(item.path(), item.number, item.stat(), facts, group)?;
-        writer.write(&entry, hints(item.stat(), item.number))?;
+        let (group, stat) = (numbering.of(item.number), item.stat());
+        let entry = entry(item.path(), item.number, &stat, facts, group)?;
+        writer.write(&entry, hints(&stat, item.number))?;
     }
     let (stream, summary) = writer.finish()?;
     Ok((stream.into_inner(), summary))
@@ -72,7 +72,7 @@ fn entry(
     let stat = facts.truth.get(&number).unwrap_or(original);
     let kind = match stat.kind {
         NodeKind::Directory => EntryKind::Directory,
-        NodeKind::File => match facts.hashes[number] {
+        NodeKind::File => match facts.hashes.get(number) {
             Some(hash) => EntryKind::File { size: stat.size, hash },
             None => {
                 let unread = std::io::Error::other("its content was not read");

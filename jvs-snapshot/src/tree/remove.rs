@@ -1,12 +1,12 @@
 //! The removal of a tree of any depth, with one directory open at a time.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use rustix::fs::{self, AtFlags};
 use rustix::io::Errno;
 
-use super::{Names, list, open_directory, set_mode, set_mode_open, stat_open};
+use super::{Names, list, open_directory, reach, set_mode, set_mode_open, stat_open};
 
 /// A directory on the way down.
 struct Level {
@@ -47,7 +47,8 @@ pub fn remove(dir: impl AsFd, name: &[u8]) -> io::Result<()> {
         let Some(above) = levels.last() else {
             return Ok(fs::unlinkat(&dir, &name, AtFlags::REMOVEDIR)?);
         };
-        let up = permitted(&here, || open_directory(&here, b".."))?;
+        // Only to reach what else is in it: it has been read.
+        let up = permitted(&here, || reach(&here, b".."))?;
         if stat_open(&up)?.identity() != above.identity {
             return Err(io::Error::other("a directory was moved while it was removed"));
         }
@@ -81,8 +82,19 @@ fn enter(dir: impl AsFd, name: &[u8]) -> io::Result<OwnedFd> {
 fn permitted<T>(dir: &OwnedFd, act: impl Fn() -> io::Result<T>) -> io::Result<T> {
     match act() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            set_mode_open(dir, 0o700)?;
+            open_up(dir)?;
             act()
+        }
+        answer => answer,
+    }
+}
+
+/// Lets its owner do anything in a directory, also in one that is only reached.
+fn open_up(dir: &OwnedFd) -> io::Result<()> {
+    match set_mode_open(dir, 0o700) {
+        Err(error) if Errno::from_io_error(&error) == Some(Errno::BADF) => {
+            let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
+            set_mode(fs::CWD, link.as_bytes(), 0o700)
         }
         answer => answer,
     }

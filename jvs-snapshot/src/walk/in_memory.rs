@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use super::in_order::InOrder;
+use super::node::{Alike, AlikeTable, Node};
 use super::{Scope, Visitor, WalkError, vanished, walk};
 use crate::chosen::ChosenPaths;
 use crate::ignore::{Ignored, Ignoring};
@@ -16,15 +18,6 @@ use crate::tree::{self, Names, NodeKind, NodeStat};
 /// How long to wait for the kernel to forget a name, and how often in one walk.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const LOOKS_AGAIN: u32 = 60;
-
-/// One name of a [`Tree`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Node {
-    name: u32,
-    /// Which of the tree's directories this is, if it is one.
-    pub(crate) directory: Option<u32>,
-    pub(crate) stat: NodeStat,
-}
 
 /// A node with its directory and its number.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +36,12 @@ impl<'t> Item<'t> {
         self.branch.child(self.node)
     }
 
-    pub(crate) fn stat(&self) -> &'t NodeStat {
-        &self.node.stat
+    pub(crate) fn stat(&self) -> NodeStat {
+        self.branch.stat_of(self.node)
+    }
+
+    pub(crate) fn kind(&self) -> NodeKind {
+        self.branch.kind_of(self.node)
     }
 }
 
@@ -53,6 +50,7 @@ impl<'t> Item<'t> {
 pub(crate) struct Branch {
     pub(crate) path: TreePath,
     names: Arc<Names>,
+    alike: Arc<[Alike]>,
     /// Sorted by name.
     pub(crate) nodes: Vec<Node>,
     /// The number of the first node; the others follow. The root is number 0.
@@ -65,7 +63,20 @@ pub(crate) struct Branch {
 
 impl Branch {
     pub(crate) fn name(&self, node: &Node) -> &[u8] {
-        self.names.get(node.name as usize)
+        self.names.get(node.name())
+    }
+
+    /// What the walk saw of a node.
+    pub(crate) fn stat_of(&self, node: &Node) -> NodeStat {
+        node.stat(&self.alike)
+    }
+
+    fn stats(&self) -> impl Iterator<Item = NodeStat> {
+        self.nodes.iter().map(|node| self.stat_of(node))
+    }
+
+    pub(crate) fn kind_of(&self, node: &Node) -> NodeKind {
+        node.kind(&self.alike)
     }
 
     /// The node at a position.
@@ -85,7 +96,7 @@ impl Branch {
     }
 }
 
-/// A whole tree as a walk found it: about a hundred bytes a name.
+/// A whole tree as a walk found it: about sixty bytes a name, and the name.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) root: NodeStat,
@@ -93,8 +104,6 @@ pub(crate) struct Tree {
     pub(crate) branches: Vec<Branch>,
     /// Names in all, the root included.
     pub(crate) nodes: usize,
-    /// See [`Tree::in_order`].
-    order: Vec<(u32, u32)>,
     /// Nothing else was looked at, if not all of it was.
     pub(crate) chosen: Option<ChosenPaths>,
     /// Nor was this.
@@ -103,7 +112,7 @@ pub(crate) struct Tree {
 
 struct Collector<'c> {
     scope: Scope<'c>,
-    branches: Mutex<Vec<Collected>>,
+    found: Mutex<Found>,
     freshness: Freshness,
     /// How often, in all, to look again for what is listed and not there.
     patience: AtomicU32,
@@ -129,6 +138,12 @@ impl Freshness {
 }
 
 #[derive(Default)]
+struct Found {
+    branches: Vec<Collected>,
+    alike: AlikeTable,
+}
+
+#[derive(Default)]
 struct Collected {
     path: TreePath,
     names: Arc<Names>,
@@ -137,6 +152,10 @@ struct Collected {
 
 impl Visitor for Collector<'_> {
     type Place = u32;
+
+    fn lists(&self, path: &TreePath) -> bool {
+        self.scope.lists(path)
+    }
 
     fn names(&self, path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
         self.scope.names(path, dir)
@@ -162,8 +181,8 @@ impl Visitor for Collector<'_> {
     }
 
     fn listed(&self, place: &u32, path: &TreePath, names: &Arc<Names>) {
-        let mut branches = self.branches.lock().unwrap_or_else(PoisonError::into_inner);
-        let branch = &mut branches[*place as usize];
+        let mut all = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let branch = &mut all.branches[*place as usize];
         branch.path = path.clone();
         branch.names = names.clone();
     }
@@ -176,15 +195,14 @@ impl Visitor for Collector<'_> {
         found: Vec<(usize, NodeStat)>,
     ) -> Vec<(usize, u32)> {
         let mut enter = Vec::new();
-        let mut nodes: Vec<_> = found
-            .iter()
-            .map(|(name, stat)| Node { name: *name as u32, directory: None, stat: *stat })
-            .collect();
-        let mut branches = self.branches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let Found { branches, alike } = &mut *all;
+        let mut nodes: Vec<_> =
+            found.iter().map(|(name, stat)| Node::new(*name as u32, stat, alike)).collect();
         for (node, (name, stat)) in nodes.iter_mut().zip(&found) {
             if stat.kind == NodeKind::Directory {
                 let number = branches.len() as u32;
-                node.directory = Some(number);
+                node.set_directory(number);
                 enter.push((*name, number));
                 branches.push(Collected::default());
             }
@@ -233,16 +251,15 @@ impl Tree {
     ) -> Result<Self, WalkError> {
         let fd = tree::open_directory(root, b".").map_err(WalkError::at_root)?;
         let stat = freshness.stat(&fd, b".").map_err(WalkError::at_root)?;
-        let branches = Mutex::new(vec![Collected::default()]);
-        let collector =
-            Collector { scope, branches, freshness, patience: AtomicU32::new(LOOKS_AGAIN) };
+        let first = Found { branches: vec![Collected::default()], ..Found::default() };
+        let (found, patience) = (Mutex::new(first), AtomicU32::new(LOOKS_AGAIN));
+        let collector = Collector { scope, found, freshness, patience };
         walk(threads, fd, 0, &collector)?;
-        let collected = collector.branches.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let (branches, nodes) = numbered(collected, stat);
-        let order = order(&branches, nodes);
+        let found = collector.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (branches, nodes) = numbered(found, stat);
         let Scope { chosen, ignoring } = collector.scope;
         let ignored = ignoring.map(Ignoring::into_ignored).unwrap_or_default();
-        Ok(Tree { root: stat, branches, nodes, order, chosen: chosen.cloned(), ignored })
+        Ok(Tree { root: stat, branches, nodes, chosen: chosen.cloned(), ignored })
     }
 
     /// The same part of it, by the rules that were in force.
@@ -267,41 +284,52 @@ impl Tree {
     /// Which files have several names *in this tree*: a snapshot's file may have more of
     /// them in other snapshots. Few bytes a name, whatever all names of them are.
     pub(crate) fn shared_identities(&self) -> HashSet<(u64, u64)> {
-        let nodes = || self.branches.iter().flat_map(|branch| &branch.nodes);
-        let may_share = |node: &&Node| node.stat.links > 1 && node.stat.kind != NodeKind::Directory;
-        let mut all = Vec::with_capacity(nodes().filter(may_share).count());
-        all.extend(nodes().filter(may_share).map(|node| node.stat.identity()));
+        let may_share = |stat: &NodeStat| stat.links > 1 && stat.kind != NodeKind::Directory;
+        let mut all = Vec::with_capacity(self.stats().filter(may_share).count());
+        all.extend(self.stats().filter(may_share).map(|stat| stat.identity()));
         all.sort_unstable();
         all.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect()
     }
 
+    /// What the walk saw of each node, the root's aside, in no order.
+    pub(crate) fn stats(&self) -> impl Iterator<Item = NodeStat> {
+        self.branches.iter().flat_map(Branch::stats)
+    }
+
     /// Every node in the bytewise order of paths.
-    pub(crate) fn in_order(&self) -> impl Iterator<Item = Item<'_>> {
-        self.order.iter().map(|&(branch, at)| self.branches[branch as usize].item(at as usize))
+    pub(crate) fn in_order(&self) -> InOrder<'_> {
+        InOrder::of(&self.branches)
     }
 }
 
 /// Puts together what was found of each directory, and numbers all names.
-fn numbered(collected: Vec<Collected>, root: NodeStat) -> (Vec<Branch>, usize) {
+fn numbered(found: Found, root: NodeStat) -> (Vec<Branch>, usize) {
+    let alike: Arc<[Alike]> = found.alike.into_all().into();
     let mut nodes = 1;
-    let mut branches: Vec<Branch> = collected
+    let mut branches: Vec<Branch> = found
+        .branches
         .into_iter()
         .map(|mut branch| {
-            branch.parts.sort_by_key(|part| part.first().map(|node| node.name));
+            branch.parts.sort_by_key(|part| part.first().map(Node::name));
             let first = nodes;
-            let mut all = branch.parts.into_iter();
-            let mut merged = all.next().unwrap_or_default();
-            merged.extend(all.flatten());
+            let merged = match branch.parts.len() {
+                1 => branch.parts.swap_remove(0),
+                _ => {
+                    let mut merged = Vec::with_capacity(branch.parts.iter().map(Vec::len).sum());
+                    branch.parts.into_iter().for_each(|part| merged.extend(part));
+                    merged
+                }
+            };
             nodes += merged.len();
-            let (path, names) = (branch.path, branch.names);
-            Branch { path, names, nodes: merged, first, number: 0, stat: root }
+            let (path, names, alike) = (branch.path, branch.names, alike.clone());
+            Branch { path, names, alike, nodes: merged, first, number: 0, stat: root }
         })
         .collect();
     for parent in 0..branches.len() {
         let parent = &branches[parent];
         let directories: Vec<_> = (parent.first..)
             .zip(&parent.nodes)
-            .filter_map(|(number, node)| Some((node.directory?, number, node.stat)))
+            .filter_map(|(number, node)| Some((node.directory()?, number, parent.stat_of(node))))
             .collect();
         for (directory, number, stat) in directories {
             let branch = &mut branches[directory as usize];
@@ -309,46 +337,4 @@ fn numbered(collected: Vec<Collected>, root: NodeStat) -> (Vec<Branch>, usize) {
         }
     }
     (branches, nodes)
-}
-
-/// Branch and position of every node, in the bytewise order of paths.
-fn order(branches: &[Branch], nodes: usize) -> Vec<(u32, u32)> {
-    // A directory's content comes after the directory itself, but not at once: `a`,
-    // `a-b`, `a/c`. So a directory has two places among its siblings: its name, and
-    // its name with a slash.
-    enum Step {
-        Node(u32, u32),
-        Content(u32),
-    }
-    let steps = |number: u32| {
-        let branch = &branches[number as usize];
-        let mut steps = Vec::with_capacity(branch.nodes.len());
-        for (at, node) in (0..).zip(&branch.nodes) {
-            let name = branch.name(node);
-            steps.push((name, None, Step::Node(number, at)));
-            if let Some(directory) = node.directory {
-                steps.push((name, Some(&b'/'), Step::Content(directory)));
-            }
-        }
-        // Sorted by name already: only directories' contents have to move.
-        steps.sort_by(|(a, a_slash, _), (b, b_slash, _)| {
-            let common = a.len().min(b.len());
-            a[..common].cmp(&b[..common]).then_with(|| {
-                let (a, b) =
-                    (a[common..].iter().chain(*a_slash), b[common..].iter().chain(*b_slash));
-                a.cmp(b)
-            })
-        });
-        steps.into_iter().map(|(_, _, step)| step)
-    };
-    let mut order = Vec::with_capacity(nodes);
-    let mut stack = vec![steps(0)];
-    while let Some(top) = stack.last_mut() {
-        match top.next() {
-            None => drop(stack.pop()),
-            Some(Step::Node(branch, at)) => order.push((branch, at)),
-            Some(Step::Content(directory)) => stack.push(steps(directory)),
-        }
-    }
-    order
 }

@@ -18,6 +18,11 @@ pub(crate) struct Scope<'s> {
 }
 
 impl Scope<'_> {
+    /// Is more of the directory `path` meant than names that are known?
+    pub(crate) fn lists(&self, path: &TreePath) -> bool {
+        self.chosen.is_none_or(|chosen| chosen.lies(path) == Lies::Inside)
+    }
+
     /// The names in the open directory `path` that are meant.
     pub(crate) fn names(&self, path: &TreePath, dir: impl AsFd) -> io::Result<Names> {
         let names = match self.chosen {
@@ -25,10 +30,7 @@ impl Scope<'_> {
             None => tree::list(&dir)?,
         };
         match &self.ignoring {
-            Some(ignoring) => {
-                let are_all = self.chosen.is_none_or(|chosen| chosen.lies(path) == Lies::Inside);
-                ignoring.keep(path, dir, names, are_all)
-            }
+            Some(ignoring) => ignoring.keep(path, dir, names, self.lists(path)),
             None => Ok(names),
         }
     }

@@ -108,5 +108,48 @@ fn symlinks_are_seen_and_not_followed() {
     }
     let tree = read(dir.path()).expect("readable");
     assert_eq!(tree.nodes, 5);
-    assert!(tree.branches[0].nodes.iter().all(|node| node.stat.kind == NodeKind::Symlink));
+    assert!(tree.stats().all(|stat| stat.kind == NodeKind::Symlink));
+}
+
+/// A server of the files is asked to open what is read, and nothing else.
+#[test]
+fn a_directory_whose_names_are_known_is_reached_and_not_opened() {
+    use rustix::fs::{OFlags, fcntl_getfl};
+
+    struct Known(Mutex<Vec<(String, bool)>>);
+    impl Visitor for Known {
+        type Place = ();
+
+        fn lists(&self, path: &TreePath) -> bool {
+            path.as_bytes() != b"above"
+        }
+
+        fn names(&self, path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
+            let is_reached = fcntl_getfl(dir)?.contains(OFlags::PATH);
+            self.0.lock().expect("nobody panicked").push((path.to_string(), is_reached));
+            match self.lists(path) {
+                true => tree::list(dir),
+                false => Names::of(&[b"chosen"]),
+            }
+        }
+
+        fn listed(&self, (): &(), _path: &TreePath, _names: &Arc<Names>) {}
+
+        fn found(
+            &self,
+            (): &(),
+            _path: &TreePath,
+            _names: &Arc<Names>,
+            found: Vec<(usize, NodeStat)>,
+        ) -> Vec<(usize, ())> {
+            found.into_iter().map(|(index, _)| (index, ())).collect()
+        }
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir_all(dir.path().join("above/chosen")).expect("made");
+    let seen = Known(Mutex::default());
+    walk(1, tree::open_root(dir.path()).expect("open"), (), &seen).expect("walked through");
+    let seen = seen.0.into_inner().expect("nobody panicked");
+    let expected = [(".", false), ("above", true), ("above/chosen", false)];
+    assert_eq!(seen, expected.map(|(path, is_reached)| (path.to_owned(), is_reached)));
 }

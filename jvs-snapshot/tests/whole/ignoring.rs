@@ -301,7 +301,9 @@ fn restore(
     let (restore, mut lease) = (world.restore(), world.lease());
     let plan = match chosen {
         Some(chosen) => restore.plan_chosen(source, &main(), chosen, &Silent),
-        None => restore.plan(source, &main(), &world.file(""), &Silent),
+        None => restore
+            .plan(source, &main(), &world.file(""), &Silent)
+            .map(|planned| planned.map(|(plan, _)| plan)),
     };
     let plan = plan.expect("planned");
     let wish = RestoreRequest { source, kept, chosen, reason: Some("a test") };

@@ -127,7 +127,7 @@ fn restore_in_parts(
     let (restore, root) = (world.restore(), world.file(""));
     let plan = restore.plan(source, &main(), &root, &Silent).expect("compared");
     let wish = RestoreRequest { source, kept, chosen: None, reason: Some("a test") };
-    let plan = plan.expect("every path may be moved");
+    let (plan, _) = plan.expect("every path may be moved");
     restore.in_parts(&world.locks("s"), lease, &wish, &plan, &Silent).expect("restored")
 }
 

@@ -14,7 +14,7 @@ use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::store::{PosixStore, Store};
 use jvs_snapshot::chosen::ChosenPaths;
-use jvs_snapshot::compare::{ComparedFiles, Trust};
+use jvs_snapshot::compare::{ComparedFiles, SeenFiles, Trust};
 use jvs_snapshot::ignore::IgnoreRules;
 use jvs_snapshot::line::LinePlace;
 use jvs_snapshot::manifest::TreePath;
@@ -153,9 +153,10 @@ pub(super) fn in_place(
             let work = Work { context, here, config, locks, acting, ignore, brings_back };
             let lease = &mut held.lease;
             let way = work.way(lease.worktree(), source, chosen.as_ref(), atomic);
-            way.and_then(|way| {
+            way.and_then(|(way, seen)| {
                 swaps_it = way.is_none() || chosen.is_some();
-                work.restore(lease, source, reason, chosen.as_ref(), way.as_ref())
+                let way = Way { plan: way.as_ref(), seen: seen.as_ref() };
+                work.restore(lease, source, reason, chosen.as_ref(), way)
             })
         }
     };
@@ -197,7 +198,8 @@ pub(super) fn bring_back(
                 .and_then(|()| engine.plan_back(kept, worktree, chosen));
             plan.map_err(Failure::from).and_then(|plan| {
                 let source = kept.unwrap_or(restored);
-                work.restore(lease, source, Some(reason), Some(chosen), Some(&plan))
+                let way = Way { plan: Some(&plan), seen: None };
+                work.restore(lease, source, Some(reason), Some(chosen), way)
             })
         }
     };
@@ -222,6 +224,15 @@ struct Work<'w> {
     brings_back: bool,
 }
 
+/// How files are replaced.
+#[derive(Clone, Copy)]
+struct Way<'w> {
+    /// Path by path, as this says; else all that is meant in one step.
+    plan: Option<&'w RestorePlan>,
+    /// All files, as they were seen for that.
+    seen: Option<&'w SeenFiles>,
+}
+
 impl Work<'_> {
     fn engine(&self) -> Restore<'_> {
         let store = self.here.repo.store();
@@ -236,26 +247,26 @@ impl Work<'_> {
         source: &Ready,
         chosen: Option<&ChosenPaths>,
         atomic: bool,
-    ) -> Result<Option<RestorePlan>, Failure> {
+    ) -> Result<(Option<RestorePlan>, Option<SeenFiles>), Failure> {
         let bar = Bar::new(self.context, "comparing");
         if atomic {
             self.engine().check_ignored(source, worktree, None)?;
-            return Ok(None);
+            return Ok((None, None));
         }
         if let Some(chosen) = chosen {
-            return Ok(self.engine().plan_chosen(source, worktree, chosen, &bar)?);
+            return Ok((self.engine().plan_chosen(source, worktree, chosen, &bar)?, None));
         }
         let root = self.here.repo.payload(worktree)?;
-        let plan = self.engine().plan(source, worktree, &root, &bar)?;
-        if plan.is_none() {
+        let Some((plan, seen)) = self.engine().plan(source, worktree, &root, &bar)? else {
             self.engine().check_ignored(source, worktree, None)?;
             self.context.tell(
                 "what differs cannot be replaced path by path here, so all files are replaced in \
                  one step"
                     .to_owned(),
             );
-        }
-        Ok(plan)
+            return Ok((None, None));
+        };
+        Ok((Some(plan), seen))
     }
 
     fn restore(
@@ -264,7 +275,7 @@ impl Work<'_> {
         source: &Ready,
         reason: Option<&str>,
         asked: Option<&ChosenPaths>,
-        plan: Option<&RestorePlan>,
+        Way { plan, seen }: Way<'_>,
     ) -> Result<Done, Failure> {
         let Work { context, here, locks, .. } = self;
         let store = here.repo.store();
@@ -274,18 +285,18 @@ impl Work<'_> {
             (Some(plan), None) if plan.is_empty() => (None, false),
             (Some(plan), None) => {
                 let replaced = plan.replaced().map_or(Replaced::Nothing, Replaced::Some);
-                self.keep(lease, source, &replaced)?
+                self.keep(lease, source, &replaced, seen)?
             }
             // Nothing is replaced.
             (Some(plan), Some(_)) if plan.replaced().is_none() => (None, false),
             (Some(_), Some(chosen)) => {
-                self.keep(lease, source, &Replaced::Chosen(chosen.clone()))?
+                self.keep(lease, source, &Replaced::Chosen(chosen.clone()), seen)?
             }
             (None, Some(chosen)) => match check_worktree(store, &here.worktree, chosen)? {
                 None => (None, false),
-                Some(_) => self.keep(lease, source, &Replaced::Chosen(chosen.clone()))?,
+                Some(_) => self.keep(lease, source, &Replaced::Chosen(chosen.clone()), seen)?,
             },
-            (None, None) => self.keep(lease, source, &Replaced::All)?,
+            (None, None) => self.keep(lease, source, &Replaced::All, seen)?,
         };
         let wish = RestoreRequest { source, kept: kept.as_ref(), chosen, reason };
         let bar = Bar::new(context, "copying");
@@ -349,7 +360,13 @@ impl Work<'_> {
     }
 
     /// Does a snapshot have what is replaced, as it is now?
-    fn has(&self, one: &Ready, root: &Path, replaced: &Replaced) -> Result<bool, Failure> {
+    fn has(
+        &self,
+        one: &Ready,
+        root: &Path,
+        replaced: &Replaced,
+        seen: Option<&SeenFiles>,
+    ) -> Result<bool, Failure> {
         let Work { context, here, ignore, .. } = self;
         let store = here.repo.store();
         let bar = Bar::new(context, "comparing");
@@ -368,7 +385,12 @@ impl Work<'_> {
             }
         }
         let trust = diff::trust(one, root, &context.clock().boot_id());
-        Ok(diff::since(store, one, all, trust, &bar)?.is_empty())
+        // What is not replaced stays, whatever became of it since it was seen.
+        let changed = match seen {
+            Some(seen) => diff::since_of_seen(store, one, all, seen, trust, &bar)?,
+            None => diff::since(store, one, all, trust, &bar)?,
+        };
+        Ok(changed.is_empty())
     }
 
     /// A snapshot that has what is replaced as it is now, and whether it was taken for
@@ -378,6 +400,7 @@ impl Work<'_> {
         lease: &mut Lease<'_>,
         source: &Ready,
         replaced: &Replaced,
+        seen: Option<&SeenFiles>,
     ) -> Result<(Option<Ready>, bool), Failure> {
         let Work { context, here, config, locks, acting, ignore, .. } = self;
         let store = here.repo.store();
@@ -388,12 +411,12 @@ impl Work<'_> {
             && catalog.is_ready(head).map_err(|error| Stuck::new("look at the head", error))?
         {
             let head = catalog.open(head)?;
-            if self.has(&head, &root, replaced)? {
+            if self.has(&head, &root, replaced, seen)? {
                 return Ok((Some(head), false));
             }
             // What is there already is restored once more.
             if matches!(replaced, Replaced::Chosen(_) | Replaced::All)
-                && self.has(source, &root, replaced)?
+                && self.has(source, &root, replaced, None)?
             {
                 return Ok((Some(source.clone()), false));
             }

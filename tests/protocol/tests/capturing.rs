@@ -324,7 +324,7 @@ fn what_is_ignored_stays_in_a_directory_that_a_restore_removes() {
         let plan = restore.plan(&first, &main(), &world.file(""), &Silent).expect("compared");
         let (kept, reason) = (Some(&second), Some("a test"));
         let wish = RestoreRequest { source: &first, kept, chosen: None, reason };
-        let (locks, plan) = (world.locks("s"), plan.expect("path by path"));
+        let (locks, (plan, _)) = (world.locks("s"), plan.expect("path by path"));
         restore.in_parts(&locks, &mut lease, &wish, &plan, &Silent).expect("restored");
         ["new/file", "new/target/built"].map(|path| world.file(path).exists())
     };

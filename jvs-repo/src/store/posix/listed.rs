@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 
-use super::tree::{Descent, FileIdentity, Removing, for_each_entry, unlink_inside, walk};
+use super::tree::{Descent, Entering, FileIdentity, Removing, for_each_entry, unlink_inside, walk};
 
 /// What a name stood for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +104,7 @@ pub(super) fn list(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<TreeListi
     if top.kind != FileType::Directory {
         return Ok(listing);
     }
-    let mut descent = Descent::begin(parent, name)?;
+    let mut descent = Descent::begin(parent, name, Entering::ToRead)?;
     loop {
         descent.pending = listing.add(&descent)?;
         loop {
@@ -177,6 +177,11 @@ impl AsListed<'_> {
 }
 
 impl Removing for AsListed<'_> {
+    /// The list says what is in it.
+    fn entering(&self) -> Entering {
+        Entering::ToReach
+    }
+
     fn sweep(&self, descent: &Descent) -> io::Result<Vec<OsString>> {
         let (dir, here) = (descent.here.as_fd(), || descent.path_below(self.top));
         let Some(entries) = self.listing.directories.get(&descent.identity) else {

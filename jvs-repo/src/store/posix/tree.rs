@@ -8,7 +8,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -46,10 +46,31 @@ pub(super) struct Descent {
     pub(super) identity: FileIdentity,
     pub(super) pending: Vec<OsString>,
     above: Vec<Above>,
+    entering: Entering,
 }
 
-fn open_child(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+/// What a directory is entered for. Where files are remote, one that is not read need not
+/// be opened by their server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entering {
+    ToRead,
+    /// Only to reach what is in it by name.
+    ToReach,
+}
+
+impl Entering {
+    fn flags(self) -> OFlags {
+        let how = if self == Entering::ToRead { OFlags::RDONLY } else { OFlags::PATH };
+        how | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC
+    }
+}
+
+fn open_child(
+    dir: BorrowedFd<'_>,
+    name: &OsStr,
+    entering: Entering,
+) -> rustix::io::Result<OwnedFd> {
+    let flags = entering.flags();
     let inside = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     match fs::openat2(dir, name, flags, Mode::empty(), inside) {
         Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
@@ -66,14 +87,18 @@ fn open_child(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<OwnedFd> 
 }
 
 impl Descent {
-    pub(super) fn begin(dir: BorrowedFd<'_>, name: &OsStr) -> rustix::io::Result<Self> {
-        let here = open_child(dir, name)?;
+    pub(super) fn begin(
+        dir: BorrowedFd<'_>,
+        name: &OsStr,
+        entering: Entering,
+    ) -> rustix::io::Result<Self> {
+        let here = open_child(dir, name, entering)?;
         let identity = identity(here.as_fd())?;
-        Ok(Descent { here, identity, pending: Vec::new(), above: Vec::new() })
+        Ok(Descent { here, identity, pending: Vec::new(), above: Vec::new(), entering })
     }
 
     pub(super) fn enter(&mut self, name: OsString) -> rustix::io::Result<()> {
-        let child = open_child(self.here.as_fd(), &name)?;
+        let child = open_child(self.here.as_fd(), &name, self.entering)?;
         let identity = identity(child.as_fd())?;
         self.above.push(Above {
             identity: std::mem::replace(&mut self.identity, identity),
@@ -85,11 +110,10 @@ impl Descent {
     }
 
     /// Goes up one directory and tells the name of the one that was left;
-    /// `None` at the top.
+    /// `None` at the top. What it has come to has been read, and is only reached.
     pub(super) fn leave(&mut self) -> io::Result<Option<OsString>> {
         let Some(above) = self.above.pop() else { return Ok(None) };
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let up = fs::openat(&self.here, "..", flags, Mode::empty())?;
+        let up = fs::openat(&self.here, "..", Entering::ToReach.flags(), Mode::empty())?;
         if identity(up.as_fd())? != above.identity {
             return Err(io::Error::other(format!(
                 "{:?} was moved away meanwhile",
@@ -98,6 +122,12 @@ impl Descent {
         }
         (self.here, self.identity, self.pending) = (up, above.identity, above.pending);
         Ok(Some(above.entered))
+    }
+
+    /// The directory that the walk has come back to, to be read once more.
+    fn reopen(&mut self) -> rustix::io::Result<()> {
+        self.here = fs::openat(&self.here, ".", self.entering.flags(), Mode::empty())?;
+        Ok(())
     }
 
     /// Where the walk is, relative to where it began.
@@ -147,8 +177,19 @@ pub(super) fn unlink_inside(
     match fs::unlinkat(dir, name, flags) {
         Err(Errno::ACCESS) => {
             // Only its owner may; a process that may not is told of the removal.
-            fs::fchmod(dir, Mode::RWXU).map_err(|_| Errno::ACCESS)?;
+            open_up(dir).map_err(|_| Errno::ACCESS)?;
             fs::unlinkat(dir, name, flags)
+        }
+        answer => answer,
+    }
+}
+
+/// Lets its owner do anything in a directory, also in one that is only reached.
+fn open_up(dir: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    match fs::fchmod(dir, Mode::RWXU) {
+        Err(Errno::BADF) => {
+            let link = format!("/proc/self/fd/{}", dir.as_raw_fd());
+            fs::chmodat(fs::CWD, link, Mode::RWXU, AtFlags::empty())
         }
         answer => answer,
     }
@@ -164,6 +205,9 @@ pub(super) fn is_a_mount_point(path: PathBuf) -> io::Error {
 /// What a walk that removes a tree does with the directories that it comes to, and what
 /// it makes of what others did there meanwhile.
 pub(super) trait Removing {
+    /// What a sweep enters a directory for.
+    fn entering(&self) -> Entering;
+
     /// Removes the files of the directory that the walk is in and returns the
     /// subdirectories that are to be entered.
     fn sweep(&self, descent: &Descent) -> io::Result<Vec<OsString>>;
@@ -178,7 +222,7 @@ pub(super) trait Removing {
 
 /// Removes the directory `name` in `parent` and what is in it, as `how` says.
 pub(super) fn walk(parent: BorrowedFd<'_>, name: &OsStr, how: &dyn Removing) -> io::Result<()> {
-    let mut descent = match Descent::begin(parent, name) {
+    let mut descent = match Descent::begin(parent, name, how.entering()) {
         Err(Errno::XDEV) => return Err(is_a_mount_point(name.into())),
         Err(error @ (Errno::NOTDIR | Errno::LOOP)) => {
             how.replaced(name.into())?;
@@ -222,6 +266,7 @@ pub(super) fn walk(parent: BorrowedFd<'_>, name: &OsStr, how: &dyn Removing) -> 
                     }
                     None => {
                         how.stayed(path, error, stayed)?;
+                        descent.reopen()?;
                         descent.pending = sweep(&descent)?;
                     }
                 }
@@ -250,6 +295,10 @@ fn whose(descent: &Descent, top: &OsStr, error: io::Error) -> io::Error {
 struct Whatever;
 
 impl Removing for Whatever {
+    fn entering(&self) -> Entering {
+        Entering::ToRead
+    }
+
     fn sweep(&self, descent: &Descent) -> io::Result<Vec<OsString>> {
         let dir = descent.here.as_fd();
         let mut directories = Vec::new();
@@ -295,7 +344,8 @@ pub(super) fn remove(parent: BorrowedFd<'_>, name: &OsStr) -> io::Result<()> {
 /// `top`. What may not be read and what is mounted there is passed over.
 pub(super) fn find_directory(top: OwnedFd, wanted: &OsStr) -> io::Result<Option<PathBuf>> {
     let identity = identity(top.as_fd())?;
-    let mut descent = Descent { here: top, identity, pending: Vec::new(), above: Vec::new() };
+    let (pending, above, entering) = (Vec::new(), Vec::new(), Entering::ToRead);
+    let mut descent = Descent { here: top, identity, pending, above, entering };
     loop {
         let mut directories = Vec::new();
         for_each_entry(descent.here.as_fd(), |name, is_directory| {
@@ -403,6 +453,17 @@ mod tests {
         assert_eq!(found.components().count(), DEPTH + 1);
         store.remove_payload_tree(&tree).expect("removed");
         assert!(store.is_empty_dir(&RepoPath::root()).expect("listed"));
+    }
+
+    #[test]
+    fn a_directory_that_is_only_reached_can_be_opened_up() {
+        let (dir, _, _) = store();
+        let closed = dir.path().join("closed");
+        make_dirs(&closed);
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).expect("chmod");
+        let reached = fs::open(&closed, Entering::ToReach.flags(), Mode::empty()).expect("reached");
+        open_up(reached.as_fd()).expect("opened up");
+        assert_eq!(closed.metadata().expect("there").permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

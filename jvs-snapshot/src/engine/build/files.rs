@@ -9,9 +9,8 @@ use crate::capture_error::CaptureError;
 use crate::fidelity::{
     ByName, CopyTarget, LossKind, Open, differences, dress, is_full, note, same_substance,
 };
-use crate::hash;
+use crate::hash::{self, Digest};
 use crate::manifest::{TreePath, Xattr};
-use crate::plan::Doubted;
 use crate::tree::{self, NodeKind};
 use crate::walk::{Item, vanished};
 
@@ -33,7 +32,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         sides: Sides<'_>,
         item: Item<'_>,
     ) -> Result<(), CaptureError> {
-        match item.stat().kind {
+        match item.kind() {
             NodeKind::Directory => Ok(()),
             NodeKind::File => match self.share(sides, item)? {
                 true => {
@@ -57,8 +56,9 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
     }
 
     fn make_symlink(&self, sides: Sides<'_>, item: Item<'_>) -> Result<(), CaptureError> {
-        let text = match self.work.plan.facts.targets.get(&item.number) {
-            Some(text) => text.clone(),
+        let known = self.learned().facts.targets.get(&item.number).cloned();
+        let text = match known {
+            Some(text) => text,
             None => match tree::read_link(sides.source, item.name()) {
                 Ok(text) => text,
                 Err(error) => {
@@ -81,7 +81,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
                 Vec::new()
             }),
         };
-        let dressed = dress(&ByName(sides.target, item.name()), item.stat(), xattrs)
+        let dressed = dress(&ByName(sides.target, item.name()), &item.stat(), xattrs)
             .map_err(failed(item, "set the attributes of"))?;
         self.learned().note(item.number, &item.path(), dressed);
         self.work.progress.advance(1, 0);
@@ -108,7 +108,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
                 false => Err(io::ErrorKind::Interrupted.into()),
             }
         };
-        let known = self.work.plan.facts.hashes[number];
+        let known = self.learned().facts.hashes.get(number);
         let digest = match self.content.fill(&from, &to, size, known, self.work.threads, &told) {
             Ok(digest) => digest,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -125,11 +125,11 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
             .known_xattrs(number)
             .map_or_else(|| tree::xattrs_open(&from), Ok)
             .map_err(failed(item, "read the attributes of"))?;
-        let dressed = dress(&Open(&to), item.stat(), xattrs)
+        let dressed = dress(&Open(&to), &item.stat(), xattrs)
             .map_err(failed(item, "set the attributes of"))?;
         let path = item.path();
         let mut learned = self.learned();
-        learned.facts.hashes[number] = Some(digest);
+        learned.facts.hashes.set(number, digest);
         learned.note(number, &path, dressed);
         drop(learned);
         self.work.progress.advance(1, size.saturating_sub(counted.into_inner()));
@@ -150,33 +150,35 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
         }
         if let Some(same) = same {
             let mut learned = self.learned();
-            learned.facts.hashes[item.number] = Some(same.hash);
-            learned.facts.set_xattrs(item.number, same.xattrs.clone());
+            learned.facts.hashes.set(item.number, same);
+            let xattrs = self.work.plan.doubted_xattrs(item.number).to_vec();
+            learned.facts.set_xattrs(item.number, xattrs);
         }
         Ok(true)
     }
 
     pub(super) fn known_xattrs(&self, number: usize) -> Option<Vec<Xattr>> {
-        let plan = self.work.plan;
-        let known = plan.unchanged(number) && !self.work.timeless_xattrs;
-        known.then(|| plan.facts.xattrs.get(&number).cloned().unwrap_or_default())
+        let known = self.work.plan.unchanged(number) && !self.work.timeless_xattrs;
+        known.then(|| self.learned().facts.xattrs.get(&number).cloned().unwrap_or_default())
     }
 
     fn has_the_xattrs_of_the_parent(&self, source: &OwnedFd, item: Item<'_>) -> bool {
-        let before = self.work.plan.facts.xattrs.get(&item.number).map_or(&[][..], Vec::as_slice);
-        !self.work.timeless_xattrs
-            || tree::xattrs(source, item.name()).is_ok_and(|now| now == before)
+        let is_before = |now: Vec<Xattr>| {
+            let learned = self.learned();
+            now == learned.facts.xattrs.get(&item.number).map_or(&[][..], Vec::as_slice)
+        };
+        !self.work.timeless_xattrs || tree::xattrs(source, item.name()).is_ok_and(is_before)
     }
 
     /// The parent's file that this one looks like, if it has that content too. Read
     /// for its hash alone: a second copy of what did not change would take its room
     /// in every snapshot after a boot.
-    fn is_as_doubted(&self, source: &OwnedFd, item: Item<'_>) -> Option<&'w Doubted> {
-        let doubted = self.work.plan.doubted(item.number)?;
+    fn is_as_doubted(&self, source: &OwnedFd, item: Item<'_>) -> Option<Digest> {
+        let doubted = self.learned().facts.hashes.doubted(item.number)?;
         let file = tree::open_file(source, item.name()).ok()?;
         let digest = hash::of_file(&file, item.stat().size, self.work.threads).ok()?;
-        let same = digest == doubted.hash && tree::xattrs_open(&file).ok()? == doubted.xattrs;
-        same.then_some(doubted)
+        let xattrs = self.work.plan.doubted_xattrs(item.number);
+        (digest == doubted && tree::xattrs_open(&file).ok()? == xattrs).then_some(digest)
     }
 
     /// Something of the source could not be opened. That it is gone or became
@@ -205,7 +207,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
             }
         };
         let dressed =
-            dress(copy, item.stat(), xattrs).map_err(failed(item, "set the attributes of"))?;
+            dress(copy, &item.stat(), xattrs).map_err(failed(item, "set the attributes of"))?;
         self.learned().note(item.number, &item.path(), dressed);
         Ok(())
     }
@@ -213,7 +215,7 @@ impl<'w, C: FileCopier> TreeBuilder<'w, C> {
 
 /// Whether the parent's file could be made the new one.
 fn shared(parent: &OwnedFd, target: &OwnedFd, item: Item<'_>) -> io::Result<bool> {
-    let (name, original) = (item.name(), item.stat());
+    let (name, original) = (item.name(), &item.stat());
     if tree::link(parent, name, target, name).is_err() {
         return Ok(false);
     }

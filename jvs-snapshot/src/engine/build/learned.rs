@@ -3,7 +3,7 @@
 use crate::descriptor::Loss;
 use crate::fidelity::{self, Dressed};
 use crate::manifest::TreePath;
-use crate::plan::{ReusePlan, TreeFacts};
+use crate::plan::TreeFacts;
 
 pub(in crate::engine) struct Learned {
     pub(in crate::engine) facts: TreeFacts,
@@ -12,19 +12,13 @@ pub(in crate::engine) struct Learned {
 
 impl Learned {
     /// What the parent's manifest already says.
-    pub(super) fn from(plan: &ReusePlan) -> Self {
-        let facts = TreeFacts {
-            hashes: plan.facts.hashes.clone(),
-            xattrs: plan.facts.xattrs.clone(),
-            targets: plan.facts.targets.clone(),
-            ..TreeFacts::default()
-        };
+    pub(super) fn from(facts: TreeFacts) -> Self {
         Learned { facts, degraded: Vec::new() }
     }
 
     /// Whether a file's content was read, or a symlink, since this began.
     pub(in crate::engine) fn has_read(&self, number: usize) -> bool {
-        self.facts.hashes[number].is_some() || self.facts.targets.contains_key(&number)
+        self.facts.hashes.get(number).is_some() || self.facts.targets.contains_key(&number)
     }
 
     /// Remembers what a finished copy has and has not.
@@ -41,7 +35,9 @@ impl Learned {
     /// What is known of one name of a file is true of its other names.
     pub(in crate::engine) fn spread(&mut self, first: usize, member: usize) {
         let facts = &mut self.facts;
-        facts.hashes[member] = facts.hashes[first];
+        if let Some(digest) = facts.hashes.get(first) {
+            facts.hashes.set(member, digest);
+        }
         facts.set_xattrs(member, facts.xattrs.get(&first).cloned().unwrap_or_default());
         if let Some(text) = facts.targets.get(&first).cloned() {
             facts.targets.insert(member, text);

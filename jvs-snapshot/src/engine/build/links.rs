@@ -36,7 +36,7 @@ impl<C: FileCopier> TreeBuilder<'_, C> {
             let mut learned = self.learned();
             for member in others {
                 learned.facts.missing.insert(member.number);
-                if first.stat().kind != NodeKind::File {
+                if first.kind() != NodeKind::File {
                     note(&mut learned.degraded, &member.path(), LossKind::Special);
                 }
             }
@@ -73,7 +73,7 @@ impl<C: FileCopier> TreeBuilder<'_, C> {
     /// Makes a second file of what was one with two names.
     fn part(&self, copied: Entry<'_>, new: Entry<'_>) -> io::Result<()> {
         let (Entry(from, first), Entry(to, member)) = (copied, new);
-        let (name, stat) = (member.name(), member.stat());
+        let (name, stat) = (member.name(), &member.stat());
         let xattrs = self.learned().facts.xattrs.get(&first.number).cloned().unwrap_or_default();
         let mut digest = None;
         let dressed = match stat.kind {
@@ -97,9 +97,9 @@ impl<C: FileCopier> TreeBuilder<'_, C> {
         let mut learned = self.learned();
         learned.spread(first.number, number);
         learned.note(number, &path, dressed);
-        if digest.is_some() {
+        if let Some(digest) = digest {
             // The first name may not have been read yet.
-            learned.facts.hashes[number] = digest;
+            learned.facts.hashes.set(number, digest);
         }
         learned.facts.parted.insert(number);
         note(&mut learned.degraded, &path, LossKind::HardLink);

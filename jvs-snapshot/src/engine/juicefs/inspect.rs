@@ -37,6 +37,7 @@ use crate::fidelity::{ByName, differences, same_substance};
 use crate::hash;
 use crate::ignore::Ignoring;
 use crate::manifest::TreePath;
+use crate::plan::TreeFacts;
 use crate::progress::CapturePhase;
 use crate::tree::{self, Names, NodeKind, NodeStat};
 use crate::walk::{Branch, Item, Scope, Visitor, walk};
@@ -45,7 +46,7 @@ use crate::workers;
 /// Names of one directory that are looked into by one task.
 const CHUNK: usize = 64;
 
-pub(super) fn inspect(work: &Work<'_>) -> Result<Built, CaptureError> {
+pub(super) fn inspect(work: &Work<'_>, known: TreeFacts) -> Result<Built, CaptureError> {
     let opened = CaptureError::whole("open the clone of");
     let payload = tree::open_directory(work.staging, PAYLOAD.as_bytes()).map_err(&opened)?;
     let findings = compare(work, &payload)?;
@@ -53,14 +54,12 @@ pub(super) fn inspect(work: &Work<'_>) -> Result<Built, CaptureError> {
         remove_ignored(&payload, path)
             .map_err(|error| CaptureError::io(path.clone(), "remove the clone of", error))?;
     }
-    let maker = TreeBuilder::new(work, &Copy);
+    let maker = TreeBuilder::new(work, &Copy, known);
     let touched = mend(work, &payload, &maker, &findings)?;
     work.phases.begin(CapturePhase::Hash);
     let mended = read_what_is_new(work, &payload, &maker)?;
     // Deepest first: a directory may be about to lock us out.
-    for &branch in touched.iter().rev() {
-        maker.finish_late(branch)?;
-    }
+    maker.finish_late(touched.iter().rev().copied())?;
     let mut built = maker.into_built()?;
     // Acknowledged metadata is durable with the metadata engine; what was made by
     // hand is data of our own.
@@ -115,6 +114,10 @@ impl Look<'_> {
 impl Visitor for Look<'_> {
     type Place = u32;
 
+    fn lists(&self, path: &TreePath) -> bool {
+        self.scope.lists(path)
+    }
+
     fn names(&self, path: &TreePath, dir: &OwnedFd) -> io::Result<Names> {
         self.scope.names(path, dir)
     }
@@ -145,17 +148,18 @@ impl Visitor for Look<'_> {
         let mut enter = Vec::new();
         for (index, stat) in found {
             let Some((at, node)) = branch.find(names.get(index)) else { continue };
-            if !same_substance(&node.stat, &stat) {
+            let before = branch.stat_of(node);
+            if !same_substance(&before, &stat) {
                 self.note(|findings| {
                     findings.lost.insert((*place, at));
                 });
                 continue;
             }
-            if node.stat.ctime != stat.ctime {
+            if before.ctime != stat.ctime {
                 self.note(|findings| findings.aged = true);
             }
-            let differs = !differences(&node.stat, &stat).is_empty();
-            if let Some(directory) = node.directory {
+            let differs = !differences(&before, &stat).is_empty();
+            if let Some(directory) = node.directory() {
                 enter.push((index, directory));
                 if differs {
                     self.note(|findings| {
@@ -176,7 +180,8 @@ fn compare(work: &Work<'_>, payload: &OwnedFd) -> Result<Findings, CaptureError>
     let opened = CaptureError::whole("look at the clone of");
     let root = tree::open_directory(payload, b".").map_err(&opened)?;
     let stat = tree::stat_open(&root).map_err(&opened)?;
-    let scope = Scope { chosen: None, ..work.tree.scope() };
+    // What is above chosen paths was made by hand: nothing else is in it.
+    let scope = work.tree.scope();
     let look = Look { work, scope, findings: Mutex::default() };
     walk(work.threads, root, 0, &look)?;
     let mut findings = look.findings.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +215,7 @@ fn mend(
         findings.undressed_directories.union(&findings.relieved).copied().collect();
     for &(number, at) in &findings.lost {
         let item = work.tree.branches[number as usize].item(at);
-        if item.stat().kind == NodeKind::Directory {
+        if item.kind() == NodeKind::Directory {
             // A directory that was cloned not at all was removed meanwhile.
             maker.learned().facts.missing.insert(item.number);
             continue;
@@ -277,14 +282,15 @@ fn read_what_is_new(
 ) -> Result<bool, CaptureError> {
     let tasks = work.tree.in_parts(CHUNK, |branch, at| {
         let number = branch.first + at;
-        let readable = matches!(branch.nodes[at].stat.kind, NodeKind::File | NodeKind::Symlink);
+        let readable =
+            matches!(branch.kind_of(&branch.nodes[at]), NodeKind::File | NodeKind::Symlink);
         (work.timeless_xattrs || (readable && !work.plan.unchanged(number)))
             && work.groups.leader(number).is_none()
     });
     let (mut files, mut bytes) = (0, 0);
     for (branch, at) in tasks.iter().flat_map(|(branch, part)| part.iter().map(|&at| (*branch, at)))
     {
-        let stat = &branch.nodes[at].stat;
+        let stat = branch.stat_of(&branch.nodes[at]);
         if stat.kind == NodeKind::File && !work.plan.unchanged(branch.first + at) {
             files += 1;
             bytes += stat.size;
@@ -376,11 +382,11 @@ fn read_one(
     item: Item<'_>,
 ) -> io::Result<()> {
     let (number, size) = (item.number, item.stat().size);
-    match item.stat().kind {
+    match item.kind() {
         NodeKind::File => {
             let file = tree::open_file(target, item.name())?;
             let digest = hash::of_file(&file, size, work.threads)?;
-            maker.learned().facts.hashes[number] = Some(digest);
+            maker.learned().facts.hashes.set(number, digest);
             work.progress.advance(1, size);
         }
         NodeKind::Symlink => {
