@@ -109,6 +109,17 @@ pub enum SnapshotError {
         /// How many there are.
         count: usize,
     },
+    /// What differs in paths that were named is more than a restore can write down before it
+    /// begins, so that others could finish it.
+    #[error(
+        "too much differs in the paths to restore them as one: {paths} files and directories, more \
+         than the {} MiB of a journal have room for",
+        jvs_repo::record::patch::LIMITS.size >> 20
+    )]
+    TooMuchAtOnce {
+        /// How many paths would be touched.
+        paths: usize,
+    },
     /// There is no tag of that name.
     #[error("there is no tag '{tag}'")]
     NoSuchTag {
@@ -233,7 +244,9 @@ impl Layered for SnapshotError {
             | SnapshotError::Collected { .. }
             | SnapshotError::NoSuchTag { .. }
             | SnapshotError::NoSuchPath { .. } => Code::NotFound,
-            SnapshotError::Ambiguous { .. } | SnapshotError::Invalid { .. } => Code::Usage,
+            SnapshotError::Ambiguous { .. }
+            | SnapshotError::Invalid { .. }
+            | SnapshotError::TooMuchAtOnce { .. } => Code::Usage,
             SnapshotError::InTheWay { leads_out: true, .. } => Code::PathEscape,
             SnapshotError::InTheWay { leads_out: false, .. }
             | SnapshotError::IgnoredInside { .. } => Code::Exists,
@@ -264,6 +277,9 @@ impl Layered for SnapshotError {
                  {path} out of the worktree first"
             )
             .into(),
+            SnapshotError::TooMuchAtOnce { .. } => {
+                "nothing was changed; name what is in them, fewer paths at a time".into()
+            }
             SnapshotError::NoneYet => Next::TakeFirstSnapshot,
             SnapshotError::Ambiguous { .. } => "give more of its id".into(),
             SnapshotError::Invalid { .. } => Next::ReadHelp,

@@ -314,6 +314,7 @@ impl<'r> Restore<'r> {
             let files = ComparedFiles::of(&root, self.ignore).only(Some(&apart));
             all = all.and(plan(self.store, source, files, trust, progress)?.0);
         }
+        let all = all.that_fits()?;
         match first_stuck(self.store, &there, &from, all.deeds()) {
             None => Ok(Some(all)),
             Some((path, source)) => {
@@ -390,7 +391,7 @@ impl<'r> Restore<'r> {
                 (false, false) => {}
             }
         }
-        let plan = RestorePlan::of(deeds);
+        let plan = RestorePlan::of(deeds).that_fits()?;
         let from = source.map_or_else(|| there.clone(), |it| layout::snapshot_payload(&it.dir()));
         match first_stuck(self.store, &there, &from, plan.deeds()) {
             None => Ok(plan),

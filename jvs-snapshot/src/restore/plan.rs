@@ -107,6 +107,14 @@ impl RestorePlan {
         Patch::has_room(steps, self.directories.iter().map(|entry| length(&entry.path)))
     }
 
+    /// Itself, if it can be written down: what was named is not replaced otherwise.
+    pub(super) fn that_fits(self) -> Result<Self, SnapshotError> {
+        match self.fits_a_journal() {
+            true => Ok(self),
+            false => Err(SnapshotError::TooMuchAtOnce { paths: self.paths() }),
+        }
+    }
+
     pub(super) fn deeds(&self) -> impl Iterator<Item = (&TreePath, Deed)> {
         self.deeds.iter().map(|(path, deed)| (path, *deed))
     }
@@ -298,6 +306,21 @@ mod tests {
     fn told(plan: &RestorePlan) -> (Vec<(String, Deed)>, Vec<String>) {
         let deeds = plan.deeds().map(|(path, deed)| (path.to_string(), deed));
         (deeds.collect(), plan.directories().iter().map(|dir| dir.path.to_string()).collect())
+    }
+
+    #[test]
+    fn what_a_journal_has_no_room_for_is_refused_before_anything_is_done() {
+        let deeds = |count: usize| {
+            (0..count).map(|n| (path(&format!("{n:0200}")), Deed::Replace)).collect::<Vec<_>>()
+        };
+        assert!(RestorePlan::of(deeds(1_000)).that_fits().is_ok());
+        match RestorePlan::of(deeds(70_000)).that_fits() {
+            Err(error @ SnapshotError::TooMuchAtOnce { paths: 70_000 }) => {
+                assert!(error.to_string().contains("70000 files and directories"), "{error}");
+                assert!(error.to_string().contains("32 MiB"), "{error}");
+            }
+            other => panic!("{:?}", other.map(|plan| plan.paths())),
+        }
     }
 
     #[test]
