@@ -1,6 +1,8 @@
 //! What is measured, where, and beside what.
 
 use std::cell::Cell;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use jvs_kit::live::juicefs::{Engine as Metadata, Volume};
@@ -474,6 +476,7 @@ fn large() {
     let open = fs_err::File::open(&file).expect("open");
     let mut table = Table::new("one file of 1 GiB: hashing");
     if let Some(b3sum) = find("b3sum") {
+        let file = file.clone();
         table.row("b3sum", move |_| run(&b3sum, &[text(&file)], Path::new("/")));
     }
     table.row(format!("BLAKE3 in memory, {threads} threads"), |_| {
@@ -500,5 +503,27 @@ fn large() {
     let mut table = Table::new("ext4, one file of 1 GiB: second snapshot, unchanged");
     table.row("jvs snapshot", |_| repository.snapshot());
     table.run(ROUNDS, |_| {}, || {});
+    repository.say_phases();
+
+    let mut whole = fs_err::OpenOptions::new().append(true).open(&file).expect("the file");
+    for _ in 1..4 {
+        whole.write_all(&content).expect("longer");
+    }
+    drop(whole);
+    repository.snapshot();
+    let change = |round: usize| {
+        let part = fs_err::OpenOptions::new().write(true).open(&file).expect("the file");
+        let at = (round as u64 + 1) * (GIB / 2);
+        part.file().write_all_at(&vec![round as u8 + 1; 1 << 20], at).expect("changed");
+    };
+    let mut table = Table::new("ext4, one file of 4 GiB: 1 MiB of it changed");
+    table.row("cp -a + sync -f", |round| {
+        run("cp", &["-a", text(&tree), &format!("cp-{round}")], place);
+        settle(place);
+        fs_err::remove_dir_all(place.join(format!("cp-{round}"))).expect("removed");
+    });
+    table.row("jvs snapshot", |_| repository.snapshot());
+    // Each round keeps 4 GiB more.
+    table.run(2, change, || settle(place));
     repository.say_phases();
 }
