@@ -119,7 +119,8 @@ const COMMANDS: &[&[&str]] = &[
     &["show"],
     &["show", "--patch", "@-"],
     &["ls"],
-    &["path"],
+    // What it answers is exact, as that of `worktree path`: a shell takes it.
+    &["path", SLY],
     &["ls", "--long", "--recursive", "@"],
     &["cat", "@", SLY],
     &["history"],
