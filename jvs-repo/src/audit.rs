@@ -25,7 +25,7 @@ use crate::layout;
 use crate::store::Store;
 
 pub use anchor::write_anchor;
-pub use append::{Alone, AppendTurn, EventTooLong, FULL, Log, NoTurn, Spoilt};
+pub use append::{Alone, AppendTurn, EventTooLong, FULL, Log, NoTurn, Reach, Spoilt, Turn};
 pub use name::LogName;
 pub use newest::newest;
 pub use read::{Flaw, Line, LogEnd, read_log, read_since};

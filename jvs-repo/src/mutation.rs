@@ -89,6 +89,10 @@ pub enum Rule {
     FullIsOpenedAgain,
     /// A closed log is durable before another says how it ends.
     ClosedIsDurable,
+    /// A log is added to behind all that was written to it, whatever of that is shown.
+    GoesOnBehindAll,
+    /// A line that has a zero byte was never written whole.
+    HolesAreTorn,
 }
 
 impl Rule {
@@ -102,6 +106,8 @@ impl Rule {
         Rule::MappedIdsAreNobodys,
         Rule::FullIsOpenedAgain,
         Rule::ClosedIsDurable,
+        Rule::GoesOnBehindAll,
+        Rule::HolesAreTorn,
     ];
 }
 

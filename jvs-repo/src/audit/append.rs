@@ -3,7 +3,6 @@
 //! Bounded whatever the file is: a log is somebody else's bytes by the time it is
 //! opened again, and a process that locks must not have to read all of them.
 
-use std::any::Any;
 use std::io;
 use std::path::PathBuf;
 
@@ -33,22 +32,56 @@ pub const FULL: u64 = 128 * 1024;
 /// Lets the processes of one writer append one after the other.
 pub trait AppendTurn: Send + Sync {
     /// Waits for the turn at `writer`'s log; it lasts until the answer is dropped.
-    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>>;
+    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Turn>>;
 
     /// The turn, if nobody has it now.
-    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Any>>>;
+    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Turn>>>;
+}
+
+/// A turn at a log, which lasts until it is dropped.
+///
+/// What a mount shows of a log may be less than what was written to it: its client was killed
+/// before it had handed all of it in, or a write of a process that is dead is still under way.
+/// So each process says before it writes how far that goes, where the mount is not asked, and
+/// the next one begins behind that or in another file.
+pub trait Turn {
+    /// How far the writer's log was written to at most, if that is known.
+    fn reached(&self) -> Option<Reach> {
+        None
+    }
+
+    /// Says how far it is going to be written to.
+    fn will_reach(&self, reach: Reach) {
+        let _ = reach;
+    }
+
+    /// Is what is said kept for the next process?
+    fn remembers(&self) -> bool {
+        false
+    }
+}
+
+/// A place in a file: how far a log goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// Which file.
+    pub inode: u64,
+    /// Where what is written into it ends.
+    pub end: u64,
 }
 
 /// A turn that needs no waiting: there is one process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Alone;
 
+impl Turn for Alone {}
+
 impl AppendTurn for Alone {
-    fn take(&self, _: &WriterId) -> io::Result<Box<dyn Any>> {
-        Ok(Box::new(()))
+    fn take(&self, _: &WriterId) -> io::Result<Box<dyn Turn>> {
+        Ok(Box::new(Alone))
     }
 
-    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Any>>> {
+    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Turn>>> {
         self.take(writer).map(Some)
     }
 }
@@ -190,30 +223,38 @@ impl<'s> Log<'s> {
     /// Appends an event; a power cut may lose it.
     pub fn append(&mut self, event: &Event) -> io::Result<()> {
         let body = body_of(event)?;
-        let _turn = self.turn.take(&self.writer)?;
-        self.add(event, &body)
+        let turn = self.turn.take(&self.writer)?;
+        self.add(turn.as_ref(), event, &body)
     }
 
     /// Appends an event unless another process of the writer is at it. Says whether
     /// it did.
     pub fn append_now(&mut self, event: &Event) -> io::Result<bool> {
         let body = body_of(event)?;
-        let Some(_turn) = self.turn.take_now(&self.writer)? else { return Ok(false) };
-        self.add(event, &body).map(|()| true)
+        let Some(turn) = self.turn.take_now(&self.writer)? else { return Ok(false) };
+        self.add(turn.as_ref(), event, &body).map(|()| true)
     }
 
-    fn add(&mut self, event: &Event, body: &[u8]) -> io::Result<()> {
+    fn add(&mut self, turn: &dyn Turn, event: &Event, body: &[u8]) -> io::Result<()> {
+        let added = self.try_to_add(turn, event, body);
+        self.refused = added.as_ref().is_err_and(room::is_full);
+        added
+    }
+
+    fn try_to_add(&mut self, turn: &dyn Turn, event: &Event, body: &[u8]) -> io::Result<()> {
+        let known = Known(turn.reached());
         let (file, end) = match self.open.take() {
             // Whoever else writes to it is of this writer, and so on this mount.
             Some((file, end)) => match file.size_known_here()? {
-                size if self.may_be_closed(size) => self.open_log()?,
-                size if size == end.offset => (file, end),
+                size if self.may_be_closed(size) => self.open_log(known)?,
+                _ if !known.is_of(file.as_ref())? => self.open_log(known)?,
+                size if size == end.offset && known.is_within(size) => (file, end),
                 _ => match end_of(file.as_ref(), end.writer)? {
-                    Some(end) => (file, end),
-                    None => self.open_log()?,
+                    Some(end) if known.is_within(end.offset) => (file, end),
+                    _ => self.open_log(known)?,
                 },
             },
-            None => self.open_log()?,
+            None => self.open_log(known)?,
         };
         let mut bytes = Vec::new();
         let (file, end) = match self.is_full(end.offset) {
@@ -225,8 +266,8 @@ impl<'s> Log<'s> {
         }
         let sum = end.sum.then(body);
         bytes.extend(put_together(sum, body));
-        file.write_at(end.offset, &bytes)?;
         let offset = end.offset + bytes.len() as u64;
+        self.write(turn, file.as_ref(), &end, &bytes)?;
         self.open = Some((file, End { offset, sum, torn: false, ..end }));
         Ok(())
     }
@@ -296,15 +337,11 @@ impl<'s> Log<'s> {
     /// The first of the writer's logs that is to be added to. What stands in one
     /// that is not stays as it is: it is evidence, and a process that reads the logs is
     /// told of it. It keeps nobody from locking.
-    fn open_log(&self) -> io::Result<(Box<dyn StoredFile>, End)> {
+    fn open_log(&self, known: Known) -> io::Result<(Box<dyn StoredFile>, End)> {
         let mut writer = self.writer;
         for _ in 0..LOGS_MAX {
             let path = layout::audit_log(writer);
-            let file = match self.store.open_writable(&path) {
-                Ok(file) => file,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(&path)?,
-                Err(error) => return Err(error),
-            };
+            let file = self.open_or_create(&path)?;
             if self.refused {
                 // A JuiceFS mount goes on refusing a file that it found no room for, and
                 // shows it as long as if there had been, until it has closed it for all
@@ -313,11 +350,105 @@ impl<'s> Log<'s> {
                 file.sync()?;
             }
             if let Some(end) = end_of(file.as_ref(), writer)? {
-                return Ok((file, end));
+                if known.is_whole(file.as_ref(), end.offset)? {
+                    return Ok((file, end));
+                }
+                if let Some(end) = self.shown_whole(file.as_ref(), writer, known)? {
+                    return Ok((file, end));
+                }
+                if self.leave(&path, known, writer)? {
+                    let sum = Sum::start(writer.into());
+                    return Ok((self.create(&path)?, End { writer, offset: 0, sum, torn: false }));
+                }
             }
             writer = writer.after();
         }
         Err(io::Error::new(io::ErrorKind::InvalidData, Spoilt { writer: self.writer }))
+    }
+
+    fn open_or_create(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
+        match self.store.open_writable(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.create(path),
+            answer => answer,
+        }
+    }
+
+    /// The end of a log that did not show all that was written to it, if it does once that was
+    /// handed in.
+    fn shown_whole(
+        &self,
+        file: &dyn StoredFile,
+        writer: WriterId,
+        known: Known,
+    ) -> io::Result<Option<End>> {
+        // What could not be handed in is what is asked about: it says nothing about what
+        // is to be written.
+        let _ = file.sync();
+        let end = end_of(file, writer)?;
+        Ok(match end {
+            Some(end) if known.is_whole(file, end.offset)? => Some(end),
+            _ => None,
+        })
+    }
+
+    /// Takes its name from a log that lacks what was written to it: that may have been lost,
+    /// or may be there in a moment, in the place where the next line would go. Nothing is
+    /// added to it any more, and nothing says how it ends. False if it has its name still.
+    fn leave(&self, path: &RepoPath, known: Known, writer: WriterId) -> io::Result<bool> {
+        let Known(Some(reach)) = known else { return Ok(false) };
+        let which = format!("left {} {}", reach.inode, reach.end);
+        let which = Sum::start(writer.into()).then(which.as_bytes());
+        let left = layout::audit_log(LogName::Closed(writer, which.short()));
+        let moved = self.store.rename_new(path, &left);
+        Ok(moved.is_ok() || !self.store.is_there(path)?)
+    }
+
+    /// Writes at the end of a log. What is written is first said to be, where the next process
+    /// looks; what was certainly not written is not said to be any more.
+    fn write(
+        &self,
+        turn: &dyn Turn,
+        file: &dyn StoredFile,
+        end: &End,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        if !turn.remembers() {
+            return file.write_at(end.offset, bytes);
+        }
+        let inode = file.inode()?;
+        turn.will_reach(Reach { inode, end: end.offset + bytes.len() as u64 });
+        file.write_at(end.offset, bytes).inspect_err(|_| {
+            if file.sync().is_ok()
+                && let Ok(end) = file.size()
+            {
+                turn.will_reach(Reach { inode, end });
+            }
+        })
+    }
+}
+
+/// How far a writer's log goes by what its processes said before they wrote.
+#[derive(Clone, Copy)]
+struct Known(Option<Reach>);
+
+impl Known {
+    /// Is all that was written to the file that has the log's name within its first `size`
+    /// bytes? Of another file than the one that was last written to nothing is known.
+    fn is_whole(self, file: &dyn StoredFile, size: u64) -> io::Result<bool> {
+        Ok(self.is_within(size) || !self.is_of(file)?)
+    }
+
+    /// Is a file that was opened before still the one that is written to? Whoever left it had a
+    /// reason.
+    fn is_of(self, file: &dyn StoredFile) -> io::Result<bool> {
+        sabotage!(Rule::GoesOnBehindAll => Ok(true));
+        let Some(reach) = self.0 else { return Ok(true) };
+        Ok(reach.inode == file.inode()?)
+    }
+
+    fn is_within(self, size: u64) -> bool {
+        sabotage!(Rule::GoesOnBehindAll => true);
+        self.0.is_none_or(|reach| reach.end <= size)
     }
 }
 

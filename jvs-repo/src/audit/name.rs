@@ -13,8 +13,9 @@ const ANCHOR: &str = "anchor-";
 pub enum LogName {
     /// What stands for logs that were dropped.
     Anchor(OpNonce),
-    /// One that its writer closed because it was full. The number is of its last line, so
-    /// that no two are called the same.
+    /// One that its writer closed because it was full, or left because it does not show all
+    /// that was written to it. The number, of its last line or of how far it was written, is
+    /// there so that no two are called the same.
     Closed(WriterId, [u8; 8]),
     /// The one that its writer adds to.
     Open(WriterId),

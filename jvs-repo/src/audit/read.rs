@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::{Event, LogName};
 use crate::clock::WallMs;
 use crate::layout;
+use crate::mutation::Rule;
 use crate::record::audit::{LINE_MAX, Sum, event_in, parse, take_apart};
+use crate::sabotage;
 use crate::store::{Store, StoredFile};
 
 /// How much of a log one read takes in.
@@ -23,7 +25,7 @@ const SKIP_MAX: usize = 4 * LINE_MAX;
 pub enum Flaw {
     /// The file ends in the middle of a line: a crash, or an append under way.
     TornEnd,
-    /// A torn line that a later append closed: a crash.
+    /// A torn line that a later append closed, or one with a hole in it: a crash, or no room.
     TornInside,
     /// The line's sum does not follow from the line and those before it.
     BrokenLink,
@@ -66,7 +68,7 @@ pub fn read_log(
     lines_from(file.as_ref(), 0, &mut |piece| {
         each(match piece {
             Piece::Line(line) => check.line(line),
-            Piece::Rest(rest) if rest.len() <= LINE_MAX => check.flawed(Flaw::TornEnd),
+            Piece::Rest(rest) if rest.len() <= longest(rest) => check.flawed(Flaw::TornEnd),
             Piece::Rest(_) => check.flawed(Flaw::TooLong),
         });
     })?;
@@ -183,14 +185,36 @@ fn lines_before(file: &dyn StoredFile, end: u64, number: &mut u64) -> io::Result
     Ok(())
 }
 
+/// How much may be there without the end of a line: as much as a line has, and where there is a
+/// hole as much as is passed over.
+fn longest(rest: &[u8]) -> usize {
+    if has_a_hole(rest) { SKIP_MAX } else { LINE_MAX }
+}
+
+/// Can a crash have left this of a line? One that stops early was cut. An empty one was never
+/// begun; any other that ends as lines do is foreign.
+fn is_torn(line: &[u8]) -> bool {
+    line.last().is_some_and(|last| *last != b'}') || has_a_hole(line)
+}
+
+/// Is there a zero byte in it? No line has one, but a file that became longer although the
+/// content never arrived reads so: a JuiceFS mount drops what it finds no room for, and keeps
+/// what was written behind it.
+fn has_a_hole(line: &[u8]) -> bool {
+    sabotage!(Rule::HolesAreTorn => false);
+    line.contains(&0)
+}
+
 pub(crate) struct Checker {
     sum: Sum,
+    /// The line before has a hole: what the next one follows from may have been in it.
+    behind_a_hole: bool,
     number: u64,
 }
 
 impl Checker {
     pub(crate) fn of(log: LogName) -> Self {
-        Checker { sum: Sum::start(log), number: 0 }
+        Checker { sum: Sum::start(log), behind_a_hole: false, number: 0 }
     }
 
     fn flawed(&mut self, flaw: Flaw) -> Line {
@@ -199,25 +223,24 @@ impl Checker {
     }
 
     pub(crate) fn line(&mut self, line: &[u8]) -> Line {
-        if line.len() > LINE_MAX {
+        if line.len() > LINE_MAX && !has_a_hole(line) {
             return self.flawed(Flaw::TooLong);
         }
         let Some((stated, body)) = take_apart(line) else {
-            // A line that stops early was cut by a crash; any other is foreign. An
-            // empty one was never begun.
-            let torn = line.last().is_some_and(|last| *last != b'}');
-            return self.flawed(if torn { Flaw::TornInside } else { Flaw::Unreadable });
+            self.behind_a_hole |= has_a_hole(line);
+            return self.flawed(if is_torn(line) { Flaw::TornInside } else { Flaw::Unreadable });
         };
         let event = event_in(body).ok();
-        if stated != self.sum.then(body) {
-            if event.is_none() && line.last() != Some(&b'}') {
+        let follows = stated == self.sum.then(body);
+        if !follows && !std::mem::take(&mut self.behind_a_hole) {
+            if event.is_none() && is_torn(line) {
                 return self.flawed(Flaw::TornInside);
             }
             // Go on from what the line states, so that one bad link is one finding.
             self.sum = stated;
             return Line { event, ..self.flawed(Flaw::BrokenLink) };
         }
-        self.sum = stated;
+        (self.sum, self.behind_a_hole) = (stated, false);
         self.number += 1;
         let flaw = if event.is_some() { None } else { Some(Flaw::Unreadable) };
         Line { number: self.number, event, flaw }

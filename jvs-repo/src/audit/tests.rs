@@ -1,7 +1,10 @@
+use std::sync::{Arc, Mutex};
+
 use super::append::End;
 use super::*;
 use crate::clock::WallMs;
 use crate::id::OpNonce;
+use crate::mutation::{self, Rule};
 use crate::name::WorktreeName;
 use crate::store::PosixStore;
 
@@ -387,4 +390,158 @@ fn a_log_that_cannot_be_closed_is_added_to() {
     log.append(&event(3)).expect("append");
     assert!(log.has_closed_one());
     assert_eq!(fixture.lines().len(), 2, "what it goes on after, and the event");
+}
+
+/// Turns of processes that keep what is said in them, as in the file of a session's turns.
+#[derive(Default)]
+struct Kept(Arc<Mutex<Option<Reach>>>);
+
+struct KeptTurn(Arc<Mutex<Option<Reach>>>);
+
+impl Turn for KeptTurn {
+    fn reached(&self) -> Option<Reach> {
+        *self.0.lock().expect("whole")
+    }
+
+    fn will_reach(&self, reach: Reach) {
+        *self.0.lock().expect("whole") = Some(reach);
+    }
+
+    fn remembers(&self) -> bool {
+        true
+    }
+}
+
+impl AppendTurn for Kept {
+    fn take(&self, _: &WriterId) -> io::Result<Box<dyn Turn>> {
+        Ok(Box::new(KeptTurn(self.0.clone())))
+    }
+
+    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Turn>>> {
+        self.take(writer).map(Some)
+    }
+}
+
+/// What is wrong with any line of any log, and which events can be read.
+fn all_flaws_and_events(fixture: &Fixture) -> (Vec<Flaw>, Vec<Event>) {
+    let logs = all_logs(&fixture.store);
+    let lines: Vec<Line> = logs.into_iter().flat_map(|(_, lines)| lines).collect();
+    let mut events: Vec<Event> = lines.iter().filter_map(|line| line.event.clone()).collect();
+    events.sort_by_key(|event| event.op.0);
+    (lines.iter().filter_map(|line| line.flaw).collect(), events)
+}
+
+/// A process of the session was killed in the middle of a write, which arrives, `arrives` of
+/// it, only after the next two have written; one of them has the log open since before.
+fn late(arrives: impl Fn(usize) -> usize) -> (Vec<Flaw>, Vec<Event>) {
+    let fixture = Fixture::new();
+    let turns = Kept::default();
+    let log = || Log::new(&fixture.store, &turns, fixture.writer);
+    let (mut open, mut killed, mut next) = (log(), log(), log());
+    open.append(&event(0)).expect("append");
+    let before = fixture.size();
+    let file = fixture.store.open_writable(&layout::audit_log(fixture.writer)).expect("opened");
+    let mut long = event(1);
+    long.reason = Some("x".repeat(100));
+    killed.append(&long).expect("append");
+    let line = file.read_range(before, LINE_MAX).expect("read");
+    fixture.resize(before);
+    next.append_durably(&event(2)).expect("append");
+    open.append_durably(&event(3)).expect("append");
+    drop(next);
+    file.write_at(before, &line[..arrives(line.len())]).expect("arrives");
+    log().append_durably(&event(4)).expect("append");
+    all_flaws_and_events(&fixture)
+}
+
+#[test]
+fn a_write_that_arrives_late_spoils_nothing_that_was_written_since() {
+    let (flaws, events) = late(|length| length);
+    assert_eq!(flaws, []);
+    let ops: Vec<u8> = events.iter().map(|event| event.op.0[0]).collect();
+    assert_eq!(ops, [0, 1, 2, 3, 4], "and it is told, too");
+    for torn in [1, 60, 150] {
+        let (flaws, events) = late(|_| torn);
+        assert_eq!((flaws, events.len()), (vec![Flaw::TornEnd], 4), "{torn}");
+    }
+    let (flaws, events) = late(|_| 0);
+    assert_eq!((flaws, events.len()), (vec![], 4), "it never arrived");
+    // Without the rule two lines are in one place.
+    let (flaws, _) = mutation::without(Rule::GoesOnBehindAll, || late(|length| length));
+    assert!(flaws.iter().any(|flaw| !flaw.is_crash()), "{flaws:?}");
+}
+
+/// Whoever finds less than was written looks once more before it leaves the log, and
+/// whoever knows that nothing was written says so.
+#[test]
+fn a_log_is_left_only_if_it_stays_short() {
+    let fixture = Fixture::new();
+    let turns = Kept::default();
+    let log = || Log::new(&fixture.store, &turns, fixture.writer);
+    for n in 0..6 {
+        log().append_durably(&event(n)).expect("append");
+    }
+    assert_eq!(all_logs(&fixture.store).len(), 1, "nobody was in doubt");
+    // The power went, and took what was said in turns, or the end of what was written.
+    *turns.0.lock().expect("whole") = None;
+    log().append(&event(6)).expect("append");
+    fixture.edit(|bytes| bytes.truncate(bytes.len() - 30));
+    log().append(&event(7)).expect("append");
+    log().append(&event(8)).expect("append");
+    assert_eq!(all_logs(&fixture.store).len(), 2, "one was left, and the next is added to");
+    let (flaws, events) = all_flaws_and_events(&fixture);
+    assert_eq!((flaws, events.len()), (vec![Flaw::TornEnd], 8));
+}
+
+/// A full JuiceFS volume dropped a write and kept those behind it.
+#[test]
+fn a_hole_in_a_log_is_a_crash_and_what_is_removed_or_changed_around_it_is_none() {
+    let holed = |write: fn(&Fixture), change: fn(&mut Vec<u8>)| {
+        let fixture = Fixture::new();
+        fixture.append(0..2);
+        let from = usize::try_from(fixture.size()).expect("small");
+        fixture.append(2..3);
+        let until = usize::try_from(fixture.size()).expect("small");
+        write(&fixture);
+        fixture.edit(|bytes| {
+            bytes[from..until].fill(0);
+            change(bytes);
+        });
+        fixture.flaws()
+    };
+    let opened_anew = |fixture: &Fixture| fixture.append(3..7);
+    let nothing = |_: &mut Vec<u8>| {};
+    assert_eq!(holed(opened_anew, nothing), [(3, Flaw::TornInside)]);
+    let alone = |fixture: &Fixture| fixture.append(3..4);
+    assert_eq!(holed(alone, nothing), [(3, Flaw::TornInside)]);
+    // More than a line is lost, and what comes next goes on from what was there before, or
+    // from what was lost.
+    for lost in [300, LINE_MAX + 300] {
+        let fixture = Fixture::new();
+        fixture.append(0..2);
+        fixture.edit(|bytes| bytes.extend(vec![0; lost]));
+        assert_eq!(fixture.flaws(), [(3, Flaw::TornEnd)], "{lost}");
+        fixture.append(2..4);
+        assert_eq!(fixture.flaws(), [(3, Flaw::TornInside)], "{lost}");
+    }
+    let fixture = Fixture::new();
+    fixture.append(0..6);
+    fixture.edit(|bytes| {
+        let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
+        bytes[ends[1] + 1..ends[3]].fill(0);
+    });
+    assert_eq!(fixture.flaws(), [(3, Flaw::TornInside)]);
+    // What a forger does beside it is still found.
+    let removed = |bytes: &mut Vec<u8>| {
+        let ends: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at] == b'\n').collect();
+        bytes.drain(ends[3] + 1..=ends[4]);
+    };
+    assert_eq!(holed(opened_anew, removed), [(3, Flaw::TornInside), (5, Flaw::BrokenLink)]);
+    let changed = |bytes: &mut Vec<u8>| {
+        let at = bytes.len() - 40;
+        bytes[at] ^= 1;
+    };
+    assert!(holed(opened_anew, changed).iter().any(|(_, flaw)| !flaw.is_crash()));
+    let without = mutation::without(Rule::HolesAreTorn, || holed(opened_anew, nothing));
+    assert_eq!(without, [(3, Flaw::Unreadable)]);
 }

@@ -564,7 +564,9 @@ impl StoredFile for PosixFile {
     }
 
     fn inode(&self) -> io::Result<u64> {
-        Ok(fs::fstat(&self.fd)?.st_ino)
+        // It stays what it is as long as the file is open, so nobody is asked.
+        let stat = fs::statx(&self.fd, "", ASK_NOBODY, StatxFlags::INO);
+        stat.map_or_else(|_| Ok(fs::fstat(&self.fd)?.st_ino), |stat| Ok(stat.stx_ino))
     }
 
     fn read_up_to(&self, limit: usize) -> io::Result<Vec<u8>> {

@@ -5,7 +5,6 @@
 //! each writes its own candidate whole and then links it to the one name; the
 //! first link wins, everybody reads the winner.
 
-use std::any::Any;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jvs_lock::session::{Secret, SessionId};
-use jvs_repo::audit::{AppendTurn, NoTurn, WriterId};
+use jvs_repo::audit::{AppendTurn, NoTurn, Reach, Turn, WriterId};
 use jvs_repo::clock::{Clock, SystemClock};
 use jvs_repo::entropy::Entropy;
 use jvs_repo::id::{OpNonce, hex};
@@ -368,8 +367,44 @@ fn try_lock(fd: &OwnedFd) -> io::Result<bool> {
     }
 }
 
+/// A turn: the lock on the writer's file, in which stands how far its log was written to.
+struct Held(OwnedFd);
+
+/// As long as what [`reach_line`] makes.
+const REACH_LENGTH: usize = 40;
+
+fn reach_line(reach: Reach) -> String {
+    format!("reach {:016x} {:016x}\n", reach.inode, reach.end)
+}
+
+fn reach_of(line: &[u8]) -> Option<Reach> {
+    let text = std::str::from_utf8(line).ok()?;
+    let (inode, end) = text.strip_prefix("reach ")?.strip_suffix('\n')?.split_once(' ')?;
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    let reach = Reach { inode: number(inode)?, end: number(end)? };
+    (reach_line(reach) == text).then_some(reach)
+}
+
+impl Turn for Held {
+    fn reached(&self) -> Option<Reach> {
+        let mut line = [0; REACH_LENGTH];
+        let length = rustix::io::pread(&self.0, &mut line, 0).ok()?;
+        reach_of(&line[..length])
+    }
+
+    /// Best effort: without it a log is judged by what its mount shows, as if this were the
+    /// first process of the session.
+    fn will_reach(&self, reach: Reach) {
+        let _ = rustix::io::pwrite(&self.0, reach_line(reach).as_bytes(), 0);
+    }
+
+    fn remembers(&self) -> bool {
+        true
+    }
+}
+
 impl AppendTurn for Turns {
-    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>> {
+    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Turn>> {
         let fd = self.open(writer)?;
         let start = SystemClock.now().boot;
         let in_vain = self.in_vain.load(Ordering::Relaxed);
@@ -383,12 +418,12 @@ impl AppendTurn for Turns {
             SystemClock.sleep_ms(LOOK_AGAIN_MS);
         }
         self.in_vain.store(false, Ordering::Relaxed);
-        Ok(Box::new(fd))
+        Ok(Box::new(Held(fd)))
     }
 
-    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Any>>> {
+    fn take_now(&self, writer: &WriterId) -> io::Result<Option<Box<dyn Turn>>> {
         let fd = self.open(writer)?;
-        Ok(try_lock(&fd)?.then(|| Box::new(fd) as Box<dyn Any>))
+        Ok(try_lock(&fd)?.then(|| Box::new(Held(fd)) as Box<dyn Turn>))
     }
 }
 
@@ -559,5 +594,30 @@ mod tests {
         drop(first);
         assert!(turns.take_now(&one).expect("asked").is_some());
         assert!(turns.take(&one).is_ok());
+    }
+
+    #[test]
+    fn what_is_said_in_a_turn_is_known_in_the_next_and_what_is_torn_says_nothing() {
+        let host = Host::new();
+        host.secret("s").expect("made");
+        let runtime = host.dir.path().as_os_str().to_owned();
+        let get = |name: &str| (name == "XDG_RUNTIME_DIR").then(|| runtime.clone());
+        let id = "s".parse().expect("a session id");
+        let (_, turns) = of(&id, Env::new(&get), &SystemEntropy).expect("read");
+        let writer = WriterId([1; 12]);
+        let next = || turns.take(&writer).expect("free");
+        assert_eq!(next().reached(), None);
+        for reach in [Reach { inode: 7, end: 500 }, Reach { inode: u64::MAX, end: 3 }] {
+            next().will_reach(reach);
+            assert_eq!(next().reached(), Some(reach));
+        }
+        let fd = turns.open(&writer).expect("opened");
+        for torn in 0..REACH_LENGTH {
+            next().will_reach(Reach { inode: 7, end: 500 });
+            rustix::io::pwrite(&fd, &vec![0; REACH_LENGTH - torn], torn as u64)
+                .expect("vandalised");
+            assert_eq!(next().reached(), None, "{torn}");
+        }
+        assert_eq!(reach_of(b"reach +000000000000007 0000000000000003\n"), None);
     }
 }

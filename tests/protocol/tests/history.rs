@@ -1,7 +1,6 @@
 //! The rules by which a history is believed, and those of the counters it counts
 //! with: each switched off, and what it prevents is then not noticed.
 
-use std::any::Any;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,7 +10,7 @@ use jvs_lock::mutation::{self, Rule};
 use jvs_lock::register::Register;
 use jvs_lock::{Locks, State, Want};
 use jvs_protocol_tests::{actor, stage};
-use jvs_repo::audit::{AppendTurn, Event, EventKind, EventPhase, Log, WriterId};
+use jvs_repo::audit::{Alone, AppendTurn, Event, EventKind, EventPhase, Log, Turn, WriterId};
 use jvs_repo::clock::{Clock, WallMs};
 use jvs_repo::code::{Code, Coded};
 use jvs_repo::config::LockPolicy;
@@ -148,15 +147,15 @@ struct Busy<'w> {
 }
 
 impl AppendTurn for Busy<'_> {
-    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Any>> {
+    fn take(&self, writer: &WriterId) -> io::Result<Box<dyn Turn>> {
         self.take_now(writer)?.ok_or_else(|| {
             self.clock.sleep_ms(10_000);
             io::ErrorKind::TimedOut.into()
         })
     }
 
-    fn take_now(&self, _: &WriterId) -> io::Result<Option<Box<dyn Any>>> {
-        Ok((!self.stuck.load(Ordering::Relaxed)).then(|| Box::new(()) as Box<dyn Any>))
+    fn take_now(&self, _: &WriterId) -> io::Result<Option<Box<dyn Turn>>> {
+        Ok((!self.stuck.load(Ordering::Relaxed)).then(|| Box::new(Alone) as Box<dyn Turn>))
     }
 }
 
