@@ -1,6 +1,7 @@
 //! The workload: processes that want the lock, a nemesis, and the verdict.
 
 use std::collections::BTreeSet;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -19,8 +20,10 @@ use crate::dice::Dice;
 use crate::torture::ask::{Asker, Outcome};
 use crate::torture::{Ground, Host, Kind, TAG, book, nemesis};
 
-/// How many operations are in one hold.
-const IN_A_HOLD: u64 = 40;
+/// How many numbers there are for one hold.
+const FOR_A_HOLD: u64 = 50_000;
+/// How many additions are in one hold whose additions count once a snapshot has them.
+const IN_A_SNAPSHOT: u64 = 500;
 /// How long a command that holds or waits may take before it is killed.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -160,7 +163,7 @@ impl Arena<'_> {
         let mut dice = Dice::new(self.wish.seed, 100 + number as u64);
         let host = number % self.hosts.len();
         while !self.stop.load(Ordering::SeqCst) {
-            let first = self.next.fetch_add(IN_A_HOLD, Ordering::SeqCst);
+            let first = self.next.fetch_add(FOR_A_HOLD, Ordering::SeqCst);
             match self.wish.tool {
                 Tool::JvsFenced => self.fenced(host, first, &mut dice),
                 Tool::Redis => self.under_redis(host, first, &mut dice),
@@ -194,7 +197,7 @@ impl Arena<'_> {
         let history = self.histories.join(first.to_string());
         let program = text(&self.wish.program);
         let pause = (LEASE_MS * 3 / 2).to_string();
-        let (first, count) = (first.to_string(), IN_A_HOLD.to_string());
+        let (first, count) = (first.to_string(), FOR_A_HOLD.to_string());
         let (history, files) = (text(&history), text(&self.files(host)));
         vec![program, "batch".into(), history, files, first.clone(), first, count, pause]
     }
@@ -219,26 +222,27 @@ impl Arena<'_> {
         let words = ["lock", "acquire", "--wait=10s", "--no-keeper", "--lease", &lease];
         let answer = asker.ask("main", &words);
         let Some(token) = answer.entry.told.granted else { return };
-        let Some(mut numbers) = before(&asker, &answer.data) else { return };
+        let Some(before) = before(&asker, &answer.data) else { return };
         let history = self.histories.join(first.to_string());
         let Ok(mut history) = OpenOptions::new().create(true).append(true).open(&history) else {
             return;
         };
         let mut tell = |kind: &str| {
             use std::io::Write as _;
-            let lines = (first..first + IN_A_HOLD)
+            let lines = (first..first + IN_A_SNAPSHOT)
                 .map(|number| line(boot_ns(), number, kind, Op::Add(number)));
             let lines: String = lines.collect();
             history.write_all(lines.as_bytes()).expect("the history takes lines");
         };
         tell("invoke");
-        numbers.extend(first..first + IN_A_HOLD);
-        let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
-        if dice.hits(1, 8) {
-            thread::sleep(Duration::from_millis(LEASE_MS * 3 / 2));
-        }
+        let paused = dice.hits(1, 8).then(|| dice.between(first, first + IN_A_SNAPSHOT - 1));
+        let pause_ms = |number| if paused == Some(number) { LEASE_MS * 3 / 2 } else { 0 };
         let files = self.hosts[host].root().join("main");
-        if fs_err::write(files.join(format!("set.{token}")), text).is_err() {
+        let added = batch::open(files.join(format!("set.{token}"))).and_then(|file| {
+            file.file().write_all_at(&before, 0)?;
+            batch::add_to(&file, first..first + IN_A_SNAPSHOT, pause_ms)
+        });
+        if added.is_err() {
             return;
         }
         let _ = fs_err::remove_file(files.join(format!("set.{}", token.saturating_sub(20))));
@@ -282,7 +286,8 @@ impl Arena<'_> {
         }
         let asker = self.asker(0, 0);
         let status = asker.ask("main", &["lock", "status"]);
-        before(&asker, &status.data).expect("nobody is in the way any more")
+        let set = before(&asker, &status.data).expect("nobody is in the way any more");
+        batch::numbers_in(&set)
     }
 }
 
@@ -292,9 +297,9 @@ fn finished(mut running: Running) {
     }
 }
 
-/// What the set is at the head that an answer tells of: in the file of the hold that
+/// The file of the set at the head that an answer tells of: that of the hold that
 /// published it.
-fn before(asker: &Asker<'_>, data: &Value) -> Option<BTreeSet<u64>> {
+fn before(asker: &Asker<'_>, data: &Value) -> Option<Vec<u8>> {
     let head = data["head"].as_str()?;
     let info = asker.ask("main", &["info", head]);
     if info.entry.outcome != Outcome::Ok {
@@ -306,10 +311,9 @@ fn before(asker: &Asker<'_>, data: &Value) -> Option<BTreeSet<u64>> {
         Outcome::Ok => {}
         // The first snapshot of all has no set in it.
         Outcome::Failed(code) if code == "E_NOT_FOUND" && info.data["parent"].is_null() => {
-            return Some(BTreeSet::new());
+            return Some(Vec::new());
         }
         _ => return None,
     }
-    let text = told.data.as_str().unwrap_or_default();
-    Some(text.lines().filter_map(|line| line.parse().ok()).collect())
+    Some(told.data.as_str().unwrap_or_default().into())
 }

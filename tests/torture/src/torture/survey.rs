@@ -11,7 +11,7 @@ use jvs_repo::record::ledger::{self, Tombstone};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ask::Asker;
+use super::ask::{Answer, Asker};
 use super::book::{Book, Line, Outcome};
 use super::ground::Ground;
 use super::host::Host;
@@ -76,15 +76,13 @@ pub(crate) fn end(hosts: &[Host], ground: &Ground, book: &Book) -> Ending {
         // Somebody who was killed in the middle of it has it until a lease is over.
         let had = janitor.ask(name, &["lock", "acquire", "--wait=60s", "--no-keeper"]);
         book.write(&Line::Did(had.entry));
-        examine(&janitor, &["worktree", "remove", name, "--force"], &mut ending);
+        remove(&janitor, hosts, name, &mut ending);
     }
     ending.left = processes_left(&hosts[0]);
     examine(&janitor, &["gc", "--keep-last", "8", "--keep-within", "0s"], &mut ending);
     // What is repaired is no failure; what is not is found by the next one. That a waiter
     // is dead can be proven only where it was alive.
-    for host in hosts {
-        let _ = Asker { host, ..janitor.clone() }.ask(CALM, &["doctor", "--strict", "--repair"]);
-    }
+    repair(hosts, &janitor);
     for words in [&["doctor", "--strict"], &["audit", "--verify"], &["verify", "--all"]] {
         examine(&janitor, words, &mut ending);
     }
@@ -96,9 +94,35 @@ pub(crate) fn end(hosts: &[Host], ground: &Ground, book: &Book) -> Ending {
     ending
 }
 
+/// Removes a worktree. One that was killed while it was renamed or removed is settled by
+/// doctor first, if only that is in the way.
+fn remove(janitor: &Asker<'_>, hosts: &[Host], name: &str, ending: &mut Ending) {
+    let words = ["worktree", "remove", name, "--force"];
+    let answer = janitor.ask(CALM, &words);
+    if answer.entry.outcome != Outcome::Failed("E_NOT_FOUND".into()) {
+        record(janitor, &words, answer, ending);
+        return;
+    }
+    janitor.book.write(&Line::Did(answer.entry));
+    repair(hosts, janitor);
+    let there = janitor.ask(CALM, &["worktree", "list"]);
+    if names(&there.data).iter().any(|it| it == name) {
+        examine(janitor, &words, ending);
+    }
+}
+
+fn repair(hosts: &[Host], janitor: &Asker<'_>) {
+    for host in hosts {
+        let _ = Asker { host, ..janitor.clone() }.ask(CALM, &["doctor", "--strict", "--repair"]);
+    }
+}
+
 /// Has something done that must succeed, and returns what was answered.
 fn examine(janitor: &Asker<'_>, words: &[&str], ending: &mut Ending) -> Value {
-    let answer = janitor.ask(CALM, words);
+    record(janitor, words, janitor.ask(CALM, words), ending)
+}
+
+fn record(janitor: &Asker<'_>, words: &[&str], answer: Answer, ending: &mut Ending) -> Value {
     let outcome = answer.entry.outcome.clone();
     let complaint = match outcome {
         Outcome::Ok => String::new(),
