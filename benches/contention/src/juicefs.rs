@@ -22,9 +22,12 @@ pub(crate) fn on() {
     say(&format!("an idle mount: {idle:.0} commands a second, taken off below"));
     say("| waiters × turns | | turns/s | longest wait / mean | CPU ms a turn |");
     say("|---|---|---|---|---|");
+    let before = commands(&volume);
     let alone = measure(1, 40, &|worker| arena.turn(worker));
+    let alone_a_turn = (commands(&volume) - before - idle * alone.seconds()) / alone.turns() as f64;
     row("1 × 40", "jvs, nobody else", &alone);
-    let mut costs = Vec::new();
+    say(&format!("| | {alone_a_turn:.0} commands a turn | | | |"));
+    let (mut costs, mut moving) = (Vec::new(), Vec::new());
     for (workers, turns) in CROWDS {
         let before = commands(&volume);
         let crowd = measure(workers, turns, &|worker| arena.turn(worker));
@@ -34,6 +37,8 @@ pub(crate) fn on() {
         let to_alone = crowd.per_second() / alone.per_second();
         say(&format!("| | {a_turn:.0} commands a turn; {to_alone:.2} of one alone | | | |"));
         costs.push((workers, a_turn));
+        let a_second = |each: f64| each * crowd.per_second();
+        moving.push(Moving { workers, all: a_second(a_turn), turns: a_second(alone_a_turn) });
     }
     let grows = exponent(costs[0], costs[costs.len() - 1]);
     say(&format!("commands a turn grow with the power {grows:.2} of the waiters, from 4 to 100"));
@@ -46,13 +51,22 @@ pub(crate) fn on() {
         start.elapsed()
     });
     row("32 × 8", "`flock FILE true`", &flock);
-    still(&volume, &arena, idle);
+    still(&volume, &arena, idle, &moving);
     arena.verify();
 }
 
-/// What lines cost that do not move.
-fn still(volume: &Volume, arena: &Arena, idle: f64) {
-    for waiters in [8, 32, 100] {
+/// What a line costs that moves, in commands a second.
+struct Moving {
+    workers: usize,
+    all: f64,
+    /// What as many turns without a line would.
+    turns: f64,
+}
+
+/// What lines cost that do not move, beside those of as many that do.
+fn still(volume: &Volume, arena: &Arena, idle: f64, moving: &[Moving]) {
+    for Moving { workers: waiters, all, turns } in moving {
+        let waiters = *waiters;
         arena.hold();
         std::thread::scope(|scope| {
             let line: Vec<_> =
@@ -61,6 +75,11 @@ fn still(volume: &Volume, arena: &Arena, idle: f64) {
             std::thread::sleep(Duration::from_secs(5));
             let still = commands_a_second(volume, || std::thread::sleep(STILL)) - idle;
             say(&format!("a line of {waiters} that does not move: {still:.0} commands a second"));
+            let waiting = all - turns;
+            say(&format!(
+                "  that moves: {all:.0}, of them {waiting:.0} for waiting, {:.2} of a still one's",
+                waiting / still
+            ));
             arena.let_go();
             line.into_iter().for_each(|waiter| drop(waiter.join()));
         });
