@@ -1,4 +1,5 @@
-//! Links the unwinder into the released command.
+//! Makes the released command small and quick to start: takes the layout out of the schemas
+//! that it carries, and links the unwinder into it.
 //!
 //! Loading it as a library of its own costs a tenth of a start: it is mapped,
 //! relocated, and asks the processor what it can do, which in a virtual machine
@@ -8,11 +9,39 @@
 //! Only with a GNU C library and for the host itself; wherever the archive is
 //! not found, the library is loaded as ever.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Indented, so that people see what changed in it: a third of it is that.
+const SCHEMAS: &str = "src/command/schema/jvs-1.json";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    carry_schemas();
+    link_unwinder();
+}
+
+#[allow(clippy::disallowed_methods, reason = "what it writes is for the compiler")]
+fn carry_schemas() {
+    println!("cargo::rerun-if-changed={SCHEMAS}");
+    let text = std::fs::read_to_string(SCHEMAS).expect("the schemas are there");
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo says where"));
+    std::fs::write(out.join("schemas.json"), without_layout(&text)).expect("written");
+}
+
+/// JSON without the white space between its words.
+fn without_layout(json: &str) -> String {
+    let (mut quoted, mut escaped) = (false, false);
+    let belongs = |c: &char| {
+        let ends_or_begins = *c == '"' && !escaped;
+        escaped = quoted && *c == '\\' && !escaped;
+        quoted ^= ends_or_begins;
+        quoted || !c.is_ascii_whitespace()
+    };
+    json.chars().filter(belongs).collect()
+}
+
+fn link_unwinder() {
     let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|found| found == value);
     let for_host = std::env::var("TARGET") == std::env::var("HOST");
     if !for_host || !is("PROFILE", "release") || !is("CARGO_CFG_TARGET_ENV", "gnu") {

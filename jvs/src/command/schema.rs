@@ -14,8 +14,9 @@ use crate::hint::OwnNext;
 use crate::near;
 use crate::render::Done;
 
-/// Written by tests/schema; a symlink to it is `jvs/src/command/schema/jvs-1.json`.
-const ALL: &str = include_str!("schema/jvs-1.json");
+/// Written by tests/schema; a symlink to it is `jvs/src/command/schema/jvs-1.json`, which
+/// `jvs/build.rs` takes the layout out of.
+const ALL: &str = include_str!(concat!(env!("OUT_DIR"), "/schemas.json"));
 
 /// What the name of a command's own schema begins with.
 const OF_COMMAND: &str = "jvs ";
@@ -90,6 +91,14 @@ fn mentioned<'d>(schema: &Value, defs: &'d Value, needed: &mut BTreeSet<&'d str>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_schemas_are_carried_without_their_layout_and_whole() {
+        let written = include_str!("schema/jvs-1.json");
+        let parsed = |text| serde_json::from_str::<Value>(text).expect("JSON");
+        assert_eq!(parsed(ALL), parsed(written));
+        assert!(!ALL.contains('\n') && ALL.len() * 4 < written.len() * 3, "{}", ALL.len());
+    }
 
     #[test]
     fn a_schema_has_all_that_it_mentions_and_nothing_else() {
