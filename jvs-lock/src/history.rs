@@ -132,8 +132,9 @@ pub fn check(registers: &[Witnessed], logs: &Logs) -> HistoryReport {
     problems.extend(anchor::broken(logs));
     let floors = anchor::floors(logs);
     let mut known: BTreeMap<EpochKey, KnownStates> = BTreeMap::new();
+    let mut before = LastStep::default();
     for logged in &logs.events {
-        if let Err(problem) = take_in(&mut known, &floors, logged) {
+        if let Err(problem) = take_in(&mut known, &floors, &mut before, logged) {
             problems.push(problem);
         }
     }
@@ -180,33 +181,67 @@ fn fallen_between(earlier: &EpochHistory, states: &[State]) -> Option<Problem> {
     })
 }
 
-fn take_in(
+fn take_in<'l>(
     lives: &mut BTreeMap<EpochKey, KnownStates>,
     floors: &BTreeMap<WorktreeName, Floor>,
-    logged: &Logged,
+    before: &mut LastStep<'l>,
+    logged: &'l Logged,
 ) -> Result<(), Problem> {
     let Logged { place, event } = logged;
     let (Some(worktree), Some(to)) = (&event.worktree, &event.to) else { return Ok(()) };
-    let not_a_state = || Problem::NotAState { place: *place };
-    let to: State = to.parse().map_err(|_| not_a_state())?;
+    let step = before.step(event.from.as_deref(), to);
+    let Step { from, to, linked } = step.ok_or(Problem::NotAState { place: *place })?;
     if floors.get(worktree).is_some_and(|floor| floor.covers(&to)) {
         return Ok(());
     }
-    let from: Option<State> = match &event.from {
-        Some(from) => Some(from.parse().map_err(|_| not_a_state())?),
-        None => None,
-    };
     if let Some(from) = from {
         // Whatever comes of the event: its writer saw that state.
         lives.entry(epoch_key(worktree, &from)).or_default().was_seen(from, *place);
     }
-    let linked = from.map_or_else(|| to.is_birth(), |from| to.follows(&from));
     if !linked {
         return Err(Problem::BadLink { place: *place, to: to.to_string() });
     }
     let known = lives.entry(epoch_key(worktree, &to)).or_default();
     known.was_told(from, to, *place, event.kind, event.phase);
     Ok(())
+}
+
+/// What an event says: from which state to which, and whether the one follows the other.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    from: Option<State>,
+    to: State,
+    linked: bool,
+}
+
+impl Step {
+    /// `None` if one of them is no state.
+    fn read(from: Option<&str>, to: &str) -> Option<Step> {
+        let to: State = to.parse().ok()?;
+        let from: Option<State> = from.map(str::parse).transpose().ok()?;
+        let linked = from.map_or_else(|| to.is_birth(), |from| to.follows(&from));
+        Some(Step { from, to, linked })
+    }
+}
+
+/// The step that was read last. What is done is told by the same words that announced it,
+/// most often in the next line, and reading them costs more than all else.
+#[derive(Default)]
+struct LastStep<'l> {
+    last: Option<(Option<&'l str>, &'l str, Option<Step>)>,
+}
+
+impl<'l> LastStep<'l> {
+    fn step(&mut self, from: Option<&'l str>, to: &'l str) -> Option<Step> {
+        match self.last {
+            Some((same, as_before, step)) if same == from && as_before == to => step,
+            _ => {
+                let step = Step::read(from, to);
+                self.last = Some((from, to, step));
+                step
+            }
+        }
+    }
 }
 
 #[cfg(test)]

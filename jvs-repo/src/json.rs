@@ -227,16 +227,39 @@ impl<'de> Visitor<'de> for Acceptable {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let inside = self.deeper()?;
-        let mut seen: HashSet<Cow<'de, str>> = HashSet::new();
+        let mut seen = SeenKeys::default();
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             inside.visit_str::<A::Error>(&key)?;
-            if seen.contains(&key) {
+            if let Some(key) = seen.insert(key) {
                 return Err(de::Error::custom(format_args!("the key {key:?} appears twice")));
             }
-            seen.insert(key);
             map.next_value_seed(inside)?;
         }
         Ok(())
+    }
+}
+
+/// The keys of one object. Nearly all have few, and comparing those is cheaper than hashing
+/// them; how many there are is up to whoever wrote them.
+#[derive(Default)]
+struct SeenKeys<'de> {
+    few: Vec<Cow<'de, str>>,
+    more: HashSet<Cow<'de, str>>,
+}
+
+impl<'de> SeenKeys<'de> {
+    const FEW: usize = 16;
+
+    /// The key itself, if it was there before.
+    fn insert(&mut self, key: Cow<'de, str>) -> Option<Cow<'de, str>> {
+        if self.few.contains(&key) || self.more.contains(&key) {
+            return Some(key);
+        }
+        match self.few.len() < Self::FEW {
+            true => self.few.push(key),
+            false => drop(self.more.insert(key)),
+        }
+        None
     }
 }
 
@@ -280,6 +303,12 @@ mod tests {
         assert!(refusal(b"").contains("empty"));
     }
 
+    /// An object of forty keys, and one more.
+    fn many_keys(last: &str) -> String {
+        let keys: String = (0..40).map(|n| format!(r#""k{n}":1,"#)).collect();
+        format!(r#"{{"number":1,{keys}"{last}":2}}"#)
+    }
+
     #[test]
     fn a_key_twice_is_refused_at_every_level_known_or_not() {
         for text in [
@@ -287,6 +316,8 @@ mod tests {
             r#"{"number":1,"extra":1,"extra":2}"#,
             r#"{"number":1,"extra":{"a":1,"a":1}}"#,
             r#"{"number":1,"extra":[{"a":1,"\u0061":1}]}"#,
+            &many_keys("k1"),
+            &many_keys("k39"),
         ] {
             let reason = refusal(text.as_bytes());
             assert!(reason.contains("appears twice"), "{text}: {reason}");

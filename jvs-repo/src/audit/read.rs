@@ -8,7 +8,7 @@ use super::{Event, LogName};
 use crate::clock::WallMs;
 use crate::layout;
 use crate::mutation::Rule;
-use crate::record::audit::{LINE_MAX, Sum, event_in, parse, take_apart};
+use crate::record::audit::{LINE_MAX, Sum, at_of, event_in, parse, take_apart};
 use crate::sabotage;
 use crate::store::{Store, StoredFile};
 
@@ -146,10 +146,14 @@ pub fn read_since(
         let length = begin.min(CHUNK_BACK);
         begin -= length;
         let piece = file.read_range(begin, usize::try_from(length).unwrap_or(usize::MAX))?;
-        let mut events =
-            piece.split(|byte| *byte == b'\n').filter_map(|l| parse(l).ok()).peekable();
-        no_events = if events.peek().is_some() { 0 } else { no_events + piece.len() };
-        match events.any(|event| is_wanted(&event)) {
+        let lines = piece.split(|byte| *byte == b'\n');
+        let mut wanted = lines.filter_map(|line| match is_before(line, since) {
+            true => Some(false),
+            false => parse(line).ok().map(|event| is_wanted(&event)),
+        });
+        let (first, more) = (wanted.next(), &mut wanted);
+        no_events = if first.is_some() { 0 } else { no_events + piece.len() };
+        match first == Some(true) || more.any(|wanted| wanted) {
             true => any = true,
             false if no_events == 0 || no_events > SKIP_MAX => break,
             false => {}
@@ -165,9 +169,17 @@ pub fn read_since(
     lines_from(file.as_ref(), begin, &mut |piece| {
         number += 1;
         let (Piece::Line(line) | Piece::Rest(line)) = piece;
+        if is_before(line, since) {
+            return;
+        }
         events.extend(parse(line).ok().filter(is_wanted).map(|event| (number, event)));
     })?;
     Ok(events)
+}
+
+/// Is that told by how a line begins?
+fn is_before(line: &[u8], since: WallMs) -> bool {
+    at_of(line).is_some_and(|at| at < since)
 }
 
 /// Counts the lines that end before `end`.
