@@ -29,7 +29,7 @@ const INSTRUCTIONS: &str = "\
 JVS gives each worktree one writer at a time. Call acquire before you change files (with wait, if \
 somebody else may have the lock), pass the handle that it answers to snapshot and release, and \
 release when you are done. If a call answers E_FENCING_MISMATCH, the lock was taken over: stop \
-writing at once. Do not use steal, reclaim or restore unless you were asked to. Locks are \
+writing at once. Do not use steal, reclaim, restore or undo unless you were asked to. Locks are \
 released when this server ends.";
 
 /// The server.
@@ -134,26 +134,31 @@ impl Server {
         let _ = self.jvs.run(&words, None, std::future::pending()).await;
     }
 
-    /// A person decides on what takes something. `Err` is what the client is answered instead.
+    /// A person decides on what takes something: the arguments of what they agreed to. `Err` is
+    /// what the client is answered instead.
     async fn decided(
         &self,
         tool: &Tool,
-        arguments: &Arguments,
+        mut arguments: Arguments,
         call: &CallToolRequestParams,
         context: &RequestContext<RoleServer>,
-    ) -> Result<(), Box<Instead>> {
-        let words = tool::words(tool.verb, arguments);
+    ) -> Result<Arguments, Box<Instead>> {
         if let Some(handle) = &arguments.handle {
             self.still_held(handle).await?;
         }
-        let (question, about) = self.question(tool, arguments).await?;
+        let mut undoing = String::new();
+        if tool.verb == Verb::Undo {
+            (arguments, undoing) = self.undoing(arguments).await?;
+        }
+        let words = tool::words(tool.verb, &arguments);
+        let (question, about) = self.question(tool, &arguments, undoing).await?;
         let subject = json!([tool.name, arguments.fields(), about]);
         let refused = |refusal, message: &str| {
             let typed = self.jvs.typed(&words);
             Err(Box::new(answer::refused(refusal, message, Some(&typed)).into()))
         };
         match self.people.decide(context, call, &question, subject).await {
-            PersonSays::Agreed => Ok(()),
+            PersonSays::Agreed => Ok(arguments),
             PersonSays::Asked(asked) => Err(Box::new(CallToolResponse::InputRequired(*asked))),
             PersonSays::Declined => refused(
                 OwnRefusal::Declined,
@@ -178,12 +183,34 @@ impl Server {
         }
     }
 
-    /// What a person is asked, and what that is about besides the arguments: who has the lock
-    /// that would be taken.
+    /// Which operation would be taken back, by its id, and the question about it. What is done
+    /// since then is not what a person agreed to.
+    async fn undoing(&self, arguments: Arguments) -> Result<(Arguments, String), Box<Instead>> {
+        let mut words = tool::words(Verb::Undo, &arguments);
+        words.push("--dry-run".to_owned());
+        let handle = arguments.handle.as_ref();
+        match self.jvs.run(&words, handle, std::future::pending()).await {
+            Ok(CommandAnswer::Done { data, .. }) => {
+                let text = |name: &str| data[name].as_str().unwrap_or_default().to_owned();
+                let (op, what) = (text("op"), text("what"));
+                let question = format!(
+                    "Take this operation back: {what}? What is there now is kept as a snapshot. \
+                     (Operation {op})"
+                );
+                Ok((arguments.naming("op", &op), question))
+            }
+            Ok(failed) => Err(Box::new(answer::of(failed, None).into())),
+            Err(trouble) => Err(Box::new(answer::no_answer(trouble).into())),
+        }
+    }
+
+    /// What a person is asked, `undoing` if that is what it is about, and what that is about
+    /// besides the arguments: who has the lock that would be taken.
     async fn question(
         &self,
         tool: &Tool,
         arguments: &Arguments,
+        undoing: String,
     ) -> Result<(String, Value), Box<Instead>> {
         let instead = |result: CallToolResult| Box::new(CallToolResponse::from(result));
         let words = ["lock", "status"].map(str::to_owned).into_iter();
@@ -212,6 +239,7 @@ impl Server {
                 "Take the lock of worktree {worktree} away from {holder}, who may be at work? \
                  Reason given: {reason}"
             ),
+            Verb::Undo => undoing,
             _ => {
                 let snapshot = arguments.text("snapshot").unwrap_or_default();
                 let paths = arguments.texts("paths");
@@ -293,11 +321,13 @@ impl ServerHandler for Server {
             );
             return Ok(answer::refused(OwnRefusal::Handle, &message, None).into());
         }
-        if tool.effect == Effect::Takes
-            && let Err(instead) = self.decided(tool, &arguments, &call, &context).await
-        {
-            return Ok(*instead);
-        }
+        let arguments = match tool.effect {
+            Effect::Takes => match self.decided(tool, arguments, &call, &context).await {
+                Ok(arguments) => arguments,
+                Err(instead) => return Ok(*instead),
+            },
+            _ => arguments,
+        };
         Ok(self.act(tool, &arguments, &context).await.into())
     }
 

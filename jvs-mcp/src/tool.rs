@@ -82,6 +82,7 @@ pub(crate) enum Verb {
     History,
     Diff,
     Restore,
+    Undo,
     Steal,
     Reclaim,
 }
@@ -285,6 +286,22 @@ pub(crate) const TOOLS: &[Tool] = &[
         repeatable: true,
     },
     Tool {
+        verb: Verb::Undo,
+        name: "undo",
+        title: "Take an operation back",
+        about: "Takes the last operation of this session in the worktree back: a snapshot, a \
+                restore, a tag, or a worktree that was made or renamed. What is there now is kept \
+                as a snapshot first. A person is asked. Undoing the operation that is answered \
+                as `by` does it again.",
+        fields: &[
+            HANDLE,
+            may("op", FieldKind::Name, "Another operation: its id, or the beginning of that."),
+        ],
+        answer: &[("op", "string"), ("what", "string"), ("by", "string?")],
+        effect: Effect::Takes,
+        repeatable: false,
+    },
+    Tool {
         verb: Verb::Steal,
         name: "steal",
         title: "Take over a lock that was left behind",
@@ -360,7 +377,8 @@ impl Tool {
     }
 }
 
-const HANDLE_ANSWERED: &str = "Names this hold, and no later one: for release, snapshot, restore.";
+const HANDLE_ANSWERED: &str =
+    "Names this hold, and no later one: for release, snapshot, restore, undo.";
 
 impl Field {
     fn schema(&self) -> Value {
@@ -397,6 +415,7 @@ pub(crate) fn words(verb: Verb, arguments: &Arguments) -> Vec<String> {
         Verb::Diff => say("diff"),
         Verb::Snapshot => say("snapshot"),
         Verb::Restore => ["restore", "--in-place"].into_iter().for_each(say),
+        Verb::Undo => say("undo"),
         Verb::Why => ["lock", "why"].into_iter().for_each(say),
         Verb::Acquire => ["lock", "acquire"].into_iter().for_each(say),
         Verb::Hold => ["lock", "acquire", FOR_EVER].into_iter().for_each(say),
@@ -410,6 +429,7 @@ pub(crate) fn words(verb: Verb, arguments: &Arguments) -> Vec<String> {
         ("wait", "--wait"),
         ("for", "--for"),
         ("reason", "--reason"),
+        ("op", "--op"),
         ("grep", "--grep"),
         ("limit", "-n"),
         ("note", if verb == Verb::Snapshot { "--message" } else { "--note" }),
@@ -479,6 +499,7 @@ mod tests {
                 json!({ "handle": "a:1:1-a:s", "snapshot": "b", "reason": "r", "paths": ["p"] }),
                 "restore --in-place --worktree=a --reason=r -- b p",
             ),
+            ("undo", json!({ "handle": "a:1:1-a:s", "op": "0a" }), "undo --worktree=a --op=0a"),
             ("steal", json!({ "reason": "r" }), "lock steal --reason=r"),
             ("reclaim", json!({ "reason": "r" }), "lock reclaim --reason=r"),
         ] {
@@ -489,10 +510,12 @@ mod tests {
     #[test]
     fn what_acts_on_a_hold_needs_its_handle_and_what_takes_something_asks() {
         for tool in TOOLS {
-            let acts = matches!(tool.verb, Verb::Release | Verb::Snapshot | Verb::Restore);
+            let acts =
+                matches!(tool.verb, Verb::Release | Verb::Snapshot | Verb::Restore | Verb::Undo);
             let handle = tool.fields.iter().find(|field| field.kind == FieldKind::Handle);
             assert_eq!(handle.is_some_and(|field| field.required), acts, "{}", tool.name);
-            let asks = matches!(tool.verb, Verb::Restore | Verb::Steal | Verb::Reclaim);
+            let asks =
+                matches!(tool.verb, Verb::Restore | Verb::Undo | Verb::Steal | Verb::Reclaim);
             assert_eq!(tool.effect == Effect::Takes, asks, "{}", tool.name);
             let answers = tool.answer.iter().any(|(name, _)| *name == "handle");
             assert_eq!(answers, tool.verb.grants(), "{}", tool.name);

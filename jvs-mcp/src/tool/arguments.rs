@@ -75,6 +75,12 @@ impl Arguments {
         words.map(str::to_owned).collect()
     }
 
+    /// The same, with this text as one of them.
+    pub(crate) fn naming(mut self, name: &str, text: &str) -> Arguments {
+        self.fields.insert(name.to_owned(), text.into());
+        self
+    }
+
     /// All of them, so that two calls can be compared.
     pub(crate) fn fields(&self) -> &JsonObject {
         &self.fields

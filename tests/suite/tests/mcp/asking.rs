@@ -135,3 +135,74 @@ fn a_lock_is_taken_from_a_holder_if_a_person_agrees() {
         world.eventually_free();
     }
 }
+
+#[test]
+fn an_operation_is_taken_back_if_a_person_agrees_and_done_again() {
+    for revision in BOTH {
+        let world = World::new();
+        let file = world.main().join("a");
+        let mut client = attended(&world, revision);
+        let handle = client.acquire();
+        let read = || fs_err::read_to_string(&file).expect("read");
+        fs_err::write(&file, "before").expect("written");
+        client.ok("snapshot", json!({ "handle": handle, "tags": ["good"] }));
+        fs_err::write(&file, "after").expect("written");
+        let restore = json!({ "handle": handle, "snapshot": "good", "reason": "it was better" });
+        let call = json!({ "name": "restore", "arguments": restore });
+        asked(&mut client, revision, &call, &yes());
+        assert_eq!(read(), "before");
+        let undo = |op: Option<&Value>| {
+            let mut arguments = json!({ "handle": handle });
+            if let Some(op) = op {
+                arguments["op"] = op.clone();
+            }
+            json!({ "name": "undo", "arguments": arguments })
+        };
+        let told = asked(&mut client, revision, &undo(None), &json!({ "action": "decline" }));
+        assert_eq!((&told["isError"], read()), (&json!(true), "before".to_owned()), "{told}");
+        let told = asked(&mut client, revision, &undo(None), &yes());
+        assert_eq!((&told["isError"], read()), (&json!(false), "after".to_owned()), "{told}");
+        let by = &told["structuredContent"]["by"];
+        assert!(by.is_string(), "{told}");
+        let told = asked(&mut client, revision, &undo(Some(by)), &yes());
+        assert_eq!((&told["isError"], read()), (&json!(false), "before".to_owned()), "{told}");
+    }
+}
+
+#[test]
+fn what_was_done_since_the_question_is_not_taken_back() {
+    let world = World::new();
+    let mut client = attended(&world, Revision::Current);
+    let handle = client.acquire();
+    client.ok("snapshot", json!({ "handle": handle, "note": "one" }));
+    let call = json!({ "name": "undo", "arguments": { "handle": handle } });
+    let question = client.request("tools/call", call.clone())["result"].clone();
+    assert_eq!(question["resultType"], "input_required", "{question}");
+    let asked = question["inputRequests"]["confirm"]["params"]["message"].as_str().unwrap_or("");
+    assert!(asked.starts_with("Take this operation back: took snapshot "), "{question}");
+    client.ok("snapshot", json!({ "handle": handle, "note": "two" }));
+    let told = with_answer(&call, &question["requestState"], &yes());
+    let told = client.request("tools/call", told)["result"].clone();
+    assert_eq!(told["resultType"], "input_required", "another question: {told}");
+    let history = client.ok("history", json!({}));
+    assert_eq!(history["snapshots"].as_array().map(Vec::len), Some(2), "{history}");
+}
+
+#[test]
+fn nobody_is_asked_to_take_back_what_cannot_be_or_by_whom_it_is_not_held() {
+    let world = World::new();
+    let mut client = attended(&world, Revision::Current);
+    let handle = client.acquire();
+    let refused = client.refused("undo", json!({ "handle": handle }));
+    assert_eq!(refused["code"], "E_UNDO_REFUSED", "{refused}");
+    client.ok("snapshot", json!({ "handle": handle }));
+    let refused = client.refused("undo", json!({ "handle": handle, "op": "no such" }));
+    assert_eq!(refused["code"], "E_UNDO_REFUSED", "{refused}");
+    for op in ["", "--list", "-x"] {
+        let refused = client.refused("undo", json!({ "handle": handle, "op": op }));
+        assert_eq!(refused["code"], "M_ARGUMENTS", "{refused}");
+    }
+    world.take_away();
+    let refused = client.refused("undo", json!({ "handle": handle }));
+    assert_eq!(refused["code"], "E_FENCING_MISMATCH", "{refused}");
+}

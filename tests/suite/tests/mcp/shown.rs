@@ -16,7 +16,7 @@ fn both_revisions_of_the_protocol_have_the_same_tools() {
     let names: Vec<_> = tools[0].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
     for name in [
         "status", "why", "acquire", "hold", "release", "snapshot", "history", "diff", "restore",
-        "steal", "reclaim",
+        "undo", "steal", "reclaim",
     ] {
         assert!(names.contains(&&json!(name)), "{name}: {names:?}");
     }
