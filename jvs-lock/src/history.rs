@@ -6,6 +6,7 @@
 
 mod anchor;
 mod behaviour;
+mod changes;
 mod drop;
 mod epoch;
 mod law;
@@ -27,6 +28,7 @@ use anchor::Floor;
 use epoch::KnownStates;
 
 pub use behaviour::{Behaviour, Said, TraceItem, behaviours};
+pub use changes::{LockChangeKind, RegisterChange, ToldStates, changes_between, renamed_to};
 pub use drop::{Dropped, drop_old};
 pub use law::is_renewal;
 pub use logs::{LogLine, Logged, Logs, read_logs, read_logs_since};

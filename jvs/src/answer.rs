@@ -8,6 +8,7 @@ pub(crate) mod agent;
 pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
+pub(crate) mod events;
 #[cfg(feature = "schema")]
 pub(crate) mod failure;
 pub(crate) mod lock;

@@ -6,6 +6,7 @@ mod completion;
 mod config;
 mod demo;
 mod doctor;
+mod events;
 mod examples;
 mod front;
 mod hot;
@@ -38,6 +39,7 @@ pub(crate) use completion::{CompleteArgs, Wanted, asked};
 pub(crate) use config::ConfigCommand;
 pub(crate) use demo::DemoArgs;
 pub(crate) use doctor::{DoctorArgs, ReportFormat};
+pub(crate) use events::EventsArgs;
 pub(crate) use examples::of as examples_of;
 pub(crate) use init::InitArgs;
 pub(crate) use keeper::{Follow, KeeperArgs, OnLoss};
@@ -148,6 +150,7 @@ pub(crate) enum Command {
     Forget(ForgetArgs),
     Doctor(DoctorArgs),
     Audit(AuditArgs),
+    Events(EventsArgs),
     /// Install hooks by which coding agents keep to the lock
     #[command(subcommand)]
     Agent(AgentCommand),
@@ -190,6 +193,7 @@ impl Command {
             Command::Forget(_) => "forget",
             Command::Doctor(_) => "doctor",
             Command::Audit(_) => "audit",
+            Command::Events(_) => "events",
             Command::Agent(command) => command.name(),
             Command::Hook(_) => "hook",
             Command::Config(command) => command.name(),

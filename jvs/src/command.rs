@@ -9,6 +9,7 @@ mod config;
 mod demo;
 mod diff;
 mod doctor;
+mod events;
 mod forget;
 mod gc;
 mod history;
@@ -85,6 +86,7 @@ pub(crate) fn run(context: &Context<'_>, command: Command) -> Result<Done, Failu
         Command::Forget(args) => forget::run(context, &args),
         Command::Doctor(args) => doctor::run(context, &args),
         Command::Audit(args) => audit::run(context, &args),
+        Command::Events(args) => events::run(context, &args),
         Command::Agent(command) => agent::run(context, &command),
         // Its answer is the harness's, in which there is no room for anything else.
         Command::Hook(args) => return hook::run(context, &args),

@@ -14,7 +14,7 @@ mod tools;
 
 pub(crate) use answer::{HookAnswer, HookVerdict, answer, line};
 pub(crate) use payload::{Call, Happening, Misread, SIZE_MAX, read};
-pub(crate) use shell::{ShellUse, words_of};
+pub(crate) use shell::{ShellUse, at_home, words_of};
 pub(crate) use tools::ToolUse;
 
 /// A program that runs a coding agent and asks hooks about it.

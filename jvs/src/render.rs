@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -330,15 +331,27 @@ impl AnswerStream {
         }
     }
 
+    /// Says that something beside the answers went wrong.
+    pub(crate) fn complain(self, warning: &str) {
+        let line = format!("{} {}\n", Paint.yellow("warning:"), on_one_line(warning));
+        sink::complain(&line, self.output.colour_err);
+    }
+
     /// Waits this long, or until nobody reads any more: then false, even if there
     /// is nothing to say.
     pub(crate) fn wait(self, ms: u32) -> bool {
+        self.wait_or(None, ms)
+    }
+
+    /// The same, and no longer than until there is something to read in `woken_by`.
+    pub(crate) fn wait_or(self, woken_by: Option<BorrowedFd<'_>>, ms: u32) -> bool {
         let stdout = io::stdout();
         let timeout =
             Timespec { tv_sec: (ms / 1000).into(), tv_nsec: (ms % 1000 * 1_000_000).into() };
-        let mut reader = [PollFd::new(&stdout, PollFlags::empty())];
-        match rustix::event::poll(&mut reader, Some(&timeout)) {
-            Ok(_) => !reader[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
+        let mut polled = vec![PollFd::new(&stdout, PollFlags::empty())];
+        polled.extend(woken_by.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        match rustix::event::poll(&mut polled, Some(&timeout)) {
+            Ok(_) => !polled[0].revents().intersects(PollFlags::ERR | PollFlags::HUP),
             // Interrupted by a signal that did not end us: look again.
             Err(_) => true,
         }
@@ -635,6 +648,12 @@ fn fact_within(
     let lead = emphasis.map_or_else(|| lead.to_owned(), |emphasis| emphasis.of(lead));
     let text = format!("{lead} {}", lines.join(&format!("\n{}", " ".repeat(before))));
     text.trim_end().to_owned() + "\n"
+}
+
+/// An answer as one line of JSON, for people who read that, in characters that no terminal
+/// acts on.
+pub(crate) fn line_of(answer: &impl Told) -> String {
+    sink::plain_json(&serde_json::to_string(answer).expect("all keys of an answer are text"))
 }
 
 /// Bytes as text that every program can turn back (RFC 4648).

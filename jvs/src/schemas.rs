@@ -7,6 +7,7 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use schemars::{Schema, json_schema};
 use serde_json::{Map, Value, json};
 
+use crate::answer::events::{LockChange, LockChanges};
 use crate::answer::failure::Failed;
 use crate::answer::lock::{Frozen, HeldLock, List, Released, Status, TransferredLock, Why};
 use crate::answer::{OfEach, Text, audit, config, doctor, other, run, session, snapshot, tree};
@@ -69,6 +70,7 @@ answers! {
     "forget" => snapshot::ForgottenSnapshot;
     "doctor" => doctor::Report;
     "audit" => audit::Events, audit::LoggedEvent, audit::AuditVerification, audit::Page, audit::Trace;
+    "events" => LockChanges, LockChange;
     "config" => ;
     "config list" => config::Settings;
     "config get" => config::Setting;

@@ -161,7 +161,8 @@ pub(crate) fn answer_with_json(document: &str) -> io::Result<()> {
     print(plain_json(document).as_bytes())
 }
 
-fn plain_json(document: &str) -> String {
+/// The same, not said yet: it ends with its line.
+pub(crate) fn plain_json(document: &str) -> String {
     let mut line = String::with_capacity(document.len() + 1);
     for c in document.chars() {
         // Outside of strings JSON has no such character.

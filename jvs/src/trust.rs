@@ -69,6 +69,13 @@ pub(crate) fn listed(text: &str) -> Option<Listed> {
     paths.collect::<Option<Vec<String>>>().map(Listed)
 }
 
+/// The same for somebody who has to know why there is none: where it is, and what is wrong
+/// with it.
+pub(crate) fn read_own_configuration(env: Env<'_>) -> Result<Option<String>, String> {
+    let Some(path) = list_file(env) else { return Ok(None) };
+    read_mine(&path).map_err(|why| format!("{} is not believed: {why}", shown(&path)))
+}
+
 /// The user's own configuration, if there is one that nobody else wrote.
 pub(crate) fn own_configuration(env: Env<'_>) -> Option<String> {
     list_file(env).and_then(|path| read_mine(&path).ok().flatten())

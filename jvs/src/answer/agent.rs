@@ -55,6 +55,12 @@ pub(crate) struct AgentSeen {
     pub(crate) agent: &'static str,
     /// In a word or two.
     pub(crate) state: &'static str,
+    /// The directory of its files, if the user has that elsewhere than at home.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) elsewhere: Option<String>,
+    /// The bytes of that, where the text is not the path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) elsewhere_bytes: Option<Base64>,
     /// Can its hooks refuse what it is about to do?
     pub(crate) denies: bool,
     /// What its hooks are asked for.

@@ -150,6 +150,9 @@ examples! {
         "What was done today" => "jvs audit --since 1d",
         "Who held what, as a page for a browser" => "jvs audit --html locks.html",
         "Prove that nothing is missing" => "jvs audit --verify";
+    "events":
+        "What became of all locks today" => "jvs events --since 1d",
+        "Of one worktree, with renewals" => "jvs events -w main --renewals";
     "agent":
         "Claude Code cannot write without the lock any more" => "jvs agent install claude",
         "Which agents is something installed for?" => "jvs agent status";

@@ -8,7 +8,7 @@ mod status;
 
 use rustix::fs::stat;
 
-use self::piece::{Piece, PieceKind, pieces};
+use self::piece::{Piece, PieceKind, pieces, pieces_in};
 use self::place::{AgentFile, AgentPlace};
 use self::receipt::{KeptFile, Receipts, digest};
 use super::diff::patch::of_texts;
@@ -51,12 +51,12 @@ impl Change {
 
 fn install(context: &Context<'_>, args: &InstallArgs) -> Result<Done, Failure> {
     let InstallArgs { agent, user, ways, dry_run } = args;
-    let pieces = pieces(*agent, *user);
-    if pieces.is_empty() {
+    if pieces(*agent, *user).is_empty() {
         let why = format!("no agent reads {} in the home directory", name(*agent));
         return Err(WrongUsage::new(why, OwnNext::InstallHere(agent.as_str())).into());
     }
-    let place = AgentPlace::of(context, *user)?;
+    let place = AgentPlace::of(context, Some(*agent), *user)?;
+    let pieces = pieces_in(&place, *agent, *user);
     let (wanted, found) = wanted(context, ways, *user);
     let mut warnings = Vec::new();
     if agent.harness().is_some() && !found {
@@ -65,9 +65,10 @@ fn install(context: &Context<'_>, args: &InstallArgs) -> Result<Done, Failure> {
             wanted.program
         ));
     }
-    if let Some(variable) = user.then(|| elsewhere(context, *agent)).flatten() {
+    if let Some(variable) = elsewhere(context, *agent).filter(|_| *user && !place.moved) {
         warnings.push(format!(
-            "{variable} is set: the agent reads what is there, and not in the home directory"
+            "{variable} is no path from the root: the agent may read another directory than {}",
+            crate::render::shown(&place.root)
         ));
     }
     under_lock(context, &place, *dry_run, || {
@@ -139,12 +140,12 @@ fn added(
 
 fn uninstall(context: &Context<'_>, args: &UninstallArgs) -> Result<Done, Failure> {
     let UninstallArgs { agent, user, dry_run } = args;
-    let place = AgentPlace::of(context, *user)?;
+    let place = AgentPlace::of(context, Some(*agent), *user)?;
     under_lock(context, &place, *dry_run, || {
         let mut receipts = Receipts::read(&place)?;
         let (known, dirs) = (receipts.of(*agent), receipts.dirs(*agent));
         let (mut changes, mut warnings) = (Vec::new(), Vec::new());
-        for piece in pieces(*agent, *user) {
+        for piece in pieces_in(&place, *agent, *user) {
             changes.extend(removed(&place, &piece, &known, &mut warnings)?);
         }
         let done =
@@ -291,11 +292,7 @@ fn name(agent: Agent) -> String {
 
 /// The variable by which the agent of this environment has its settings elsewhere.
 fn elsewhere(context: &Context<'_>, agent: Agent) -> Option<&'static str> {
-    let variable = match agent {
-        Agent::Claude => "CLAUDE_CONFIG_DIR",
-        Agent::Codex => "CODEX_HOME",
-        _ => return None,
-    };
+    let variable = place::variable(agent)?;
     context.variable(variable).map(|_| variable)
 }
 

@@ -1,6 +1,6 @@
 //! `jvs audit`: what was done to the locks, and whether it adds up.
 
-mod follow;
+pub(super) mod follow;
 mod html;
 pub(super) mod story;
 mod timeline;

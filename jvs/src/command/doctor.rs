@@ -3,6 +3,7 @@
 mod logs;
 pub(super) mod probe;
 mod prometheus;
+mod pulse;
 mod report;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use jvs_repo::repo::Repo;
 use jvs_repo::store::PosixStore;
 use serde_json::json;
 
+use self::pulse::Pulse;
 use super::snapshots::counted;
 use crate::answer::Text;
 use crate::args::{DoctorArgs, ReportFormat};
@@ -94,7 +96,9 @@ pub(crate) fn run(context: &Context<'_>, args: &DoctorArgs) -> Result<Done, Fail
     };
     let done = match args.format {
         ReportFormat::Prometheus => {
-            let text = prometheus::text(&examination, logs, context.clock().now().wall);
+            let pulse = Pulse::take(context.seams(&store), &examination);
+            let now = context.clock().now().wall;
+            let text = prometheus::text(&shown(&root), &examination, &pulse, logs, now);
             Done::new(&Text { text: text.clone() }).with_text(text)
         }
         ReportFormat::Human | ReportFormat::Json => {

@@ -4,6 +4,7 @@
 //! unless every part of it is a plain call of a program that is listed here, with no
 //! option that is known to write. `jvs` is listed: it looks after the lock itself.
 
+use std::collections::BTreeSet;
 use std::iter::Peekable;
 use std::str::Chars;
 
@@ -34,16 +35,36 @@ impl ShellUse {
     }
 }
 
-/// Words of a command that may name files, whatever it does: at most 64 of them.
+/// `command` with the names of the home directory that its shell knows spelled out.
+pub(crate) fn at_home(command: &str, home: &str) -> String {
+    let named = command.replace("${HOME}", home).replace("$HOME", home);
+    let mut text = String::with_capacity(named.len());
+    let mut before = ' ';
+    let mut rest = named.chars().peekable();
+    while let Some(c) = rest.next() {
+        // It stands for the directory only at the beginning of a word.
+        let begins = before.is_whitespace() || ";&|<>(=:".contains(before);
+        let ends = rest.peek().is_none_or(|next| *next == '/' || next.is_whitespace());
+        match c {
+            '~' if begins && ends => text.push_str(home),
+            c => text.push(c),
+        }
+        before = c;
+    }
+    text
+}
+
+/// Words of a command that may name files, whatever it does: at most 64 of them, those that
+/// look like paths first. What is written by it may be in it as well, and has many words.
 pub(crate) fn words_of(command: &str) -> Vec<&str> {
     const WORDS_MAX: usize = 64;
     let ends = |c: char| c.is_whitespace() || "'\"`;&|<>(){}=$".contains(c);
     let words = command.split(ends).filter(|word| !word.is_empty() && !word.starts_with('-'));
-    let mut words: Vec<&str> = words.take(WORDS_MAX * 4).collect();
-    words.sort_unstable();
-    words.dedup();
-    words.truncate(WORDS_MAX);
-    words
+    let mut seen = BTreeSet::new();
+    let words = words.filter(|word| seen.insert(*word));
+    let (paths, names): (Vec<&str>, Vec<&str>) =
+        words.take(WORDS_MAX * 4).partition(|word| word.contains('/') || word.starts_with('.'));
+    paths.into_iter().chain(names).take(WORDS_MAX).collect()
 }
 
 /// What stands between two commands.
@@ -450,5 +471,18 @@ mod tests {
         assert!(words.iter().all(|word| !word.starts_with('-')), "{words:?}");
         let many: String = (0..10_000).map(|n| format!("w{n} ")).collect();
         assert_eq!(words_of(&many).len(), 64);
+        let text = format!("cat > z/file <<EOF\n{many}\nEOF");
+        assert!(words_of(&text).contains(&"z/file"));
+    }
+
+    #[test]
+    fn the_home_directory_has_three_names() {
+        for (command, meant) in [
+            ("cd ~ && ls ~/a", "cd /h && ls /h/a"),
+            ("x > ~/a; y=$HOME/b", "x > /h/a; y=/h/b"),
+            ("rm \"${HOME}/a\" a~ ~ann/b '~/c'", "rm \"/h/a\" a~ ~ann/b '~/c'"),
+        ] {
+            assert_eq!(at_home(command, "/h"), meant);
+        }
     }
 }

@@ -12,7 +12,7 @@ pub(crate) const FOREIGN: &[(&str, &[&str], &str)] = &[
     ("jvs", &["branch", "fork", "clone"], "to work beside the others, from the head: jvs worktree create NAME --from @; see which worktrees there are: jvs worktree list"),
     ("jvs", &["st", "stat"], "to see what changed: jvs status"),
     ("jvs", &["blame", "annotate"], "to see in which snapshots a file changed: jvs history PATH; who did what: jvs audit"),
-    ("jvs", &["reflog", "op", "events"], "to see what was done: jvs undo --list; everything: jvs audit"),
+    ("jvs", &["reflog", "op"], "to see what was done: jvs undo --list; everything: jvs audit"),
     ("jvs", &["push", "pull", "fetch", "sync", "update", "remote"], "there is nothing to send: all who mount the volume see the same repository; see how it is: jvs status"),
     ("jvs", &["merge", "rebase", "cherry-pick"], "nothing is merged: one session writes at a time; to take single files from a snapshot: jvs restore SNAPSHOT PATH"),
     // restic, borg, lakeFS
@@ -35,7 +35,7 @@ pub(crate) const FOREIGN: &[(&str, &[&str], &str)] = &[
     ("jvs", &["freeze"], "to keep everybody out for a while: jvs lock freeze --for 1h --reason TEXT"),
     ("jvs", &["unfreeze", "thaw"], "to lift a freeze: jvs lock unfreeze"),
     ("jvs", &["wait"], "to wait in line for the lock: jvs lock acquire --wait"),
-    ("jvs", &["watch", "monitor", "top"], "to watch a lock: jvs lock watch; the log: jvs audit --follow"),
+    ("jvs", &["watch", "monitor", "top"], "to watch a lock: jvs lock watch; all of them, for programs: jvs events --follow"),
     ("jvs", &["why", "who", "explain"], "to see who holds the lock and why: jvs lock why"),
     ("jvs", &["whoami", "sessions", "login"], "to see which session this is: jvs session show; all of yours: jvs session list"),
     ("jvs", &["exec", "with", "do"], "to run a command under the lock: jvs run COMMAND"),

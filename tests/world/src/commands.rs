@@ -60,6 +60,7 @@ pub const COMMANDS: &[(&str, Effect)] = &[
     ("forget", Effect::Changes),
     ("doctor", Effect::Changes),
     ("audit", Effect::Looks),
+    ("events", Effect::Looks),
     ("config list", Effect::Looks),
     ("config get", Effect::Looks),
     ("config set", Effect::Changes),

@@ -53,6 +53,15 @@ pub(super) fn pieces(agent: Agent, user: bool) -> Vec<Piece> {
     hooks.into_iter().chain(text).collect()
 }
 
+/// The same in a place: in an agent's own directory they lie directly.
+pub(super) fn pieces_in(place: &AgentPlace, agent: Agent, user: bool) -> Vec<Piece> {
+    let mut all = pieces(agent, user);
+    for piece in all.iter_mut().filter(|_| place.moved) {
+        piece.path = piece.path.split_once('/').map_or(piece.path, |(_, within)| within);
+    }
+    all
+}
+
 fn instructions(heading: &str) -> String {
     let text = include_str!("instructions.md").replace("CONTROL", layout::CONTROL_DIR);
     format!("{heading}{text}")

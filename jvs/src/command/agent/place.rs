@@ -9,6 +9,7 @@ use jvs_repo::id::OpNonce;
 use jvs_repo::next::Next;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 
+use crate::args::Agent;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
 use crate::render::shown;
@@ -22,6 +23,23 @@ pub(super) struct AgentPlace {
     pub(super) root: PathBuf,
     /// The worktree, if it is one.
     pub(super) here: Option<Here>,
+    /// The user has this agent's directory elsewhere than at home, and this is it.
+    pub(super) moved: bool,
+}
+
+/// Where the user has the directory of an agent, if not at home. A path that depends on where
+/// one is says nothing.
+fn moved(context: &Context<'_>, agent: Option<Agent>) -> Option<PathBuf> {
+    variable(agent?).and_then(|name| context.env().path(name))
+}
+
+/// The variable by which an agent has its directory elsewhere.
+pub(super) fn variable(agent: Agent) -> Option<&'static str> {
+    match agent {
+        Agent::Claude => Some("CLAUDE_CONFIG_DIR"),
+        Agent::Codex => Some("CODEX_HOME"),
+        Agent::Cursor | Agent::Gemini | Agent::AgentsMd => None,
+    }
 }
 
 /// A file, and who may use it.
@@ -32,22 +50,30 @@ pub(super) struct AgentFile {
 }
 
 impl AgentPlace {
-    pub(super) fn of(context: &Context<'_>, user: bool) -> Result<Self, Failure> {
-        let (root, here) = match user {
-            true => {
+    /// The place of `agent`, or of those that have none of their own.
+    pub(super) fn of(
+        context: &Context<'_>,
+        agent: Option<Agent>,
+        user: bool,
+    ) -> Result<Self, Failure> {
+        let elsewhere = moved(context, agent).filter(|_| user);
+        let is_moved = elsewhere.is_some();
+        let (root, here) = match (user, elsewhere) {
+            (true, Some(dir)) => (dir, None),
+            (true, None) => {
                 let home = context.home().ok_or_else(|| {
                     WrongUsage::new("HOME does not say where the home directory is", "set HOME")
                 })?;
                 (home, None)
             }
-            false => {
+            (false, _) => {
                 let here = context.here()?;
                 (here.repo.payload(&here.worktree)?, Some(here))
             }
         };
         let store = PosixStore::open(&root)
             .map_err(|error| Stuck::new(format!("open {}", shown(&root)), error))?;
-        Ok(AgentPlace { store, root, here })
+        Ok(AgentPlace { store, root, here, moved: is_moved })
     }
 
     /// The file at `path`, if there is one.

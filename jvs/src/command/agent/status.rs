@@ -1,10 +1,11 @@
 //! `jvs agent status`.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use clap::ValueEnum as _;
 
-use super::piece::{Piece, PieceKind, pieces};
+use super::piece::{Piece, PieceKind, pieces_in};
 use super::place::AgentPlace;
 use super::receipt::{Receipts, digest};
 use crate::answer;
@@ -15,14 +16,24 @@ use crate::fail::{Failure, on_one_line};
 use crate::render::{Done, shown};
 
 pub(super) fn run(context: &Context<'_>, args: &AgentPlaceArgs) -> Result<Done, Failure> {
-    let place = AgentPlace::of(context, args.user)?;
+    let place = AgentPlace::of(context, args.agent, args.user)?;
     let all = args.agent.map_or(Agent::value_variants().to_vec(), |agent| vec![agent]);
-    let receipts = Receipts::read(&place)?;
     let mut told = Vec::new();
     let mut text = format!("in {}\n", shown(&place.root));
     for agent in all {
-        let (state, files) = look(&place, agent, args.user, &receipts);
-        let _ = writeln!(text, "{}: {state}", context.paint().bold(agent.as_str()));
+        let own = AgentPlace::of(context, Some(agent), args.user);
+        let (state, files) = match &own {
+            Ok(own) => look(own, agent, args.user, &Receipts::read(own)?),
+            // One of several agents; whoever asks for it alone is told why.
+            Err(_) => ("not installed: its directory cannot be opened", Vec::new()),
+        };
+        let elsewhere = own.as_ref().ok().map(|own| &own.root).filter(|dir| **dir != place.root);
+        let name = context.paint().bold(agent.as_str());
+        let _ = match elsewhere {
+            Some(dir) => writeln!(text, "{name}: {state}, in {}", shown(dir)),
+            None => writeln!(text, "{name}: {state}"),
+        };
+        let (elsewhere, elsewhere_bytes) = answer::path_if_any(elsewhere.map(PathBuf::as_path));
         for file in &files {
             let AgentFileSeen { path, state: how, options, .. } = file;
             let options = options.as_ref().filter(|it| !it.is_empty());
@@ -35,6 +46,8 @@ pub(super) fn run(context: &Context<'_>, args: &AgentPlaceArgs) -> Result<Done, 
         told.push(AgentSeen {
             agent: agent.as_str(),
             state,
+            elsewhere,
+            elsewhere_bytes,
             denies: agent.harness().is_some(),
             abilities: abilities(agent),
             files,
@@ -57,7 +70,7 @@ fn look(
     let kept = receipts.of(agent);
     let mut files = Vec::new();
     let (mut there, mut missing) = (0, 0);
-    for piece in pieces(agent, user) {
+    for piece in pieces_in(place, agent, user) {
         let read = place.read(piece.path).and_then(|file| {
             let less = file.as_ref().map(|it| piece.stripped(place, it)).transpose()?;
             Ok((file, less.flatten().is_some()))

@@ -39,12 +39,13 @@ pub(super) fn run(context: &Context<'_>, repo: &Repo, filter: &Filter) -> Result
 
 /// How far each log has been read.
 #[derive(Default)]
-struct Positions {
+pub(in crate::command) struct Positions {
     logs: BTreeMap<LogName, (u64, u64)>,
 }
 
 impl Positions {
-    fn added(&mut self, store: &dyn Store) -> io::Result<Vec<Logged>> {
+    /// What was added since it was asked last.
+    pub(in crate::command) fn added(&mut self, store: &dyn Store) -> io::Result<Vec<Logged>> {
         let mut added = Vec::new();
         // Closed ones first: what is read of a log goes along with it.
         for log in audit::logs(store)?.0 {

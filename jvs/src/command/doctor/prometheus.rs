@@ -1,5 +1,9 @@
 //! What was found, for the textfile collector of the Prometheus node exporter.
 
+//!
+//! Every sample has the repository among its labels: what is said of two of them on one host
+//! can be collected together.
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -7,12 +11,20 @@ use jvs_doctor::{Check, Examination, Severity};
 use jvs_repo::clock::WallMs;
 use jvs_repo::inert;
 
+use super::pulse::Pulse;
 use crate::answer::doctor::LogsSize;
 
-pub(super) fn text(examination: &Examination, logs: Option<LogsSize>, now: WallMs) -> String {
+pub(super) fn text(
+    repository: &str,
+    examination: &Examination,
+    pulse: &Pulse,
+    logs: Option<LogsSize>,
+    now: WallMs,
+) -> String {
     let vitals = &examination.vitals;
-    let seconds = |ms: u64| format!("{}.{:03}", ms / 1000, ms % 1000);
-    let mut page = Page::default();
+    let mut page = MetricsPage { repository: repository.to_owned(), text: String::new() };
+    page.family("jvs_build_info", "1, and which version looked");
+    page.sample("jvs_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     let healthy = u64::from(examination.is_healthy());
     page.one("jvs_healthy", "1 if nothing is wrong with the repository", healthy);
     let mut counts: BTreeMap<(Check, Severity), u64> = BTreeMap::new();
@@ -42,6 +54,7 @@ pub(super) fn text(examination: &Examination, logs: Option<LogsSize>, now: WallM
         let labels = [("worktree", lock.worktree.as_str())];
         page.sample("jvs_lock_remaining_seconds", &labels, seconds(lock.remaining_ms));
     }
+    pulse.add_to(&mut page);
     if let Some(snapshots) = vitals.snapshots {
         page.one("jvs_snapshots", "Snapshots, hidden ones included", snapshots);
     }
@@ -61,23 +74,35 @@ pub(super) fn text(examination: &Examination, logs: Option<LogsSize>, now: WallM
     page.text
 }
 
-/// Text in the exposition format.
-#[derive(Default)]
-struct Page {
+/// Milliseconds as Prometheus has them.
+pub(super) fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
+}
+
+/// Text in the exposition format, about one repository.
+pub(super) struct MetricsPage {
+    repository: String,
     text: String,
 }
 
-impl Page {
-    fn family(&mut self, name: &str, help: &str) {
+impl MetricsPage {
+    pub(super) fn family(&mut self, name: &str, help: &str) {
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} gauge");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-        let labels: Vec<String> =
-            labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect();
-        let labels =
-            if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
-        let _ = writeln!(self.text, "{name}{labels} {value}");
+    pub(super) fn sample(
+        &mut self,
+        name: &str,
+        labels: &[(&str, &str)],
+        value: impl std::fmt::Display,
+    ) {
+        let repository = [("repository", self.repository.as_str())];
+        let labels: Vec<String> = repository
+            .iter()
+            .chain(labels)
+            .map(|(key, value)| format!("{key}=\"{}\"", escaped(value)))
+            .collect();
+        let _ = writeln!(self.text, "{name}{{{}}} {value}", labels.join(","));
     }
 
     fn one(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
@@ -107,20 +132,24 @@ mod tests {
             "\r\u{85}\u{2028}\u{2029}\u{202e}\u{1b}[2J\0",
         ];
         for value in hostile {
-            let mut page = Page::default();
+            let mut page = MetricsPage { repository: value.to_owned(), text: String::new() };
             page.sample("x", &[("worktree", value), ("code", "c")], 7);
             let line = page.text.strip_suffix('\n').expect("a line");
             assert!(!line.contains(inert::acts), "{line}");
-            let rest = line.strip_prefix("x{worktree=\"").expect("a label");
             // Up to the first quote that no backslash takes away.
-            let mut escaped = false;
-            let end = rest.char_indices().find(|(_, c)| {
-                let ends = *c == '"' && !escaped;
-                escaped = *c == '\\' && !escaped;
-                ends
-            });
-            let (value_ends, _) = end.expect("a quote");
-            assert_eq!(&rest[value_ends..], "\",code=\"c\"} 7", "{line}");
+            let after_value = |rest: &'_ str| {
+                let mut escaped = false;
+                let end = rest.char_indices().find(|(_, c)| {
+                    let ends = *c == '"' && !escaped;
+                    escaped = *c == '\\' && !escaped;
+                    ends
+                });
+                let (value_ends, _) = end.expect("a quote");
+                rest[value_ends..].to_owned()
+            };
+            let rest = after_value(line.strip_prefix("x{repository=\"").expect("a label"));
+            let rest = after_value(rest.strip_prefix("\",worktree=\"").expect("the next"));
+            assert_eq!(rest, "\",code=\"c\"} 7", "{line}");
         }
     }
 }

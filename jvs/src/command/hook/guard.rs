@@ -18,7 +18,7 @@ use crate::command::lock::{self, report};
 use crate::command::worktree::existing;
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
-use crate::harness::{Call, HookVerdict, ShellUse, ToolUse, words_of};
+use crate::harness::{Call, HookVerdict, ShellUse, ToolUse, at_home, words_of};
 use crate::hint::{OwnNext, spell};
 use crate::keeper;
 use crate::trust;
@@ -92,7 +92,9 @@ fn shell(
     {
         wanted.insert((root, worktree), ());
     }
-    for word in words_of(command) {
+    let home = context.home().and_then(|home| home.into_os_string().into_string().ok());
+    let command = home.map_or_else(|| command.to_owned(), |home| at_home(command, &home));
+    for word in words_of(&command) {
         // In a worktree a plain name is a name in it.
         if !inside || word.starts_with('/') || word.split('/').any(|step| step == "..") {
             want(wanted, context, &dir.join(word))?;

@@ -25,6 +25,9 @@ pub enum Capability {
     MdBook,
     /// `mypy`, which `scripts/setup` put into `target/venv`; see [`mypy_program`].
     Mypy,
+    /// The checker of Kubernetes manifests that `scripts/setup` put into `target/venv`; see
+    /// [`kubernetes_validate_program`].
+    KubernetesValidate,
     /// Loop devices.
     Loop,
     /// The MCP clients that `scripts/setup` put into `target/mcp`.
@@ -50,6 +53,10 @@ impl Capability {
             }
             Self::Mypy => {
                 let program = mypy_program();
+                (!program.is_file()).then(|| format!("no {}", program.display()))
+            }
+            Self::KubernetesValidate => {
+                let program = kubernetes_validate_program();
                 (!program.is_file()).then(|| format!("no {}", program.display()))
             }
             Self::Tlc => {
@@ -186,6 +193,11 @@ pub fn packages() -> PathBuf {
 /// The program that checks the types of Python.
 pub fn mypy_program() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/mypy")
+}
+
+/// The checker of Kubernetes manifests of `scripts/setup`.
+pub fn kubernetes_validate_program() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/venv/bin/kubernetes-validate")
 }
 
 #[cfg(test)]

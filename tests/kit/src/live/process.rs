@@ -145,6 +145,11 @@ impl Running {
         )
     }
 
+    /// What it answered so far.
+    pub fn answered(&self) -> String {
+        String::from_utf8_lossy(&self.stream("stdout")).into_owned()
+    }
+
     /// Waits for the end; past the deadline the group is killed and the test fails.
     #[track_caller]
     pub fn wait(mut self, deadline: Duration) -> Outcome {

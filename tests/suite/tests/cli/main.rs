@@ -33,6 +33,7 @@ transcripts! {
     demo
     diff
     doctor
+    events
     forget
     gc
     history

@@ -140,6 +140,8 @@ const COMMANDS: &[&[&str]] = &[
     &["audit"],
     &["audit", "--all"],
     &["audit", "--verify"],
+    &["events", "--renewals"],
+    &["events", "-w", SLY],
     &["session", "show"],
     &["session", "list"],
     &["config", "list"],

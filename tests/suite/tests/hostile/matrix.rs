@@ -37,6 +37,7 @@ const COMMANDS: &[&str] = &[
     "lock why",
     "audit",
     "audit --verify",
+    "events",
     "session show",
     "session list",
     "config list",

@@ -15,7 +15,7 @@ fn docs() -> PathBuf {
     suite.ancestors().nth(2).expect("the suite is two levels below the root").join("docs")
 }
 
-fn page(name: &str) -> String {
+pub(crate) fn page(name: &str) -> String {
     fs_err::read_to_string(docs().join(name)).expect("a page")
 }
 
@@ -27,7 +27,7 @@ fn contents() -> Vec<String> {
 }
 
 /// The fenced blocks of a page, with what is written behind their fences.
-fn blocks(text: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open: Option<(String, String)> = None;
     for line in text.lines() {

@@ -5,6 +5,7 @@ mod book;
 mod completions;
 mod examples;
 mod manual;
+mod operations;
 mod stage;
 mod terminal;
 mod timeline;

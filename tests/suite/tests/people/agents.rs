@@ -326,4 +326,41 @@ fn a_worktree_that_is_named_from_elsewhere_is_guarded_too() {
     let root = world.root().display().to_string();
     let denied = outside(&format!("rm -r {root}/main/x"));
     assert!(denied.contains("deny") && denied.contains(&format!("--repo {root}")), "{denied}");
+    // By the names that a shell has for the home directory, and among many other words.
+    let link = world.home.home_dir().join("project");
+    fs_err::os::unix::fs::symlink(world.root().join("main"), &link).expect("a link");
+    let text: String = (0..500).map(|n| format!("word{n} ")).collect();
+    for command in [
+        "touch ~/project/x".to_owned(),
+        "touch $HOME/project/x".to_owned(),
+        "touch \"${HOME}/project/x\"".to_owned(),
+        format!("cat > {root}/main/x <<EOF\n{text}\nEOF"),
+    ] {
+        assert!(outside(&command).contains("deny"), "{command:.60}");
+    }
+}
+
+#[test]
+fn what_is_installed_for_a_user_is_where_the_agent_reads_it() {
+    let world = World::new();
+    let own = world.outside("own");
+    fs_err::create_dir(&own).expect("a directory");
+    fs_err::write(own.join("settings.json"), "{\n  \"model\": \"x\"\n}\n").expect("written");
+    let before = fs_err::read(own.join("settings.json")).expect("read");
+    let claude = |words: &str| {
+        world.jvs("ann", &format!("{words} claude --user")).env("CLAUDE_CONFIG_DIR", &own)
+    };
+    for _ in 0..2 {
+        let said = claude("agent install").run().ok();
+        assert!(!said.stderr().contains("CLAUDE_CONFIG_DIR"), "{said}");
+    }
+    let text = fs_err::read_to_string(own.join("settings.json")).expect("read");
+    assert!(text.contains("hook claude") && text.contains("\"model\": \"x\""), "{text}");
+    assert!(own.join("skills/jvs/SKILL.md").is_file());
+    assert!(!world.home.home_dir().join(".claude").exists());
+    let status = claude("agent status").run().ok();
+    assert!(status.stdout().contains("claude: installed"), "{status}");
+    claude("agent uninstall").run().ok();
+    assert_eq!(fs_err::read(own.join("settings.json")).expect("read"), before);
+    assert_eq!(own.read_dir().expect("listed").count(), 1);
 }

@@ -6,6 +6,7 @@
 mod agents;
 mod deadlock;
 mod escapes;
+mod events;
 mod holds;
 mod idle;
 mod keeper;

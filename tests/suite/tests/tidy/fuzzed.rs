@@ -78,6 +78,10 @@ const NO_PARSER: &[(&str, &str)] = &[
     ("jvs/src/command/agent/piece.rs", "reads what `splice.rs` measures, with the strict reader"),
     ("jvs/src/command/agent/receipt.rs", "reads what this command wrote, with the strict reader"),
     ("jvs/src/command/demo.rs", "reads what a command that it ran has printed"),
+    (
+        "jvs/src/command/events/exec.rs",
+        "reads the file that its own user wrote, as `taste.rs` does",
+    ),
     ("jvs/src/command/schema.rs", "reads the schemas that it was built with"),
     ("jvs/src/command/doctor/probe.rs", "reads what `record/probe.rs` parses"),
     ("jvs/src/taste.rs", "reads the file that its own user wrote, which `trust_list` parses, too"),
