@@ -32,6 +32,7 @@ pub(crate) const WORDS: &[(&str, &str)] = &[
     ("diff", "diff --patch"),
     ("verify", "verify --all"),
     ("audit", "audit --verify"),
+    ("events", "events --renewals"),
     ("config list", "config list"),
     ("config get", "config get lock.lease_duration_ms"),
 ];
