@@ -350,8 +350,8 @@ impl OwnRecord {
     pub(crate) fn remove(self, store: &dyn Store) -> io::Result<()> {
         let path = layout::lock_record(&self.record.worktree_id);
         let inode = self.file.inode()?;
-        match store.stat(&path) {
-            Ok(stat) if stat.inode == inode => {
+        match store.inode(&path) {
+            Ok(seen) if seen == inode => {
                 store.remove_inode(&path, &name_of_its_own(&self.record), inode).map(drop)
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

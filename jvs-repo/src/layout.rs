@@ -66,6 +66,15 @@ pub fn worktree_record(name: &WorktreeName) -> RepoPath {
     worktree_records().plain_child(&format!("{name}.json"))
 }
 
+/// Is it a small file that every command reads and hardly any changes? Nothing that the lock
+/// moves is.
+pub(crate) fn hardly_changes(path: &RepoPath) -> bool {
+    let (dir, name) = path.split();
+    *path == format()
+        || *path == config()
+        || (dir == worktree_records() && worktree_of_record(name).is_some())
+}
+
 /// Whose record a file of that name in [`worktree_records`] is.
 pub fn worktree_of_record(file: &str) -> Option<WorktreeName> {
     file.strip_suffix(".json")?.parse().ok()

@@ -13,7 +13,7 @@ mod subject;
 
 use std::io;
 
-pub use mount::{Filesystem, JuiceFsMount};
+pub use mount::{Filesystem, JuiceFsMount, uploads_later};
 pub use second::{Staleness, staleness};
 pub use subject::{Promise, Setup, Subject};
 

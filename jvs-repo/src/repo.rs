@@ -15,7 +15,7 @@ use crate::name::{ShownName, WorktreeName};
 use crate::next::Next;
 use crate::record::format::{FormatError, FormatRecord};
 use crate::record::worktree::{self, WorktreeListing, WorktreeRecord};
-use crate::store::{DirEntryKind, PosixStore, Store};
+use crate::store::{DirEntryKind, FileMemory, PosixStore, Store, WhenAsked};
 
 /// A repository whose format this version understands.
 #[derive(Debug)]
@@ -32,6 +32,18 @@ impl Repo {
 
     /// The same by another way to the root, such as one from the current directory.
     pub fn reached(reach: &Path, root: &Path) -> Result<Repo, OpenError> {
+        Repo::reached_with(reach, root, &|| None, WhenAsked::Now)
+    }
+
+    /// The same for a command of the lock. What `memory` knows of the repository's small files
+    /// is believed as long as they are the same; it is asked for where each look at one is a
+    /// request over a network.
+    pub fn reached_with(
+        reach: &Path,
+        root: &Path,
+        memory: &dyn Fn() -> Option<Box<dyn FileMemory>>,
+        asked: WhenAsked,
+    ) -> Result<Repo, OpenError> {
         let at = |source: io::Error| match source.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 OpenError::NotARepository { root: root.to_owned() }
@@ -39,6 +51,7 @@ impl Repo {
             _ => OpenError::Io { path: root.to_owned(), source },
         };
         let store = PosixStore::reached(reach, root).map_err(at)?;
+        store.remember_in(memory, asked);
         match FormatRecord::read(&store)? {
             Some(format) => Ok(Repo { store, format }),
             // Which of the two is missing makes all the difference to the user.

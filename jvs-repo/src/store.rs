@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 
 pub(crate) use own::InDoubt;
 pub use own::{Removal, in_doubt};
-pub use posix::{Denied, PosixStore, Space, TreeListing};
+pub use posix::{Denied, FileMemory, PosixStore, Space, TreeListing, WhenAsked};
 pub(crate) use posix::{NoFlaggedRename, explain_outside};
 pub use remove_tree::remove_tree;
 
@@ -201,6 +201,11 @@ pub trait Store: Send + Sync {
     /// Metadata of `path`, as by `lstat`.
     fn stat(&self, path: &RepoPath) -> io::Result<EntryStat>;
 
+    /// Which inode is at `path`. Nothing else is asked for.
+    fn inode(&self, path: &RepoPath) -> io::Result<u64> {
+        self.stat(path).map(|stat| stat.inode)
+    }
+
     /// Opens an existing regular file for reading.
     fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>>;
 
@@ -262,14 +267,7 @@ pub trait Store: Send + Sync {
 
     /// Reads a whole small file. `InvalidData` if it has more than `limit` bytes.
     fn read(&self, path: &RepoPath, limit: usize) -> io::Result<Vec<u8>> {
-        let bytes = self.open(path)?.read_up_to(limit)?;
-        if bytes.len() > limit {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("{path} is larger than {limit} bytes"),
-            ));
-        }
-        Ok(bytes)
+        own::read(self, path, limit)
     }
 
     /// Is anything at `path`? A look-up that denies it is not believed alone: the

@@ -20,7 +20,7 @@ use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::proc;
 use jvs_repo::repo::Repo;
-use jvs_repo::store::{PosixStore, RepoPath, Store};
+use jvs_repo::store::{PosixStore, RepoPath, Store, WhenAsked};
 use jvs_repo::term::Term;
 use jvs_snapshot::show_head;
 
@@ -158,10 +158,20 @@ impl<'a> Context<'a> {
     /// The repository and the worktree that are meant: the one given, the one
     /// the user stands in, else `main`.
     pub(crate) fn here(&self) -> Result<Here, Failure> {
+        self.here_as_asked(WhenAsked::Now)
+    }
+
+    /// The same for a process that goes on with what its starter has just asked for.
+    pub(crate) fn here_of_starter(&self) -> Result<Here, Failure> {
+        self.here_as_asked(WhenAsked::ByStarter)
+    }
+
+    fn here_as_asked(&self, asked: WhenAsked) -> Result<Here, Failure> {
         let given = self.given_worktree()?;
         let located = self.locate()?;
         let worktree = given.or(located.worktree).unwrap_or_else(WorktreeName::main);
-        let repo = Repo::reached(&located.reach, &located.root)?;
+        let memory = || Some(session::remembered::of(self.env));
+        let repo = Repo::reached_with(&located.reach, &located.root, &memory, asked)?;
         Ok(Here { repo, worktree })
     }
 

@@ -3,12 +3,14 @@
 //!
 //! **Must not know.** What a session may do; that is the lock's business.
 
+mod hints;
 mod home;
 pub(crate) mod known;
 mod lasting;
 pub(crate) mod life;
 mod named;
 mod place;
+pub(crate) mod remembered;
 mod secret;
 pub(crate) mod sightings;
 mod terminal;

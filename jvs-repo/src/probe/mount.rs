@@ -126,6 +126,17 @@ impl Filesystem {
     }
 }
 
+/// Is `store` on a JuiceFS mount that acknowledges writes before they are uploaded?
+pub fn uploads_later(store: &PosixStore) -> bool {
+    if !store.names_are_durable() {
+        return false;
+    }
+    store.of_mount("--writeback", || {
+        let mount = Filesystem::at(store.root_path()).ok().and_then(|it| it.juicefs);
+        matches!(mount, Some(JuiceFsMount::Mounted { writeback: true, .. }))
+    })
+}
+
 /// The mount point and type of the mount that `path` is on. The last mount over
 /// a place hides the earlier ones.
 pub(crate) fn mount_of(mountinfo: &str, path: &Path) -> Option<(PathBuf, String)> {

@@ -242,6 +242,22 @@ pub(super) fn remove_meant<S: Store + ?Sized>(
     remove_looked_at(store, path, aside, || store.read(aside, limit).map(|seen| is_meant(&seen)))
 }
 
+/// As [`Store::read`] says.
+pub(super) fn read<S: Store + ?Sized>(
+    store: &S,
+    path: &RepoPath,
+    limit: usize,
+) -> io::Result<Vec<u8>> {
+    let bytes = store.open(path)?.read_up_to(limit)?;
+    if bytes.len() > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{path} is larger than {limit} bytes"),
+        ));
+    }
+    Ok(bytes)
+}
+
 /// As [`remove_meant`], of the very file `inode`, whatever is in it.
 pub(super) fn remove_inode<S: Store + ?Sized>(
     store: &S,
@@ -249,7 +265,7 @@ pub(super) fn remove_inode<S: Store + ?Sized>(
     aside: &RepoPath,
     inode: u64,
 ) -> io::Result<Removal> {
-    remove_looked_at(store, path, aside, || store.stat(aside).map(|seen| seen.inode == inode))
+    remove_looked_at(store, path, aside, || store.inode(aside).map(|seen| seen == inode))
 }
 
 fn remove_looked_at<S: Store + ?Sized>(

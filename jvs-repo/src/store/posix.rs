@@ -10,6 +10,7 @@ mod denied;
 mod durable;
 mod listed;
 mod patience;
+mod remembered;
 mod tree;
 
 use std::ffi::OsStr;
@@ -22,7 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{
-    self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, StatxFlags,
+    self, AtFlags, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, Statx, StatxFlags,
 };
 use rustix::io::Errno;
 
@@ -30,7 +31,8 @@ pub use self::denied::Denied;
 pub(crate) use self::denied::explain_outside;
 use self::denied::{Asked, explain, explain_published};
 pub use self::listed::TreeListing;
-use super::{DirEntry, DirEntryKind, EntryStat, RepoPath, Store, StoredFile};
+pub use self::remembered::{FileMemory, WhenAsked};
+use super::{DirEntry, DirEntryKind, EntryStat, RepoPath, Store, StoredFile, own};
 
 /// Directories are made with this mode, less the umask or what a default ACL allows.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
@@ -38,6 +40,11 @@ const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 /// Of an open file, what the kernel knows of it.
 const ASK_NOBODY: AtFlags = AtFlags::EMPTY_PATH.union(AtFlags::STATX_DONT_SYNC);
+/// Of an open file, and no more than what is asked for: a network filesystem is asked whenever
+/// anything else that one wants to know may have changed, such as when it was last read.
+const OF_IT: AtFlags = AtFlags::EMPTY_PATH;
+/// All that [`EntryStat`] tells.
+const ENTRY: StatxFlags = StatxFlags::BASIC_STATS.difference(StatxFlags::ATIME);
 /// The stack of a thread that waits for a disk and does nothing else.
 const SYNC_STACK: usize = 64 * 1024;
 
@@ -54,6 +61,8 @@ pub struct PosixStore {
     no_openat2: AtomicBool,
     /// Is a change of names durable once its call has answered?
     names_are_durable: OnceLock<bool>,
+    /// What is remembered of small files, where that spares requests.
+    memory: OnceLock<Box<dyn FileMemory>>,
 }
 
 /// How much room a filesystem has.
@@ -88,6 +97,7 @@ impl PosixStore {
             root_path: root.to_owned(),
             no_openat2: AtomicBool::new(false),
             names_are_durable: OnceLock::new(),
+            memory: OnceLock::new(),
         })
     }
 
@@ -211,7 +221,9 @@ impl PosixStore {
         Ok(fs::fchmod(&to, Mode::from_raw_mode(stat.st_mode & 0o7777))?)
     }
 
-    fn names_are_durable(&self) -> bool {
+    /// Is this a filesystem of which it is known that a change of names is durable once its
+    /// call has answered, and that each look is a request over a network?
+    pub(crate) fn names_are_durable(&self) -> bool {
         *self.names_are_durable.get_or_init(|| durable::names_are_durable(self.root.as_fd()))
     }
 
@@ -313,7 +325,7 @@ impl PosixStore {
     fn open_file(&self, path: &RepoPath, flags: OFlags) -> io::Result<Box<dyn StoredFile>> {
         // O_NONBLOCK: a FIFO planted in the control plane must not hang us.
         let fd = self.open_at(path.as_str(), flags | OFlags::NONBLOCK, Mode::empty())?;
-        if FileType::from_raw_mode(fs::fstat(&fd)?.st_mode) != FileType::RegularFile {
+        if FileType::from_raw_mode(mode_of(&fd)?) != FileType::RegularFile {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("{path} is not a regular file"),
@@ -405,6 +417,37 @@ fn read_batch<const ROOM: usize>(fd: &OwnedFd, mut each: impl FnMut(&OsStr)) -> 
     Ok(any)
 }
 
+/// What is asked for in `wanted` of an entry or an open file, and nothing else.
+fn stat_at(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    flags: AtFlags,
+    wanted: StatxFlags,
+) -> rustix::io::Result<Statx> {
+    fs::statx(dir, name, flags, wanted)
+}
+
+fn mode_of(fd: &OwnedFd) -> rustix::io::Result<u32> {
+    stat_at(fd.as_fd(), "", OF_IT, StatxFlags::TYPE).map(|stat| stat.stx_mode.into())
+}
+
+fn entry_stat(stat: &Statx) -> EntryStat {
+    let mode = u32::from(stat.stx_mode);
+    EntryStat {
+        kind: kind_of(mode),
+        device: fs::makedev(stat.stx_dev_major, stat.stx_dev_minor),
+        inode: stat.stx_ino,
+        size: stat.stx_size,
+        mode: mode & 0o7777,
+        uid: stat.stx_uid,
+        mtime_ns: stat
+            .stx_mtime
+            .tv_sec
+            .saturating_mul(1_000_000_000)
+            .saturating_add(stat.stx_mtime.tv_nsec.into()),
+    }
+}
+
 fn kind_of(mode: u32) -> DirEntryKind {
     match FileType::from_raw_mode(mode) {
         FileType::RegularFile => DirEntryKind::File,
@@ -415,6 +458,13 @@ fn kind_of(mode: u32) -> DirEntryKind {
 }
 
 impl Store for PosixStore {
+    fn read(&self, path: &RepoPath, limit: usize) -> io::Result<Vec<u8>> {
+        match self.memory.get() {
+            Some(memory) => remembered::read(self, memory.as_ref(), path, limit),
+            None => own::read(self, path, limit),
+        }
+    }
+
     fn first_batch(&self, dir: &RepoPath) -> io::Result<Vec<std::ffi::OsString>> {
         let fd = self.open_dir(dir)?;
         let mut names = Vec::new();
@@ -430,25 +480,20 @@ impl Store for PosixStore {
     }
 
     fn stat(&self, path: &RepoPath) -> io::Result<EntryStat> {
-        let stat = if path.as_str().is_empty() {
-            fs::fstat(&self.root)?
-        } else {
-            let (dir, name) = self.open_parent(path)?;
-            fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|error| self.explained(path.as_str(), Asked::Read, error))?
-        };
-        #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
-        Ok(EntryStat {
-            kind: kind_of(stat.st_mode),
-            device: stat.st_dev as u64,
-            inode: stat.st_ino as u64,
-            size: u64::try_from(stat.st_size).unwrap_or(0),
-            mode: stat.st_mode & 0o7777,
-            uid: stat.st_uid,
-            mtime_ns: (stat.st_mtime as i64)
-                .saturating_mul(1_000_000_000)
-                .saturating_add(stat.st_mtime_nsec as i64),
-        })
+        if path.as_str().is_empty() {
+            return Ok(entry_stat(&stat_at(self.root.as_fd(), "", OF_IT, ENTRY)?));
+        }
+        let (dir, name) = self.open_parent(path)?;
+        let stat = stat_at(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, ENTRY);
+        stat.map(|stat| entry_stat(&stat))
+            .map_err(|error| self.explained(path.as_str(), Asked::Read, error))
+    }
+
+    fn inode(&self, path: &RepoPath) -> io::Result<u64> {
+        let (dir, name) = self.open_parent(path)?;
+        let stat = stat_at(dir.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO);
+        stat.map(|stat| stat.stx_ino)
+            .map_err(|error| self.explained(path.as_str(), Asked::Read, error))
     }
 
     fn open(&self, path: &RepoPath) -> io::Result<Box<dyn StoredFile>> {
@@ -586,7 +631,7 @@ impl StoredFile for PosixFile {
     }
 
     fn size(&self) -> io::Result<u64> {
-        Ok(u64::try_from(fs::fstat(&self.fd)?.st_size).unwrap_or(0))
+        Ok(stat_at(self.fd.as_fd(), "", OF_IT, StatxFlags::SIZE)?.stx_size)
     }
 
     fn size_known_here(&self) -> io::Result<u64> {
@@ -595,8 +640,7 @@ impl StoredFile for PosixFile {
     }
 
     fn links(&self) -> io::Result<u64> {
-        #[allow(clippy::unnecessary_cast, reason = "field types differ between architectures")]
-        Ok(fs::fstat(&self.fd)?.st_nlink as u64)
+        Ok(stat_at(self.fd.as_fd(), "", OF_IT, StatxFlags::NLINK)?.stx_nlink.into())
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {

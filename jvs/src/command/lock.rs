@@ -24,7 +24,7 @@ use jvs_lock::{Lease, Locks, OfRegister, Ticket, Want};
 use jvs_repo::code::Coded;
 use jvs_repo::config::Config;
 use jvs_repo::name::WorktreeName;
-use jvs_repo::probe::{Filesystem, JuiceFsMount};
+use jvs_repo::probe::uploads_later;
 use jvs_repo::record::worktree::Isolation;
 use jvs_repo::repo::Repo;
 use jvs_repo::term::Term;
@@ -77,8 +77,7 @@ fn want<'w>(
 /// session writes about its lock may never be seen by others. Nobody needs it, but
 /// the process that wonders who held is left without an answer if this host dies.
 pub(crate) fn writeback_warning(here: &Here) -> Option<String> {
-    let mount = Filesystem::at(here.repo.store().root_path()).ok()?;
-    matches!(mount.juicefs, Some(JuiceFsMount::Mounted { writeback: true, .. })).then(|| {
+    uploads_later(here.repo.store()).then(|| {
         "this JuiceFS mount uses --writeback: if this host dies, others may not be able to read \
          who held the lock or what was done under it"
             .to_owned()

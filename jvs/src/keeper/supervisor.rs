@@ -131,7 +131,7 @@ fn begin(context: &Context<'_>, args: &KeeperArgs) -> Result<Supervisor, Failure
     let ends_of = args.ends.as_deref().map(LeaseEnds::open).transpose();
     let ends_of = ends_of.map_err(stuck("open the file for the end of the lease"))?.zip(args.lease);
     let context = context.for_ever();
-    let here: &'static Here = Box::leak(Box::new(context.here()?));
+    let here: &'static Here = Box::leak(Box::new(context.here_of_starter()?));
     let acting = Box::leak(Box::new(context.session(args.purpose)?));
     let policy = here.repo.config()?.lock;
     let locks = context.locks(here.repo.store(), policy, acting)?;

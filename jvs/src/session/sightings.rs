@@ -1,37 +1,28 @@
-//! What this user saw of other hosts' locks, kept beside the session's secret so
-//! that one who asks again does not start watching again. One small file a
-//! worktree, its name a hash; a hint that may be lost or removed at any time.
+//! What this user saw of other hosts' locks, kept as a hint so that one who asks again does
+//! not start watching again. One small file a worktree, its name a hash.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use jvs_lock::State;
 use jvs_lock::judge::Watch;
 use jvs_lock::watching::{InMemory, Sightings};
 use jvs_repo::clock::{BootClock, BootId, BootMs, Clock, Reading, SystemClock, WallMs};
-use jvs_repo::entropy::{Entropy, SystemEntropy};
-use jvs_repo::id::{OpNonce, hex, strict_decimal};
+use jvs_repo::id::{hex, strict_decimal};
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 use jvs_repo::store::Store;
-use rustix::fs::{AtFlags, Mode, OFlags};
 
-use super::secret;
+use super::hints::HintFiles;
 use crate::context::Env;
 
 const DIR: &str = "sightings";
-/// More than anybody watches at once; the oldest go first.
-const MOST: usize = 256;
 /// Longest file.
 const READ_MAX: usize = 1024;
-/// A file that was not touched for so long helps nobody.
-const OLD_MS: u64 = 24 * 3_600_000;
 
 /// Sightings of one repository, in memory and on disk.
 pub(crate) struct Remembered {
     memory: InMemory,
-    /// `None` where there is no private place.
-    dir: Option<OwnedFd>,
+    hints: HintFiles,
     repository: [u64; 2],
 }
 
@@ -40,9 +31,12 @@ pub(crate) struct Remembered {
 pub(crate) fn of(store: &dyn Store, env: Env<'_>) -> Arc<Remembered> {
     // Without a name for the repository nothing is remembered.
     let control = store.stat(&layout::control_dir()).ok();
-    let dir = control.and_then(|_| secret::shared_private_dir(env).ok().flatten());
+    let hints = match control {
+        Some(_) => HintFiles::of(DIR, env),
+        None => HintFiles::nowhere(),
+    };
     let repository = control.map_or([0; 2], |stat| [stat.device, stat.inode]);
-    Arc::new(Remembered { memory: InMemory::default(), dir, repository })
+    Arc::new(Remembered { memory: InMemory::default(), hints, repository })
 }
 
 impl Sightings for Remembered {
@@ -57,7 +51,7 @@ impl Sightings for Remembered {
         // from when it was first seen.
         if known.is_none_or(|known| known.state() != watch.state()) {
             // Best effort: without it the next command watches again.
-            let _ = self.write(worktree, watch);
+            self.write(worktree, watch);
         }
     }
 }
@@ -69,70 +63,15 @@ impl Remembered {
         hex(&blake3::derive_key("jvs sighting file v1", text.as_bytes())[..16])
     }
 
-    fn open_dir(&self) -> Option<OwnedFd> {
-        let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::RDONLY;
-        let dir = rustix::fs::openat(self.dir.as_ref()?, DIR, flags, Mode::empty()).ok()?;
-        let stat = rustix::fs::fstat(&dir).ok()?;
-        secret::is_private(&stat).then_some(dir)
-    }
-
     fn read(&self, worktree: &WorktreeName) -> Option<Watch> {
-        let dir = self.open_dir()?;
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let file = rustix::fs::openat(&dir, self.name(worktree), flags, Mode::empty()).ok()?;
-        if !secret::is_private(&rustix::fs::fstat(&file).ok()?) {
-            return None;
-        }
-        let mut bytes = [0; READ_MAX];
-        let got = rustix::io::pread(&file, &mut bytes, 0).ok()?;
-        let text = std::str::from_utf8(&bytes[..got]).ok()?;
+        let bytes = self.hints.read(&self.name(worktree), READ_MAX)?;
+        let text = std::str::from_utf8(&bytes).ok()?;
         parse(text, &SystemClock.boot_clock(), SystemClock.now())
     }
 
-    fn write(&self, worktree: &WorktreeName, watch: &Watch) -> Option<()> {
-        let dir = match self.open_dir() {
-            Some(dir) => dir,
-            None => {
-                let _ = rustix::fs::mkdirat(self.dir.as_ref()?, DIR, Mode::RWXU);
-                self.open_dir()?
-            }
-        };
-        let name = self.name(worktree);
-        let tmp = format!("{name}.{}", OpNonce::random(&SystemEntropy as &dyn Entropy));
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&dir, &tmp, flags, Mode::RUSR | Mode::WUSR).ok()?;
+    fn write(&self, worktree: &WorktreeName, watch: &Watch) {
         let text = print(watch, &SystemClock.boot_clock());
-        let written = rustix::io::pwrite(&file, text.as_bytes(), 0) == Ok(text.len());
-        if !written || rustix::fs::renameat(&dir, &tmp, &dir, &name).is_err() {
-            let _ = rustix::fs::unlinkat(&dir, &tmp, AtFlags::empty());
-            return None;
-        }
-        tidy(&dir);
-        Some(())
-    }
-}
-
-/// Removes what is old, and the oldest of what is too much.
-fn tidy(dir: &OwnedFd) {
-    let Ok(entries) = rustix::fs::Dir::read_from(dir) else { return };
-    let now = SystemClock.now().wall.0;
-    let mut files = Vec::new();
-    for entry in entries.flatten() {
-        if entry.file_name().to_bytes().starts_with(b".") {
-            continue;
-        }
-        let name = entry.file_name().to_owned();
-        if let Ok(stat) = rustix::fs::statat(dir, &name, AtFlags::SYMLINK_NOFOLLOW) {
-            let changed_ms = u64::try_from(stat.st_mtime).unwrap_or(0).saturating_mul(1_000);
-            files.push((changed_ms, name));
-        }
-    }
-    files.sort();
-    let too_many = files.len().saturating_sub(MOST);
-    for (n, (changed_ms, name)) in files.iter().enumerate() {
-        if n < too_many || now.saturating_sub(*changed_ms) > OLD_MS {
-            let _ = rustix::fs::unlinkat(dir, name, AtFlags::empty());
-        }
+        self.hints.write(&self.name(worktree), text.as_bytes());
     }
 }
 
@@ -178,7 +117,7 @@ pub(crate) fn parse(text: &str, clock: &BootClock, now: Reading) -> Option<Watch
 
 #[cfg(test)]
 mod tests {
-    use jvs_repo::id::Epoch;
+    use jvs_repo::id::{Epoch, OpNonce};
 
     use super::*;
 

@@ -28,7 +28,7 @@ const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/session/place.rs", "reads the host's list of users"),
     ("jvs/src/session/named.rs", "asks whether there is a terminal"),
     ("jvs/src/session/secret.rs", "keeps a secret outside any repository"),
-    ("jvs/src/session/sightings.rs", "keeps what was seen of locks outside any repository"),
+    ("jvs/src/session/hints.rs", "keeps hints outside any repository"),
     ("jvs/src/tree.rs", "makes and removes cgroups"),
     ("jvs/src/trust.rs", "reads the user's own list, which is in no repository"),
     ("jvs/src/umask.rs", "names the modes of a umask"),
