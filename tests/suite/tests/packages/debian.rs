@@ -114,7 +114,11 @@ fn the_oldest_glibc_is_the_one_that_the_documents_and_the_package_name() {
     let fields = fields.ok();
     let needed = ["jvs", "jvs-mcp"].map(|it| floor_of(&dir.path().join("usr/bin").join(it)));
     let needed = needed.into_iter().max().expect("there are two");
-    assert_eq!(needed, stated, "the glibc that the programs need, and the one in docs/install.md");
+    // A release has the unwinder in it, which asks for a newer one than the quick build.
+    assert!(needed <= stated, "the programs need 2.{needed}, docs/install.md says 2.{stated}");
+    if std::env::var_os("JVS_DIST").is_some() {
+        assert_eq!(needed, stated, "docs/install.md asks for more than a release needs");
+    }
     let said = fields.stdout().split("libc6 (>= 2.").nth(1).and_then(|it| it.split(')').next());
     let said: u32 = said.and_then(|it| it.parse().ok()).expect("the package depends on libc6");
     assert!(said >= needed, "{fields}: the programs need 2.{needed}");
