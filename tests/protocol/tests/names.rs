@@ -188,6 +188,7 @@ fn no_rule_is_left_out() {
         include_str!("clocks.rs"),
         include_str!("policy.rs"),
         include_str!("closing.rs"),
+        include_str!("../../../jvs-repo/src/audit/tests.rs"),
     ]
     .concat();
     for rule in Rule::ALL {
