@@ -4,6 +4,7 @@ use super::append::End;
 use super::*;
 use crate::clock::WallMs;
 use crate::id::OpNonce;
+#[cfg(feature = "mutations")]
 use crate::mutation::{self, Rule};
 use crate::name::WorktreeName;
 use crate::store::PosixStore;
@@ -466,7 +467,11 @@ fn a_write_that_arrives_late_spoils_nothing_that_was_written_since() {
     }
     let (flaws, events) = late(|_| 0);
     assert_eq!((flaws, events.len()), (vec![], 4), "it never arrived");
-    // Without the rule two lines are in one place.
+}
+
+#[cfg(feature = "mutations")]
+#[test]
+fn who_goes_on_behind_what_it_sees_alone_writes_two_lines_in_one_place() {
     let (flaws, _) = mutation::without(Rule::GoesOnBehindAll, || late(|length| length));
     assert!(flaws.iter().any(|flaw| !flaw.is_crash()), "{flaws:?}");
 }
@@ -494,23 +499,28 @@ fn a_log_is_left_only_if_it_stays_short() {
 }
 
 /// A full JuiceFS volume dropped a write and kept those behind it.
+fn holed(write: fn(&Fixture), change: fn(&mut Vec<u8>)) -> Vec<(u64, Flaw)> {
+    let fixture = Fixture::new();
+    fixture.append(0..2);
+    let from = usize::try_from(fixture.size()).expect("small");
+    fixture.append(2..3);
+    let until = usize::try_from(fixture.size()).expect("small");
+    write(&fixture);
+    fixture.edit(|bytes| {
+        bytes[from..until].fill(0);
+        change(bytes);
+    });
+    fixture.flaws()
+}
+
+fn opened_anew(fixture: &Fixture) {
+    fixture.append(3..7);
+}
+
+fn nothing(_: &mut Vec<u8>) {}
+
 #[test]
 fn a_hole_in_a_log_is_a_crash_and_what_is_removed_or_changed_around_it_is_none() {
-    let holed = |write: fn(&Fixture), change: fn(&mut Vec<u8>)| {
-        let fixture = Fixture::new();
-        fixture.append(0..2);
-        let from = usize::try_from(fixture.size()).expect("small");
-        fixture.append(2..3);
-        let until = usize::try_from(fixture.size()).expect("small");
-        write(&fixture);
-        fixture.edit(|bytes| {
-            bytes[from..until].fill(0);
-            change(bytes);
-        });
-        fixture.flaws()
-    };
-    let opened_anew = |fixture: &Fixture| fixture.append(3..7);
-    let nothing = |_: &mut Vec<u8>| {};
     assert_eq!(holed(opened_anew, nothing), [(3, Flaw::TornInside)]);
     let alone = |fixture: &Fixture| fixture.append(3..4);
     assert_eq!(holed(alone, nothing), [(3, Flaw::TornInside)]);
@@ -542,6 +552,11 @@ fn a_hole_in_a_log_is_a_crash_and_what_is_removed_or_changed_around_it_is_none()
         bytes[at] ^= 1;
     };
     assert!(holed(opened_anew, changed).iter().any(|(_, flaw)| !flaw.is_crash()));
+}
+
+#[cfg(feature = "mutations")]
+#[test]
+fn a_hole_that_is_not_taken_for_torn_looks_forged() {
     let without = mutation::without(Rule::HolesAreTorn, || holed(opened_anew, nothing));
     assert_eq!(without, [(3, Flaw::Unreadable), (4, Flaw::BrokenLink)]);
 }
