@@ -35,11 +35,12 @@ pub(crate) fn the(ending: &str) -> PathBuf {
 }
 
 /// What a shell makes of a script with these words as `$1`, `$2` and so on. Nothing of this
-/// process's environment is in it.
+/// process's environment is in it. It leads a session of its own: the leader of this one may be
+/// in a PID namespace that cannot be seen from here.
 pub(crate) fn shell(script: &str, words: &[&Path]) -> Outcome {
-    let mut shell = Command::new("bash");
+    let mut shell = Command::new("setsid");
     shell
-        .args(["-euo", "pipefail", "-c", script, "bash"])
+        .args(["--wait", "bash", "-euo", "pipefail", "-c", script, "bash"])
         .args(words)
         .env_clear()
         .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
