@@ -72,6 +72,22 @@ class Holding(World):
             self.assertEqual(done.returncode, 0)
             self.assertEqual(hold.call("lock", "status")["mine"], True)
 
+    def test_a_hold_is_for_one_block(self) -> None:
+        hold = jvs.hold("main")
+        with self.assertRaisesRegex(jvs.Usage, "has had its block"):
+            with hold:
+                with hold:
+                    self.fail("entered twice")
+        self.assertEqual(self.status()["state"], "free")
+        with self.assertRaises(jvs.Usage):
+            with hold:
+                self.fail("entered without the lock")
+        released = jvs.acquire("main")
+        released.release()
+        with self.assertRaises(jvs.LockLost):
+            with released:
+                self.fail("entered without the lock")
+
     def test_bad_input_is_refused_and_holds_nothing(self) -> None:
         with self.assertRaises(jvs.PathEscape):
             jvs.hold("../etc")

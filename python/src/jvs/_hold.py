@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, Ty
 
 from ._call import HANDED_DOWN, Path_, call
 from ._snapshot import Snapshot
-from .errors import FencingMismatch, JvsError, LockConflict, LockLost
+from .errors import FencingMismatch, JvsError, LockConflict, LockLost, Usage
 
 #: How often a hold looks whether it is still held, in seconds.
 HEARTBEAT = 5.0
@@ -59,6 +59,7 @@ class Hold:
         self._claim = claim
         self._pid = os.getpid()
         self._lost: Optional[JvsError] = None
+        self._entered = False
         self._over = threading.Event()
         self._guard = threading.Lock()
         #: The worktree.
@@ -90,6 +91,16 @@ class Hold:
             watch.start()
 
     def __enter__(self) -> "Hold":
+        with self._guard:
+            again, self._entered = self._entered, True
+        if again:
+            # The end of the first block releases it: the other would go on without the lock.
+            raise Usage(
+                f"this hold of worktree '{self.worktree}' has had its block: a hold is for one",
+                hint="take it again with jvs.hold, or use the hold without another block",
+            )
+        if self._over.is_set():
+            raise _no_longer(self, "it was released here")
         return self
 
     def __exit__(
