@@ -20,6 +20,8 @@ pub(crate) enum OwnRefusal {
     NoPerson,
     /// A person was asked, and did not agree.
     Declined,
+    /// A person agreed, and what they agreed to has changed since they were asked.
+    Changed,
     /// The call was cancelled.
     Cancelled,
     /// The answer is too long.
@@ -36,23 +38,59 @@ impl OwnRefusal {
             OwnRefusal::Handle => "M_HANDLE",
             OwnRefusal::NoPerson => "M_NO_PERSON",
             OwnRefusal::Declined => "M_DECLINED",
+            OwnRefusal::Changed => "M_CHANGED",
             OwnRefusal::Cancelled => "M_CANCELLED",
             OwnRefusal::TooLong => "M_TOO_LONG",
             OwnRefusal::Command => "M_COMMAND",
         }
     }
+
+    /// What to do next, in the words of tools.
+    fn next(self) -> &'static str {
+        match self {
+            OwnRefusal::Arguments => ARGUMENTS,
+            OwnRefusal::Handle => ACQUIRE,
+            OwnRefusal::NoPerson => TELL_A_PERSON,
+            OwnRefusal::Declined => WITHOUT_IT,
+            OwnRefusal::Changed => LOOK_AND_REPEAT,
+            OwnRefusal::Cancelled | OwnRefusal::Command => WAS_IT_DONE,
+            OwnRefusal::TooLong => LESS,
+        }
+    }
 }
+
+/// Longest text that an answer about a failure repeats, in characters: what was sent may be as
+/// long as a message, and whoever sent it has it.
+const ECHO_MAX: usize = 1_000;
+
+const ARGUMENTS: &str = "put the arguments right, as the schema of the tool says, and repeat it";
+const ACQUIRE: &str = "call acquire, and use the handle that it answers";
+const TELL_A_PERSON: &str = "tell a person, who may type the command in hint; then call status";
+const WITHOUT_IT: &str = "go on without it; call status to see who has the lock";
+const LOOK_AND_REPEAT: &str =
+    "call why to see who has the lock now; a person is asked again if you repeat it";
+const WAS_IT_DONE: &str = "call status to see whether it was done";
+const LESS: &str = "ask for less, with paths or a limit";
+/// Where nothing better is known.
+const ANYTHING: &str = "call status, and why to see who has the lock";
 
 /// What to do next in the words of tools: what the command hints at is typed by people.
 const NEXT: &[(&str, &str)] = &[
     ("E_LOCK_CONFLICT", "call acquire with wait, for example 5m, or why to see who has it"),
     ("E_LOCK_FROZEN", "call why to see until when it is frozen"),
-    ("E_LOCK_NOT_HELD", "call acquire, and use the handle that it answers"),
-    ("E_LOCK_EXPIRED", "call acquire, and use the handle that it answers"),
+    ("E_LOCK_NOT_HELD", ACQUIRE),
+    ("E_LOCK_EXPIRED", ACQUIRE),
     (
         "E_FENCING_MISMATCH",
         "stop writing: this handle is of a hold that is over; call status and why; acquire answers \
          a new handle",
+    ),
+    ("E_USAGE", ARGUMENTS),
+    ("E_NAME_INVALID", ARGUMENTS),
+    ("E_PATH_ESCAPE", ARGUMENTS),
+    (
+        "E_NOT_FOUND",
+        "call history to see which snapshots there are, or read jvs://locks for the worktrees",
     ),
     ("E_OUTCOME_UNKNOWN", "call status and history to see whether it was done"),
 ];
@@ -70,10 +108,12 @@ pub(crate) fn of(answer: CommandAnswer, handle: Option<&Handle>) -> CallToolResu
             CallToolResult::structured(data)
         }
         CommandAnswer::Failed(mut error) => {
-            let code = error["code"].as_str().unwrap_or_default();
-            if let Some((_, next)) = NEXT.iter().find(|(known, _)| *known == code) {
-                error["next"] = (*next).into();
-            }
+            let known = NEXT.iter().find(|(code, _)| error["code"] == *code);
+            error["next"] = known.map_or(ANYTHING, |(_, next)| next).into();
+            // A command that a person may type stays whole.
+            let hint = error["hint"].take();
+            shorten(&mut error);
+            error["hint"] = hint;
             failed(&error)
         }
     }
@@ -94,7 +134,29 @@ pub(crate) fn no_answer(trouble: Trouble) -> CallToolResult {
 
 /// Refused by this server; `hint` is a command that a person may type.
 pub(crate) fn refused(refusal: OwnRefusal, message: &str, hint: Option<&str>) -> CallToolResult {
-    failed(&json!({ "code": refusal.code(), "message": message, "hint": hint }))
+    let (code, next) = (refusal.code(), refusal.next());
+    failed(&json!({ "code": code, "message": brief(message), "hint": hint, "next": next }))
+}
+
+/// A text that may repeat what was sent, not longer than anybody would read.
+pub(crate) fn brief(text: &str) -> String {
+    match text.char_indices().nth(ECHO_MAX) {
+        Some((end, _)) => {
+            let more = text[end..].chars().count();
+            format!("{}… ({more} more characters)", &text[..end])
+        }
+        None => text.to_owned(),
+    }
+}
+
+/// The same of every text in `value`.
+pub(crate) fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = brief(text),
+        Value::Array(values) => values.iter_mut().for_each(shorten),
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Without structured content: that is promised to have the fields of a success.
@@ -130,11 +192,34 @@ mod tests {
         let error = &text(&failed)["error"];
         assert!(error["next"].as_str().expect("a next step").starts_with("call acquire"));
         assert_eq!(error["hint"], "h");
+        for code in ["E_USAGE", "E_NOT_FOUND", "E_OF_A_LATER_VERSION"] {
+            let failed = of(CommandAnswer::Failed(json!({ "code": code })), None);
+            assert!(text(&failed)["error"]["next"].is_string(), "{code}");
+        }
+        let refused = refused(OwnRefusal::Arguments, "m", None);
+        assert!(text(&refused)["error"]["next"].is_string());
+    }
+
+    #[test]
+    fn what_was_sent_is_not_repeated_at_any_length_but_a_command_is_whole() {
+        let long = "ä".repeat(20_000);
+        let error = json!({ "code": "E_USAGE", "message": long, "details": { "a": [long] } });
+        let failed = of(CommandAnswer::Failed(error), None);
+        assert!(text(&failed).to_string().chars().count() < 3 * ECHO_MAX);
+        let refused = refused(OwnRefusal::NoPerson, &long, Some(&long));
+        let error = &text(&refused)["error"];
+        assert_eq!(error["hint"], long);
+        assert!(error["message"].as_str().expect("text").ends_with("… (19000 more characters)"));
     }
 
     #[test]
     fn whatever_is_to_be_called_next_is_a_tool() {
-        for (_, next) in NEXT {
+        use OwnRefusal::{
+            Arguments, Cancelled, Changed, Command, Declined, Handle, NoPerson, TooLong,
+        };
+        let own = [Arguments, Handle, NoPerson, Declined, Changed, Cancelled, TooLong, Command];
+        let own = own.into_iter().map(OwnRefusal::next);
+        for next in NEXT.iter().map(|(_, next)| *next).chain(own).chain([ANYTHING]) {
             let mut words = next.split([' ', ',', ';']);
             while let Some(word) = words.next() {
                 if word == "call" {

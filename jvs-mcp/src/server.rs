@@ -158,7 +158,15 @@ impl Server {
             Err(Box::new(answer::refused(refusal, message, Some(&typed)).into()))
         };
         match self.people.decide(context, call, &question, subject).await {
-            PersonSays::Agreed => Ok(arguments),
+            // A person takes their time.
+            PersonSays::Agreed => match self.question(tool, &arguments, String::new()).await? {
+                (_, now) if now == about => Ok(arguments),
+                _ => refused(
+                    OwnRefusal::Changed,
+                    "a person agreed, but the lock is not as it was when they were asked; nothing \
+                     was done",
+                ),
+            },
             PersonSays::Asked(asked) => Err(Box::new(CallToolResponse::InputRequired(*asked))),
             PersonSays::Declined => refused(
                 OwnRefusal::Declined,
@@ -253,7 +261,9 @@ impl Server {
                 )
             }
         };
-        Ok((question, json!([lock["fencing_token"], lock["record"]["epoch"]])))
+        // A release leaves the token as it is.
+        let is_free = lock["state"] == "free";
+        Ok((question, json!([lock["fencing_token"], lock["record"]["epoch"], is_free])))
     }
 }
 
@@ -281,7 +291,7 @@ impl ServerHandler for Server {
         asked: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let message = format!("there is no method {:?}", asked.method);
+        let message = format!("there is no method {:?}", answer::brief(&asked.method));
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
@@ -301,7 +311,8 @@ impl ServerHandler for Server {
         let Some(tool) = tool::find(&call.name) else {
             let known: Vec<_> = tool::TOOLS.iter().map(|tool| tool.name).collect();
             let known = known.join(", ");
-            let message = format!("there is no tool {:?}; there are {known}", call.name);
+            let name = answer::brief(&call.name);
+            let message = format!("there is no tool {name:?}; there are {known}");
             return Err(ErrorData::invalid_params(message, None));
         };
         let sent = call.arguments.clone().unwrap_or_default();
@@ -370,10 +381,11 @@ impl ServerHandler for Server {
                 let contents = vec![text.with_mime_type(resource::MIME)];
                 Ok(ReadResourceResult::new(contents).into())
             }
-            Ok(CommandAnswer::Failed(error)) => {
+            Ok(CommandAnswer::Failed(mut error)) => {
+                answer::shorten(&mut error);
                 let message = error["message"].as_str().unwrap_or_default().to_owned();
                 let missing = error["code"] == "E_NOT_FOUND";
-                let data = Some(json!({ "uri": uri, "error": error }));
+                let data = Some(json!({ "uri": answer::brief(&uri), "error": error }));
                 Err(match missing {
                     true => ErrorData::resource_not_found(message, data),
                     false => ErrorData::internal_error(message, data),
@@ -422,6 +434,7 @@ impl ServerHandler for Server {
 
 fn known(uri: &str) -> Result<What, ErrorData> {
     What::parse(uri).ok_or_else(|| {
+        let uri = answer::brief(uri);
         let message = format!("there is no resource {uri:?}; resources/list shows what there is");
         ErrorData::resource_not_found(message, Some(json!({ "uri": uri })))
     })

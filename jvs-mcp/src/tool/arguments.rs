@@ -4,6 +4,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 
 use super::{Field, FieldKind, Tool};
+use crate::answer::brief;
 use crate::handle::Handle;
 
 /// Arguments that are what the tool takes.
@@ -24,11 +25,10 @@ impl Arguments {
         for name in sent.keys() {
             if !tool.fields.iter().any(|field| field.name == name) {
                 let known: Vec<_> = tool.fields.iter().map(|field| field.name).collect();
-                return Err(WrongArguments(format!(
-                    "{} takes no argument {name:?}; it takes {}",
-                    tool.name,
-                    known.join(", ")
-                )));
+                let (name, known) = (brief(name), known.join(", "));
+                let tool = tool.name;
+                let message = format!("{tool} takes no argument {name:?}; it takes {known}");
+                return Err(WrongArguments(message));
             }
         }
         let mut handle = None;
@@ -46,6 +46,7 @@ impl Arguments {
             if field.kind == FieldKind::Handle {
                 let text = sent[field.name].as_str().unwrap_or_default();
                 handle = Some(text.parse().map_err(|_| {
+                    let text = brief(text);
                     WrongArguments(format!("{text:?} is no handle; acquire and hold answer one"))
                 })?);
             }

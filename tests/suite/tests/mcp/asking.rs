@@ -17,15 +17,29 @@ fn attended(world: &World, revision: Revision) -> Client {
 /// Calls a tool, has the person give this answer, and answers the result.
 #[track_caller]
 fn asked(client: &mut Client, revision: Revision, call: &Value, person: &Value) -> Value {
+    asked_while(client, revision, call, person, || {})
+}
+
+/// The same; `meanwhile` happens before the person answers.
+#[track_caller]
+fn asked_while(
+    client: &mut Client,
+    revision: Revision,
+    call: &Value,
+    person: &Value,
+    meanwhile: impl FnOnce(),
+) -> Value {
     let id = client.ask("tools/call", call.clone());
     if revision == Revision::Previous {
         let question = client.notice("elicitation/create");
         assert!(question["params"]["message"].is_string(), "{question}");
+        meanwhile();
         client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": person }));
         return client.answer(id)["result"].clone();
     }
     let question = client.answer(id)["result"].clone();
     assert_eq!(question["resultType"], "input_required", "{question}");
+    meanwhile();
     let again = with_answer(call, &question["requestState"], person);
     client.request("tools/call", again)["result"].clone()
 }
@@ -93,6 +107,38 @@ fn an_agreement_is_to_what_was_asked_and_to_nothing_else() {
     is_asked(with_answer(&call("b"), &state, &yes()));
     // The question was answered by then, even if it was not by that.
     is_asked(with_answer(&call("a"), &state, &yes()));
+}
+
+#[test]
+fn a_lock_that_changed_hands_before_the_yes_is_not_taken() {
+    for revision in BOTH {
+        for then_free in [false, true] {
+            let world = World::new();
+            world.jvs("config set reclaim.same_user true").run().ok();
+            world.jvs("lock acquire").run().ok();
+            let mut client = attended(&world, revision);
+            let call = json!({ "name": "reclaim", "arguments": { "reason": "urgent" } });
+            let told = asked_while(&mut client, revision, &call, &yes(), || {
+                match then_free {
+                    true => world.jvs("lock release").run().ok(),
+                    false => world.jvs("lock reclaim --reason mine").session("bob").run().ok(),
+                };
+            });
+            let state = world.status();
+            match revision {
+                Revision::Previous => {
+                    assert_eq!(told["isError"], true, "{told}");
+                    let text = told["content"][0]["text"].as_str().expect("text");
+                    assert!(text.contains("M_CHANGED"), "{text}");
+                }
+                Revision::Current => assert_eq!(told["resultType"], "input_required", "{told}"),
+            }
+            match then_free {
+                true => assert_eq!(state["state"], "free"),
+                false => assert_eq!(state["record"]["session_id"], "bob"),
+            }
+        }
+    }
 }
 
 #[test]

@@ -36,6 +36,13 @@ fn what_is_no_message_is_an_error_and_the_server_goes_on() {
         let told = client.request("no/such/method", json!({}));
         assert_eq!(told["error"]["code"], -32601, "{told}");
         assert!(told["error"]["message"].as_str().is_some_and(|it| it.contains("no/such/method")));
+        let told = client.request(&"x".repeat(100_000), json!({}));
+        assert_eq!(told["error"]["code"], -32601);
+        assert!(
+            told.to_string().len() < 5_000,
+            "it is repeated in {} bytes",
+            told.to_string().len()
+        );
         // A notification is never answered.
         client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/no/such" }));
         client.ok("release", json!({ "handle": handle }));

@@ -135,9 +135,18 @@ fn what_is_wrong_with_the_arguments_is_said_and_nothing_is_done() {
         let refused = agent.refused(name, arguments);
         assert_eq!(refused["code"], "M_ARGUMENTS", "{refused}");
         assert!(refused["message"].as_str().is_some_and(|it| it.contains(part)), "{refused}");
+        assert!(refused["next"].is_string(), "{refused}");
     }
-    let refused = agent.refused("acquire", json!({ "worktree": "nowhere" }));
-    assert_eq!(refused["code"], "E_NOT_FOUND", "{refused}");
+    for (arguments, code) in [
+        (json!({ "worktree": "nowhere" }), "E_NOT_FOUND"),
+        (json!({ "wait": "99999d" }), "E_USAGE"),
+        (json!({ "note": "n".repeat(20_000) }), "E_USAGE"),
+    ] {
+        let refused = agent.refused("acquire", arguments);
+        assert_eq!(refused["code"], code, "{refused}");
+        assert!(refused["next"].is_string(), "{refused}");
+        assert!(refused.to_string().len() < 5_000, "{refused}");
+    }
     let unknown = agent.request("tools/call", json!({ "name": "rm", "arguments": {} }));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     assert_eq!(world.status()["state"], "free");
