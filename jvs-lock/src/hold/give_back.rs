@@ -108,6 +108,20 @@ impl<'r> Locks<'r> {
         }
     }
 
+    /// The session is done with its hold: what it asked for beforehand keeps that no more, and
+    /// the last command that relies on it releases the lock.
+    pub fn let_go(&self, holds: &Holds<'_>) -> Result<LeaveOutcome, GiveBackError> {
+        let term = self.resume(holds.worktree(), None)?.term();
+        for stake in &holds.scan()?.stakes {
+            let promised = stake.kind == StakeKind::Acquire && stake.answered;
+            if promised && stake.term == Some(term) {
+                holds.remove(stake);
+            }
+        }
+        // They may have ended meanwhile.
+        self.give_back_unneeded(holds, term)
+    }
+
     /// Would [`Locks::release_as_told`] be refused now, because commands rely on it?
     /// Changes nothing, and promises nothing.
     pub fn may_release(&self, holds: &Holds<'_>) -> Result<(), GiveBackError> {

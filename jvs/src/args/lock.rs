@@ -123,6 +123,10 @@ pub(crate) struct AcquireArgs {
 
     #[command(flatten)]
     pub(crate) keep: KeepArgs,
+
+    /// Nobody typed it, and nobody reads its answer: it acknowledges no loss.
+    #[arg(skip)]
+    pub(crate) by_itself: bool,
 }
 
 /// Release this session's lock

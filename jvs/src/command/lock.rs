@@ -54,6 +54,15 @@ pub(crate) fn run(context: &Context<'_>, command: &LockCommand) -> Result<Done, 
     }
 }
 
+/// Has the lock released once no command of the session relies on it any more.
+pub(super) fn let_go(context: &Context<'_>) -> Result<(), Failure> {
+    let here = context.here()?;
+    let acting = context.session(None)?;
+    let locks = context.locks(here.repo.store(), here.repo.config()?.lock, &acting)?;
+    let holds = context.holds(&here.repo, &here.worktree, &acting)?;
+    Ok(locks.let_go(&holds).map(drop)?)
+}
+
 /// The lease that is wanted: as long as was said. Else, if it will be kept, as
 /// short as the policy has it; if not, as long as the repository's table has it
 /// for where and what for.

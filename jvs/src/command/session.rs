@@ -19,16 +19,32 @@ use crate::fail::Failure;
 use crate::render::Done;
 use crate::session;
 
-/// What session `id` holds now, as far as that can be seen: in which repositories, and
-/// which worktrees.
-pub(crate) fn held(
-    context: &Context<'_>,
-    id: &SessionId,
-) -> Result<Vec<(PathBuf, WorktreeName)>, Failure> {
-    let Some(files) = session::files(context.env())? else { return Ok(Vec::new()) };
+/// Worktrees, with the repositories that they are in.
+pub(crate) type Places = Vec<(PathBuf, WorktreeName)>;
+
+/// The locks that a session has and had, as far as that can be seen.
+#[derive(Default)]
+pub(crate) struct SessionLocks {
+    /// What it holds now.
+    pub(crate) held: Places,
+    /// What was taken from it, and it did not acknowledge that.
+    pub(crate) lost: Places,
+}
+
+/// The locks of session `id`.
+pub(crate) fn locks_of(context: &Context<'_>, id: &SessionId) -> Result<SessionLocks, Failure> {
+    let Some(files) = session::files(context.env())? else { return Ok(SessionLocks::default()) };
     let survey = Looking::new(context, &files)?.at(&session::file_of(id), Some(id.clone()))?;
-    let held = survey.holds.into_iter().filter(|hold| hold.is_held() == Some(true));
-    Ok(held.filter_map(|hold| Some((hold.root?.into(), hold.worktree))).collect())
+    let mut locks = SessionLocks::default();
+    for hold in survey.holds {
+        let places = match hold.is_held() {
+            Some(true) => &mut locks.held,
+            Some(false) if hold.taken().is_some() => &mut locks.lost,
+            _ => continue,
+        };
+        places.extend(hold.root.map(|root| (root.into(), hold.worktree)));
+    }
+    Ok(locks)
 }
 
 pub(crate) fn run(context: &Context<'_>, args: &SessionArgs) -> Result<Done, Failure> {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use jvs_repo::code::Code;
 use jvs_repo::name::WorktreeName;
+use jvs_repo::next::Next;
 use jvs_snapshot::compare::{Difference, Trust};
 use jvs_snapshot::{Catalog, diff};
 
@@ -10,18 +12,27 @@ use super::in_words;
 use super::who::Asker;
 use crate::args::{LockCommand, ReleaseArgs, SnapshotArgs};
 use crate::bar::Bar;
-use crate::command::{lock, session, snapshot};
+use crate::command::session::{self, SessionLocks};
+use crate::command::{lock, snapshot};
 use crate::context::Context;
 use crate::fail::{Failure, Stuck};
 use crate::harness::HookVerdict;
+use crate::hint::spell;
 
-/// Takes a snapshot of each worktree that the session holds, where something changed.
+/// Takes a snapshot of each worktree that the session holds, where something changed; tells of
+/// those that were taken from it.
 pub(super) fn checkpoint(context: &Context<'_>, asker: &Asker) -> Result<HookVerdict, Failure> {
-    for_each_held(context, asker, |root, worktree| {
-        keep(context, asker, root, worktree).map_err(|failure| {
-            format!("no snapshot of worktree '{worktree}': {}", in_words(&failure))
-        })
-    })
+    let SessionLocks { held, lost } = session::locks_of(context, &asker.id)?;
+    let unkept = held.iter().filter_map(|(root, worktree)| {
+        let failure = keep(context, asker, root, worktree).err()?;
+        Some(format!("no snapshot of worktree '{worktree}': {}", in_words(&failure)))
+    });
+    let lost = lost.iter().map(|(root, worktree)| {
+        let how = spell(&Next::LookAndAcquire(worktree.clone()));
+        let how = asker.options(Some(root.clone())).complete(&how).into_owned();
+        format!("no snapshot of worktree '{worktree}': its lock was lost; {how}")
+    });
+    Ok(told(unkept.chain(lost).collect()))
 }
 
 /// The same of one.
@@ -41,27 +52,29 @@ pub(super) fn keep(
 
 /// Releases everything that the session holds.
 pub(super) fn release(context: &Context<'_>, asker: &Asker) -> Result<HookVerdict, Failure> {
-    for_each_held(context, asker, |root, worktree| {
+    let held = session::locks_of(context, &asker.id)?.held;
+    let kept = held.iter().filter_map(|(root, worktree)| {
         let there = asker.at(context, root, Some(worktree));
         let released = lock::run(&there, &LockCommand::Release(ReleaseArgs { force: false }));
-        released.map(drop).map_err(|failure| {
-            format!("worktree '{worktree}' was not released: {}", in_words(&failure))
+        let failure = released.err()?;
+        let why = in_words(&failure);
+        // Nobody is there any more who would release it once its commands have ended.
+        Some(match failure.code() == Code::LockConflict && lock::let_go(&there).is_ok() {
+            true => {
+                format!("worktree '{worktree}' is released once its commands have ended: {why}")
+            }
+            false => format!("worktree '{worktree}' was not released: {why}"),
         })
-    })
+    });
+    Ok(told(kept.collect()))
 }
 
-fn for_each_held(
-    context: &Context<'_>,
-    asker: &Asker,
-    mut act: impl FnMut(&Path, &WorktreeName) -> Result<(), String>,
-) -> Result<HookVerdict, Failure> {
-    let held = session::held(context, &asker.id)?;
-    let problems = held.iter().filter_map(|(root, worktree)| act(root, worktree).err());
-    let problems: Vec<String> = problems.collect();
-    Ok(match problems.is_empty() {
+/// Tells of what could not be done, if there is any.
+fn told(problems: Vec<String>) -> HookVerdict {
+    match problems.is_empty() {
         true => HookVerdict::Pass,
         false => HookVerdict::Tell(format!("jvs: {}", problems.join("; "))),
-    })
+    }
 }
 
 /// Is there anything that the head of the worktree has not?

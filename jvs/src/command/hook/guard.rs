@@ -195,7 +195,8 @@ fn refused(
 /// As it is taken for a session that has just wanted to write: at once or not at all, and
 /// until its harness ends.
 fn first_write(asker: &Asker) -> AcquireArgs {
-    let mut args = AcquireArgs::default();
+    // What was lost, the agent acknowledges itself, once it was told.
+    let mut args = AcquireArgs { by_itself: true, ..AcquireArgs::default() };
     args.watch.no_watch = true;
     args.lease.note = Some(format!("{}, by its first write", asker.harness.title()));
     args.keep.while_ = harness_process();

@@ -41,7 +41,7 @@ pub(super) fn create(
         return Ok(made(&place(&here.repo)));
     }
     let mine = |held: &(PathBuf, WorktreeName)| *held == (located.root.clone(), from.clone());
-    if checkpoint && session::held(context, &asker.id)?.iter().any(mine) {
+    if checkpoint && session::locks_of(context, &asker.id)?.held.iter().any(mine) {
         end::keep(context, asker, &located.root, &from)?;
     }
     let head = lock::look(&there, &here)?.state.head;

@@ -18,7 +18,8 @@ pub(super) fn run(context: &Context<'_>, args: &AcquireArgs) -> Result<Done, Fai
     let wanted = want(&args.lease, &args.keep, &config, &acting)?;
     let holds = context.holds_of_all(&all, &acting)?;
     let turns: Vec<LockTurn<'_, '_>> = turns(context, &all, &locks, &holds);
-    let kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
+    let mut kept = keep::wish(context, &config, &acting, &wanted, &args.keep)?;
+    kept.ask.acknowledges_loss = !args.by_itself;
     let entered = enter_all(&turns, args.wait.wait, |turn, wait| {
         turn.enter(&kept.ask, kept.telling(wanted), wait)
     })?;

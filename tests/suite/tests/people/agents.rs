@@ -233,6 +233,59 @@ fn a_lock_taken_by_the_first_write_ends_with_the_harness() {
     world.eventually_free();
 }
 
+/// Somebody else had the lock and gave it back: the agent is told before it writes again.
+#[test]
+fn a_lock_that_was_lost_is_told_of_before_it_is_taken_again() {
+    for by_itself in [true, false] {
+        let world = World::new();
+        world.jvs("ann", "config set reclaim.same_user true").run().ok();
+        let agent = Agent::new(&world, 0, "agent", " --auto --checkpoint");
+        let write = || agent.may("Write", json!({ "file_path": agent.dir().join("file") }));
+        match by_itself {
+            true => assert_eq!(write(), Ok(())),
+            false => drop(agent.types("lock acquire").run().ok()),
+        }
+        world.jvs("bob", "lock reclaim --reason mine").cwd(agent.dir()).run().ok();
+        fs_err::write(agent.dir().join("theirs"), "x").expect("written");
+        world.jvs("bob", "snapshot theirs").cwd(agent.dir()).run().ok();
+        world.jvs("bob", "lock release").cwd(agent.dir()).run().ok();
+        let end = agent.asks("Stop", json!({ "stop_hook_active": false }));
+        assert!(end.stdout().contains("its lock was lost"), "{end}");
+        // Until it says that it knows.
+        for _ in 0..2 {
+            let file = json!({ "file_path": agent.dir().join("file") });
+            let answer =
+                agent.asks("PreToolUse", json!({ "tool_name": "Write", "tool_input": file }));
+            let why = answer.json()["hookSpecificOutput"]["permissionDecisionReason"].clone();
+            let why = why.as_str().unwrap_or_else(|| panic!("denied: {answer}")).to_owned();
+            assert!(why.contains("jvs lock acquire -w main"), "{why}");
+            assert_eq!(world.status()["state"], "free", "{why}");
+        }
+        agent.types("lock acquire -w main").run().ok();
+        assert_eq!(write(), Ok(()));
+        let end = agent.asks("Stop", json!({ "stop_hook_active": false }));
+        assert_eq!(end.stdout(), "", "{end}");
+    }
+}
+
+#[test]
+fn what_a_session_leaves_running_releases_its_lock_in_the_end() {
+    let world = World::new();
+    let agent = Agent::new(&world, 0, "agent", "");
+    agent.types("lock acquire").run().ok();
+    let (up, over) = (world.outside("up"), world.outside("over"));
+    let script =
+        format!("echo > {}; until test -e {}; do sleep 0.05; done", up.display(), over.display());
+    let run = agent.types("run sh -c").arg(&script).start();
+    jvs_kit::live::process::eventually("it runs", crate::world::PATIENCE, || up.exists());
+    let end = agent.asks("SessionEnd", json!({ "reason": "exit" }));
+    assert!(end.stdout().contains("is released once its commands have ended"), "{end}");
+    assert_eq!(world.status()["state"], "held");
+    fs_err::write(&over, "").expect("written");
+    run.wait(crate::world::PATIENCE).ok();
+    world.eventually_free();
+}
+
 /// Payloads that are torn, hostile, or of a world to come: with what a tool event must be
 /// answered.
 #[test]
