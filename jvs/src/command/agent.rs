@@ -8,7 +8,7 @@ mod status;
 
 use rustix::fs::stat;
 
-use self::piece::{Piece, PieceKind, pieces, pieces_in};
+use self::piece::{Piece, PieceKind, Stripped, pieces, pieces_in};
 use self::place::{AgentFile, AgentPlace};
 use self::receipt::{KeptFile, Receipts, digest};
 use super::diff::patch::of_texts;
@@ -117,11 +117,21 @@ fn added(
     let file = place.read(piece.path)?;
     let kept = known.iter().find(|kept| kept.path == piece.path);
     let is_ours = |kept: &&KeptFile| file.as_ref().is_some_and(|it| digest(&it.text) == kept.after);
-    let base: Option<String> = match (&file, kept.filter(is_ours)) {
+    if let Some(file) = file.as_ref().filter(|_| kept.is_none_or(|kept| !is_ours(&kept))) {
+        place.check_owner(piece.path, file)?;
+    }
+    let before: Option<String> = match (&file, kept.filter(is_ours)) {
         (_, Some(kept)) => kept.before.clone(),
         (None, None) => None,
         (Some(file), None) => match piece.stripped(place, file)? {
-            Some(less) => less,
+            // Somebody's own, from before: what is uninstalled later is not that.
+            Some(_) if kept.is_none() && matches!(piece.kind, PieceKind::Hooks(_)) => {
+                Some(file.text.clone())
+            }
+            Some(Stripped { less, theirs }) => {
+                warnings.extend(theirs.then(|| of_theirs(piece.path)));
+                less
+            }
             None if matches!(piece.kind, PieceKind::Whole(_)) => {
                 let error = place.unfit(piece.path, "is there, and is not what jvs writes there");
                 if kept.is_none() {
@@ -133,8 +143,9 @@ fn added(
             None => Some(file.text.clone()),
         },
     };
+    let base = before.as_deref().map(|text| piece.base(place, text)).transpose()?;
     let after = piece.added(place, base.as_deref(), wanted)?;
-    let kept = KeptFile { path: piece.path.to_owned(), before: base, after: digest(&after) };
+    let kept = KeptFile { path: piece.path.to_owned(), before, after: digest(&after) };
     Ok(Some(Change { path: piece.path, before: file, after: Some(after), kept: Some(kept) }))
 }
 
@@ -177,10 +188,20 @@ fn removed(
         Some(Change { path: piece.path, before: Some(file), after, kept: None })
     };
     if let Some(kept) = kept.filter(|kept| digest(&file.text) == kept.after) {
+        if let Some(before) = &kept.before
+            && piece.base(place, before)? != *before
+        {
+            let path = piece.path;
+            warnings.push(format!(
+                "{path} has what jvs installs from before: the same command again removes that"
+            ));
+        }
         return Ok(change(file, kept.before.clone()));
     }
     match piece.stripped(place, &file)? {
-        Some(less) => {
+        Some(Stripped { less, theirs }) => {
+            place.check_owner(piece.path, &file)?;
+            warnings.extend(theirs.then(|| of_theirs(piece.path)));
             // It was made for the hooks alone, and nobody has put anything else there.
             let made = kept.is_some_and(|kept| kept.before.is_none());
             let empty = |text: &String| text.split_whitespace().collect::<String>();
@@ -204,6 +225,10 @@ fn removed(
     }
 }
 
+fn of_theirs(path: &str) -> String {
+    format!("{path} had lines in the section of jvs that jvs did not write: they stay")
+}
+
 impl Change {
     /// Makes it; names the directories that were made for it.
     fn make(&self, context: &Context<'_>, place: &AgentPlace) -> Result<Vec<String>, Failure> {
@@ -211,7 +236,7 @@ impl Change {
             _ if self.is_none() => Ok(Vec::new()),
             Some(text) => {
                 let mode = self.before.as_ref().map_or(NEW_MODE, |file| file.mode);
-                place.write(context, self.path, &AgentFile { text: text.clone(), mode })
+                place.write(context, self.path, text, mode)
             }
             None => place.remove(self.path).map(|()| Vec::new()),
         }

@@ -67,34 +67,58 @@ fn instructions(heading: &str) -> String {
     format!("{heading}{text}")
 }
 
+/// What a section says.
+fn body() -> String {
+    instructions("## JVS\n\n")
+}
+
+/// A file without what is ours.
+pub(super) struct Stripped {
+    /// `None`: it was only made for that.
+    pub(super) less: Option<String>,
+    /// Lines of somebody else that were among ours have stayed.
+    pub(super) theirs: bool,
+}
+
 impl Piece {
-    /// The file without what is ours; `None` if nothing of it is. `Some(None)`: it was only
-    /// made for that.
+    /// The file without what is ours; `None` if nothing of it is.
     pub(super) fn stripped(
         &self,
         place: &AgentPlace,
         file: &AgentFile,
-    ) -> Result<Option<Option<String>>, Failure> {
+    ) -> Result<Option<Stripped>, Failure> {
+        let less = |less| Some(Stripped { less, theirs: false });
         match &self.kind {
-            PieceKind::Whole(heading) => Ok((file.text == instructions(heading)).then_some(None)),
-            PieceKind::Section(owner) => match section::removed(&file.text, owner) {
+            PieceKind::Whole(heading) => {
+                Ok(if file.text == instructions(heading) { less(None) } else { None })
+            }
+            PieceKind::Section(owner) => match section::removed(&file.text, owner, &body()) {
                 Without::Nothing => Ok(None),
-                Without::Gone => Ok(Some(None)),
-                Without::Text(text) => Ok(Some(Some(text))),
+                Without::Gone => Ok(less(None)),
+                Without::Text(text) => Ok(less(Some(text))),
+                Without::Theirs(text) => Ok(Some(Stripped { less: Some(text), theirs: true })),
                 Without::Torn => {
                     let why = "has the beginning of a section of jvs, but not its end";
                     Err(place.unfit(self.path, why).into())
                 }
             },
-            PieceKind::Hooks(harness) => {
-                let mut text = file.text.clone();
-                self.root(place, &text)?;
-                while let Some(less) = without_one(&text, *harness) {
-                    text = less;
-                }
-                Ok((text != file.text).then_some(Some(text)))
+            PieceKind::Hooks(_) => {
+                let text = self.base(place, &file.text)?;
+                Ok(if text == file.text { None } else { less(Some(text)) })
             }
         }
+    }
+
+    /// What hooks are added to where `before` was there: somebody may have had some already.
+    pub(super) fn base(&self, place: &AgentPlace, before: &str) -> Result<String, Failure> {
+        let mut text = before.to_owned();
+        if let PieceKind::Hooks(harness) = self.kind {
+            self.root(place, &text)?;
+            while let Some(less) = without_one(&text, harness) {
+                text = less;
+            }
+        }
+        Ok(text)
     }
 
     /// The file with what is ours, which is not in it yet.
@@ -106,9 +130,7 @@ impl Piece {
     ) -> Result<String, Failure> {
         match &self.kind {
             PieceKind::Whole(heading) => Ok(instructions(heading)),
-            PieceKind::Section(owner) => {
-                Ok(section::added(text, owner, &instructions("## JVS\n\n")))
-            }
+            PieceKind::Section(owner) => Ok(section::added(text, owner, &body())),
             PieceKind::Hooks(harness) => {
                 let mut text = text.unwrap_or(entries::empty_settings(*harness)).to_owned();
                 if *harness == Harness::Cursor

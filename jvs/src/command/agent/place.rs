@@ -9,6 +9,8 @@ use jvs_repo::id::OpNonce;
 use jvs_repo::next::Next;
 use jvs_repo::store::{PosixStore, RepoPath, Store};
 
+use rustix::process::geteuid;
+
 use crate::args::Agent;
 use crate::context::{Context, Here};
 use crate::fail::{Failure, Stuck, WrongUsage};
@@ -47,6 +49,7 @@ pub(super) fn variable(agent: Agent) -> Option<&'static str> {
 pub(super) struct AgentFile {
     pub(super) text: String,
     pub(super) mode: u32,
+    pub(super) uid: u32,
 }
 
 impl AgentPlace {
@@ -84,9 +87,21 @@ impl AgentPlace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.unusable(path, error).into()),
         };
-        let mode = self.store.stat(&at).map_err(|error| self.unusable(path, error))?.mode & 0o7777;
+        let stat = self.store.stat(&at).map_err(|error| self.unusable(path, error))?;
         let text = String::from_utf8(bytes).map_err(|_| self.unfit(path, "is not UTF-8"))?;
-        Ok(Some(AgentFile { text, mode }))
+        Ok(Some(AgentFile { text, mode: stat.mode & 0o7777, uid: stat.uid }))
+    }
+
+    /// Refuses a file of somebody else, whose owner it would not be any more: it is replaced
+    /// by one of whoever writes it, as the superuser may do everywhere.
+    pub(super) fn check_owner(&self, path: &str, file: &AgentFile) -> Result<(), Failure> {
+        if file.uid == geteuid().as_raw() {
+            return Ok(());
+        }
+        let why = format!("belongs to another user (uid {})", file.uid);
+        let next = "run the command as that user, or take the file over with chown".into();
+        let refused = self.unfit(path, why);
+        Err(UnfitFile { code: Code::Permission, next: Some(next), ..refused }.into())
     }
 
     /// Writes the file, whole or not at all; names the directories that were made for it.
@@ -94,7 +109,8 @@ impl AgentPlace {
         &self,
         context: &Context<'_>,
         path: &str,
-        file: &AgentFile,
+        text: &str,
+        mode: u32,
     ) -> Result<Vec<String>, Failure> {
         let stuck = |error| self.unusable(path, error).half_done();
         let at = self.at(path)?;
@@ -111,8 +127,8 @@ impl AgentPlace {
         let nonce = OpNonce::random(context.entropy());
         let name = format!("{}.{nonce}", at.split().1);
         let tmp = at.parent().child(&name).map_err(stuck)?;
-        let draft = self.store.write_tmp(&tmp, file.text.as_bytes()).map_err(stuck)?;
-        let placed = self.store.set_mode(&tmp, file.mode).and_then(|()| {
+        let draft = self.store.write_tmp(&tmp, text.as_bytes()).map_err(stuck)?;
+        let placed = self.store.set_mode(&tmp, mode).and_then(|()| {
             self.store.place_over(&draft, &at)?;
             self.store.sync_dir(&at.parent())
         });

@@ -5,7 +5,7 @@ use jvs_repo::id::hex;
 use jvs_repo::json::{self, Limits};
 use serde_json::{Value, json};
 
-use super::place::{AgentFile, AgentPlace};
+use super::place::AgentPlace;
 use crate::args::Agent;
 use crate::context::Context;
 use crate::fail::Failure;
@@ -94,6 +94,6 @@ impl Receipts {
             return place.remove(PATH);
         }
         let text = format!("{:#}\n", self.all);
-        place.write(context, PATH, &AgentFile { text, mode: MODE }).map(drop)
+        place.write(context, PATH, &text, MODE).map(drop)
     }
 }

@@ -73,7 +73,7 @@ fn look(
     for piece in pieces_in(place, agent, user) {
         let read = place.read(piece.path).and_then(|file| {
             let less = file.as_ref().map(|it| piece.stripped(place, it)).transpose()?;
-            Ok((file, less.flatten().is_some()))
+            Ok((file, less.flatten().is_some_and(|it| it.less.is_some())))
         });
         let (file, ours) = match read {
             Ok(read) => read,

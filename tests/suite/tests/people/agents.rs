@@ -417,3 +417,33 @@ fn what_is_installed_for_a_user_is_where_the_agent_reads_it() {
     assert_eq!(fs_err::read(own.join("settings.json")).expect("read"), before);
     assert_eq!(own.read_dir().expect("listed").count(), 1);
 }
+
+/// Only the superuser can give files away, and can write to those of others.
+#[test]
+fn the_settings_of_somebody_else_are_refused_and_stay_theirs() {
+    let world = World::new();
+    let dir = world.root().join("main/.claude");
+    fs_err::create_dir(&dir).expect("a directory");
+    let settings = dir.join("settings.json");
+    fs_err::write(&settings, "{\"a\": 1}\n").expect("written");
+    if fs_err::os::unix::fs::chown(&settings, Some(12_345), Some(12_345)).is_err() {
+        assert!(!rustix::process::geteuid().is_root());
+        return;
+    }
+    let owner =
+        || std::os::unix::fs::MetadataExt::uid(&fs_err::metadata(&settings).expect("there"));
+    let refused = world.jvs("ann", "agent install claude --json").run();
+    assert_eq!(refused.json()["error"]["code"], "E_PERMISSION", "{refused}");
+    assert_eq!(fs_err::read_to_string(&settings).expect("read"), "{\"a\": 1}\n");
+    assert_eq!((owner(), dir.read_dir().expect("listed").count()), (12_345, 1));
+    assert!(!world.root().join("main/.jvs-agent.json").exists());
+    fs_err::os::unix::fs::chown(&settings, Some(0), Some(0)).expect("taken");
+    world.ok("ann", "agent install claude");
+    world.ok("ann", "agent install claude --auto");
+    let text = fs_err::read_to_string(&settings).expect("read");
+    fs_err::write(&settings, text + "\n").expect("changed");
+    fs_err::os::unix::fs::chown(&settings, Some(12_345), Some(12_345)).expect("given");
+    let refused = world.jvs("ann", "agent uninstall claude --json").run();
+    assert_eq!(refused.json()["error"]["code"], "E_PERMISSION", "{refused}");
+    assert_eq!(owner(), 12_345);
+}
