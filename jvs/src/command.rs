@@ -13,7 +13,7 @@ mod events;
 mod forget;
 mod gc;
 mod history;
-mod hook;
+pub(crate) mod hook;
 mod info;
 mod init;
 mod lock;

@@ -83,6 +83,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(words: Vec<OsString>, env: Env<'_>, output: Output) -> ExitCode {
+    let typed = words.clone();
     match args::parse(words, env.get("COLUMNS").as_deref()) {
         Words::Command(args) => {
             let name = args.command.name();
@@ -106,6 +107,9 @@ fn run(words: Vec<OsString>, env: Env<'_>, output: Output) -> ExitCode {
             }
         }
         Words::Help { name, done } => output.done(&name, &done),
+        Words::Wrong { name, failure } if name == "hook" => {
+            output.failed(&name, &command::hook::stops(&typed, env, output, failure))
+        }
         Words::Wrong { name, failure } => output.failed(&name, &failure),
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Done {
     warnings: Vec<String>,
     reader_gone: bool,
     exit: u8,
+    /// What stops whoever asked, if the answer cannot be read: said on standard error.
+    unread: Option<(u8, String)>,
     /// May it be long, and is it read rather than used?
     pages: bool,
 }
@@ -69,7 +71,7 @@ impl Done {
 
     fn of(data: Value) -> Self {
         let (text, form, warnings) = (String::new(), Form::Lines, Vec::new());
-        Done { data, text, form, warnings, reader_gone: false, exit: 0, pages: false }
+        Done { data, text, form, warnings, reader_gone: false, exit: 0, unread: None, pages: false }
     }
 
     /// The end of a stream that nobody reads any more.
@@ -129,6 +131,13 @@ impl Done {
         }
         all.data = serde_json::to_value(OfEach { worktrees }).expect("they are data already");
         all
+    }
+
+    /// Where nobody can read the answer, it ends with this status and says this on standard
+    /// error.
+    pub(crate) fn or_else_exit(mut self, exit: u8, why: String) -> Self {
+        self.unread = Some((exit, why));
+        self
     }
 
     /// The exit status of a child, passed on.
@@ -202,7 +211,14 @@ impl Output {
         if done.reader_gone {
             return ExitCode::from(READER_GONE);
         }
-        match self.say(command, done) {
+        let said = self.say(command, done);
+        if let Some((exit, why)) = &done.unread
+            && (said.is_err() || sink::is_nobody_there())
+        {
+            sink::complain(&format!("{}\n", on_one_line(why)), self.colour_err);
+            return ExitCode::from(*exit);
+        }
+        match said {
             Ok(()) => ExitCode::from(done.exit),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(READER_GONE),
             Err(error) => {

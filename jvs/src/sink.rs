@@ -76,6 +76,15 @@ fn shown(text: &str, colours: bool) -> Cow<'_, str> {
     text
 }
 
+/// Goes what is said to `/dev/null`? So it does where standard output was closed: this process
+/// has opened that in its place when it began.
+pub(crate) fn is_nobody_there() -> bool {
+    let null = rustix::fs::stat("/dev/null");
+    let out = rustix::fs::fstat(rustix::stdio::stdout());
+    null.and_then(|null| out.map(|out| null.st_rdev == out.st_rdev && null.st_mode == out.st_mode))
+        .unwrap_or(false)
+}
+
 /// Answers with text.
 pub(crate) fn answer(text: &str, colours: bool) -> io::Result<()> {
     print(shown(text, colours).as_bytes())

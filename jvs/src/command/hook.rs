@@ -4,6 +4,7 @@
 mod end;
 mod guard;
 mod input;
+mod misused;
 mod start;
 mod watched;
 mod who;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+pub(crate) use self::misused::stops;
 use self::who::Asker;
 use crate::answer::agent::HookAnswered;
 use crate::args::{HookArgs, OnError};
@@ -32,6 +34,9 @@ const LIMIT_OF_COPIES: Duration = Duration::from_secs(60);
 
 /// The status of what was asked for and could not be done.
 const FAILED: u8 = 1;
+
+/// The status that keeps a tool from being used, in every harness, where words do not.
+const BLOCKED: u8 = 2;
 
 pub(crate) fn run(context: &Context<'_>, args: &HookArgs) -> Result<Done, Failure> {
     if input::is_typed() {
@@ -77,6 +82,10 @@ pub(crate) fn run(context: &Context<'_>, args: &HookArgs) -> Result<Done, Failur
 /// The answer, as this command prints it.
 fn said(context: &Context<'_>, harness: Harness, event: &str, verdict: HookVerdict) -> Done {
     let word = verdict.word();
+    let denied = match &verdict {
+        HookVerdict::Deny(why) => Some(why.clone()),
+        _ => None,
+    };
     let answer = harness::answer(harness, event, verdict);
     let document = match &answer {
         HookAnswer::Document(document) => document.clone(),
@@ -88,6 +97,10 @@ fn said(context: &Context<'_>, harness: Harness, event: &str, verdict: HookVerdi
         verdict: word,
         answer: document,
     });
+    let done = match denied {
+        Some(why) => done.or_else_exit(BLOCKED, why),
+        None => done,
+    };
     match answer {
         HookAnswer::Silence => done,
         HookAnswer::Document(document) => done.with_text(harness::line(&document)),

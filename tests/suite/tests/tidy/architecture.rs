@@ -12,6 +12,7 @@ pub(crate) const CRATES: [&str; 7] =
 /// Modules that touch the filesystem other than through the store, and why.
 const TOUCH_THE_FILESYSTEM: &[(&str, &str)] = &[
     ("jvs/src/sleeper.rs", "asks the kernel to say when something changes"),
+    ("jvs/src/sink.rs", "asks whether anybody is at standard output"),
     ("jvs/src/command/agent.rs", "asks whether the program in PATH is this one"),
     ("jvs/src/command/audit/tla.rs", "makes the directory for a trace"),
     ("jvs/src/command/demo.rs", "plays in a directory of its own"),
