@@ -28,6 +28,10 @@ pub(crate) enum OwnNext {
     MakeAgain(WorktreeName, Option<SnapshotId>),
     /// Restore paths of this snapshot.
     RestoreByHand(SnapshotId),
+    /// Restore all of this snapshot as a new worktree.
+    RestoreNew(SnapshotId),
+    /// Copy from this directory what was there before.
+    BringBackByHand(String),
     /// Give this snapshot a name, too.
     NameTag(String),
     /// Give this snapshot this name.
@@ -122,6 +126,10 @@ fn spell(own: &OwnNext) -> String {
         }
         OwnNext::RestoreByHand(id) => {
             format!("restore what is needed: jvs restore {id} PATH")
+        }
+        OwnNext::RestoreNew(id) => format!("if that snapshot is meant: jvs restore {id}"),
+        OwnNext::BringBackByHand(dir) => {
+            format!("copy back by hand what is needed; see it with: ls -A {dir}")
         }
         OwnNext::NameTag(snapshot) => format!("say how to call it: jvs tag {snapshot} NAME"),
         OwnNext::TagInOrder(snapshot, name) => {

@@ -142,6 +142,8 @@ fn own() -> Vec<OwnNext> {
             Some(SnapshotId { created_ms: 1, random: 1 }),
         ),
         OwnNext::RestoreByHand(SnapshotId { created_ms: 1, random: 1 }),
+        OwnNext::RestoreNew(SnapshotId { created_ms: 1, random: 1 }),
+        OwnNext::BringBackByHand("/r/aside/x".into()),
         OwnNext::NameTag("0b25".into()),
         OwnNext::TagInOrder("@-".into(), "v1".into()),
         OwnNext::NameAllAfter("lock acquire".into()),

@@ -82,12 +82,20 @@ impl Meant {
         };
         let root = here.repo.payload(&here.worktree)?;
         let place = UserPlace::find(context, &root)?;
-        let is_snapshot = matches!(found, Some(Ok(_)));
+        let is_snapshot = match &found {
+            Some(Ok(source)) => !is_letters_of_an_id(first, source),
+            _ => false,
+        };
         let is_path = found.is_none() || is_there(context, here, &place, first)?;
         match (FirstWord::of(first, is_snapshot, is_path), found) {
             (FirstWord::Snapshot, Some(Ok(source))) => Ok(Meant { source, paths: others }),
             (FirstWord::Path, _) => {
                 Self::of_head(context, here, words.iter().chain(only).cloned().collect())
+            }
+            (FirstWord::Neither, Some(Ok(source))) => {
+                let word = first.display();
+                let message = format!("there is no file '{word}', and it is too short for an id");
+                Err(WrongUsage::new(message, OwnNext::RestoreNew(source.id())).into())
             }
             (FirstWord::Neither, Some(Err(error))) => {
                 Err(neither(context, here, &place, first, error))
@@ -103,6 +111,15 @@ impl Meant {
     fn of_head(context: &Context<'_>, here: &Here, paths: Vec<PathBuf>) -> Result<Self, Failure> {
         Ok(Meant { source: find(context, here, "@")?, paths })
     }
+}
+
+/// Is it so little of the snapshot's id that it is likelier a file's name, mistyped? A tag is
+/// meant by however few letters.
+fn is_letters_of_an_id(word: &Path, source: &Ready) -> bool {
+    const FEW: usize = 4;
+    let (id, word) = (source.id().to_string(), word.to_string_lossy());
+    let random = id.split_once('-').map_or("", |(_, random)| random);
+    word.len() < FEW && (id.starts_with(&*word) || random.starts_with(&*word))
 }
 
 /// Is it in the worktree, or was it in its head?

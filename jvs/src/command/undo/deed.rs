@@ -10,6 +10,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::record::audit::Restored;
 use jvs_repo::record::tag::LoggedTag;
 use jvs_repo::record::worktree::{self as record, Isolation};
+use jvs_repo::store::RepoPath;
 use jvs_snapshot::chosen::ChosenPaths;
 use jvs_snapshot::manifest::TreePath;
 use jvs_snapshot::{Catalog, Ready, line, tags};
@@ -23,8 +24,9 @@ use crate::args::RenameArgs;
 use crate::command::{restore, snapshot, worktree};
 use crate::context::{Context, Here};
 use crate::fail::{Failure, on_one_line};
+use crate::given::quoted;
 use crate::hint::OwnNext;
-use crate::render::Done;
+use crate::render::{Done, shown};
 
 /// More paths than this are not all in the log.
 const PATHS_LOGGED: usize = 50;
@@ -126,7 +128,7 @@ impl UndoDeed {
         Ok(match &one.what {
             WhatWasDone::Snapshot(id) => UndoDeed::of_snapshot(context, here, name(), *id)?,
             WhatWasDone::Restore(it) => {
-                UndoDeed::of_restore(name(), it, paths.unwrap_or(&it.paths))?
+                UndoDeed::of_restore(here, name(), it, paths.unwrap_or(&it.paths))?
             }
             WhatWasDone::Tag(tag) => UndoDeed::DeleteTag(tag.clone()),
             WhatWasDone::Untag(tag) => UndoDeed::MakeTag(tag.clone()),
@@ -180,10 +182,19 @@ impl UndoDeed {
     }
 
     fn of_restore(
+        here: &Here,
         worktree: WorktreeName,
         restored: &Restored,
         paths: &[String],
     ) -> Result<Self, Failure> {
+        // What is ignored is in no snapshot that was kept: going back to that would take it away.
+        if let Some(left) = &restored.left {
+            let root = here.repo.store().absolute(&RepoPath::root());
+            let left = shown(&root.join(left));
+            let why =
+                format!("no snapshot has some of the files that it replaced: they are in {left}");
+            return Err(UndoRefused::new(why, OwnNext::BringBackByHand(quoted(&left))).into());
+        }
         let by_hand = || OwnNext::RestoreByHand(restored.kept.unwrap_or(restored.snapshot_id));
         let refused = |why: &str| Failure::from(UndoRefused::new(why, by_hand()));
         if paths.is_empty() {

@@ -126,6 +126,43 @@ fn undone_paths_come_back_or_go_and_others_stay() {
 }
 
 #[test]
+fn what_only_lies_aside_is_not_said_to_be_taken_back() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let user = new(&dir);
+    user.write("x.log", "old");
+    let old = user.snapshot();
+    user.write(".jvsignore", "*.log\n");
+    user.write("x.log", "mine");
+    let restored = user.data("restore x.log");
+    let left = restored["left"].as_str().expect("it was ignored").to_owned();
+    for words in ["undo --json", "undo --dry-run --json"] {
+        let refused = user.jvs(words).exits(1).json()["error"].clone();
+        assert_eq!(refused["code"], "E_UNDO_REFUSED");
+        assert!(refused["message"].as_str().expect("why").contains(&left), "{refused}");
+        assert_eq!(user.read("x.log"), "old");
+    }
+    let kept = fs_err::read_to_string(std::path::Path::new(&left).join("x.log")).expect("there");
+    assert_eq!(kept, "mine");
+    assert_eq!(user.history(), [old]);
+    sound(&user);
+}
+
+#[test]
+fn a_letter_that_begins_an_id_restores_nothing() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let user = new(&dir);
+    user.write("a", "one");
+    let id = user.snapshot();
+    let random = id.split_once('-').expect("two parts").1.to_owned();
+    for few in [&random[..1], &random[..3], &id[..2]] {
+        let refused = user.jvs(&format!("restore {few} --json")).exits(64).json()["error"].clone();
+        assert!(refused["hint"].as_str().expect("a hint").contains(&id), "{refused}");
+    }
+    user.data(&format!("restore {}", &random[..4]));
+    user.data(&format!("restore {} --into named", &random[..1]));
+}
+
+#[test]
 fn an_undone_tag_is_gone_and_an_undeleted_one_is_the_same_to_the_byte() {
     let dir = tempfile::tempdir().expect("a directory");
     let user = new(&dir);
