@@ -11,11 +11,13 @@ mod payload;
 mod shell;
 pub(crate) mod splice;
 mod tools;
+mod words;
 
 pub(crate) use answer::{HookAnswer, HookVerdict, answer, line};
 pub(crate) use payload::{Call, Happening, Misread, SIZE_MAX, read};
-pub(crate) use shell::{ShellUse, at_home, words_of};
+pub(crate) use shell::ShellUse;
 pub(crate) use tools::ToolUse;
+pub(crate) use words::{Known, Role, Word, words_of};
 
 /// A program that runs a coding agent and asks hooks about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -5,6 +5,7 @@ mod end;
 mod guard;
 mod input;
 mod misused;
+mod reach;
 mod start;
 mod watched;
 mod who;

@@ -131,11 +131,21 @@ fn tool(payload: &Map<String, Value>, cwd: &Path) -> Result<Happening, String> {
     let name = text(payload, "tool_name")?.ok_or("the payload has no tool_name")?;
     // Cursor has the input of a tool of a server as text.
     let inner = match payload.get("tool_input") {
-        Some(Value::String(text)) => object(text.as_bytes()).map(Value::Object).ok(),
+        Some(Value::String(text)) if !text.is_empty() => Some(object(text.as_bytes())),
         _ => None,
     };
+    let (inner, unread) = match inner.transpose() {
+        Ok(inner) => (inner.map(Value::Object), None),
+        Err(why) => (None, Some(why)),
+    };
     let input = inner.as_ref().or(payload.get("tool_input")).unwrap_or(&Value::Null);
-    tools::read(name, input, cwd).map(Happening::Tool)
+    match (tools::read(name, input, cwd)?, unread) {
+        (ToolUse::Reads, _) => Ok(Happening::Tool(ToolUse::Reads)),
+        (_, Some(why)) => {
+            Err(format!("the input of {} cannot be read: {}", short(name), sentence(&why)))
+        }
+        (tool, None) => Ok(Happening::Tool(tool)),
+    }
 }
 
 /// A field that is text if it is there; empty is as good as not there.
@@ -212,5 +222,8 @@ mod tests {
         let paths = vec![PathBuf::from("/r/main/notes")];
         assert_eq!(call.what, Happening::Tool(ToolUse::Unknown(paths)));
         assert_eq!(call.cwd, Path::new("/r/main"));
+        let nan = text.replace(r#"\"notes\""#, "NaN");
+        let misread = of(Harness::Cursor, None, &nan).expect_err("no JSON");
+        assert!(misread.why.contains("the input of save cannot be read"), "{misread:?}");
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum ToolUse {
     Shell(String, PathBuf),
     /// Nobody knows what it does; its input names these paths.
     Unknown(Vec<PathBuf>),
+    /// The same, and its input has a command for a shell, and where.
+    UnknownShell(String, PathBuf, Vec<PathBuf>),
 }
 
 /// Tools that only read, or only talk. Those that are not listed may write.
@@ -73,7 +75,19 @@ const READING: &[&str] = &[
 ];
 
 /// Tools that run a command.
-const SHELLS: &[&str] = &["Bash", "Shell", "run_shell_command", "shell", "exec_command"];
+const SHELLS: &[&str] = &[
+    "Bash",
+    "Monitor",
+    "PowerShell",
+    "Shell",
+    "exec_command",
+    "local_shell",
+    "run_shell_command",
+    "shell",
+];
+
+/// Parts of the names of tools that run what they are given as a command, even one word.
+const SHELL_LIKE: &[&str] = &["bash", "cmd", "command", "exec", "run", "shell", "terminal"];
 
 /// Tools that write the file that they name.
 const WRITING: &[&str] = &[
@@ -88,10 +102,6 @@ const WRITING: &[&str] = &[
     "write_file",
 ];
 
-/// The names of the one file that such a tool writes.
-const FILE_FIELDS: &[&str] =
-    &["file_path", "notebook_path", "path", "target_file", "target_notebook"];
-
 /// Most paths that are looked for in an input of unknown shape, and how deep.
 const PATHS_MAX: usize = 64;
 const DEPTH_MAX: usize = 6;
@@ -103,9 +113,7 @@ pub(super) fn read(tool: &str, input: &Value, cwd: &Path) -> Result<ToolUse, Str
         return Ok(ToolUse::Reads);
     }
     if SHELLS.contains(&tool) {
-        let dir = ["workdir", "working_directory", "directory", "dir_path", "cwd"];
-        let dir = dir.iter().find_map(|name| input.get(name)?.as_str()).unwrap_or("");
-        return Ok(ToolUse::Shell(command(input)?, cwd.join(dir)));
+        return Ok(ToolUse::Shell(command(input)?, directory(input, cwd)));
     }
     if tool == "apply_patch" {
         let text = ["command", "input", "patch"].iter().find_map(|name| input.get(name)?.as_str());
@@ -117,19 +125,48 @@ pub(super) fn read(tool: &str, input: &Value, cwd: &Path) -> Result<ToolUse, Str
         return Ok(ToolUse::Files(files.into_iter().map(|file| cwd.join(file)).collect()));
     }
     if WRITING.contains(&tool) {
-        let file = FILE_FIELDS.iter().find_map(|name| input.get(name)?.as_str());
-        let file = file.filter(|file| !file.is_empty());
-        let file = file.ok_or_else(|| format!("the input of {} names no file", short(tool)))?;
-        return Ok(ToolUse::Files(vec![cwd.join(file)]));
+        let mut files = Vec::new();
+        collect(input, "", &is_named, cwd, 0, &mut files);
+        if files.is_empty() {
+            return Err(format!("the input of {} names no file", short(tool)));
+        }
+        return Ok(ToolUse::Files(files));
     }
     let mut paths = Vec::new();
-    collect(input, "", cwd, 0, &mut paths);
-    Ok(ToolUse::Unknown(paths))
+    collect(
+        input,
+        "",
+        &|name, text| text.starts_with('/') || is_named(name, text),
+        cwd,
+        0,
+        &mut paths,
+    );
+    let name = tool.to_ascii_lowercase();
+    let shell_like = SHELL_LIKE.iter().any(|part| name.contains(part));
+    // One word may be the name of what the tool is to do.
+    match command(input).ok().filter(|it| shell_like || it.trim().contains(char::is_whitespace)) {
+        Some(command) => Ok(ToolUse::UnknownShell(command, directory(input, cwd), paths)),
+        None => Ok(ToolUse::Unknown(paths)),
+    }
+}
+
+/// Where a command runs.
+fn directory(input: &Value, cwd: &Path) -> PathBuf {
+    const NAMES: &[&str] =
+        &["workdir", "working_directory", "working_dir", "directory", "dir_path", "cwd"];
+    cwd.join(NAMES.iter().find_map(|name| input.get(name)?.as_str()).unwrap_or(""))
+}
+
+/// Is a text of this name a path, by its name?
+fn is_named(name: &str, _: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    has(&["path", "file", "dir", "notebook"]) && !has(&["content", "text"])
 }
 
 /// The command of a shell: text, or the words of a program.
 fn command(input: &Value) -> Result<String, String> {
-    match input.get("command").or_else(|| input.get("cmd")) {
+    match ["command", "cmd", "script"].iter().find_map(|name| input.get(name)) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Array(words)) => {
             let words: Option<Vec<&str>> = words.iter().map(Value::as_str).collect();
@@ -147,27 +184,34 @@ fn command(input: &Value) -> Result<String, String> {
     }
 }
 
-/// What looks like a path in an input of unknown shape: text that begins with a slash, or
-/// that is called a path or a file.
-fn collect(value: &Value, name: &str, cwd: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
+/// The paths in an input of unknown shape: what `is_path` by its name and text.
+fn collect(
+    value: &Value,
+    name: &str,
+    is_path: &impl Fn(&str, &str) -> bool,
+    cwd: &Path,
+    depth: usize,
+    paths: &mut Vec<PathBuf>,
+) {
     if depth > DEPTH_MAX || paths.len() >= PATHS_MAX {
         return;
     }
     match value {
         Value::String(text) => {
             let text = text.strip_prefix("file://").unwrap_or(text);
-            let name = name.to_ascii_lowercase();
-            let is_called = ["path", "file", "dir"].iter().any(|word| name.contains(word));
             let fits = (1..=PATH_LENGTH_MAX).contains(&text.len()) && !text.contains(['\n', '\0']);
-            if fits && (text.starts_with('/') || is_called) {
+            if fits && is_path(name, text) {
                 paths.push(cwd.join(text));
             }
         }
         Value::Array(items) => {
-            items.iter().for_each(|item| collect(item, name, cwd, depth + 1, paths));
+            items.iter().for_each(|item| collect(item, name, is_path, cwd, depth + 1, paths));
         }
         Value::Object(fields) => {
-            fields.iter().for_each(|(name, it)| collect(it, name, cwd, depth + 1, paths));
+            let each = |(name, it): (&String, &Value)| {
+                collect(it, name, is_path, cwd, depth + 1, paths);
+            };
+            fields.iter().for_each(each);
         }
         _ => {}
     }
@@ -200,6 +244,10 @@ mod tests {
             ("NotebookEdit", json!({"notebook_path": "/r/n.ipynb"}), "/r/n.ipynb"),
             ("replace", json!({"file_path": "/r/main/c"}), "/r/main/c"),
             ("apply_patch", json!({"command": "*** Add File: d\n+x"}), "/r/main/d"),
+            ("Write", json!({"filePath": "/r/main/a", "content": "/x"}), "/r/main/a"),
+            ("Write", json!({"file_path": ["b"], "file_text": "x"}), "/r/main/b"),
+            ("MultiEdit", json!({"edits": [{"file_path": "/r/main/c"}]}), "/r/main/c"),
+            ("write_file", json!({"absolute_path": "/r/main/d"}), "/r/main/d"),
         ] {
             assert_eq!(used(tool, &input), Ok(files(&[path])), "{tool}");
         }
@@ -235,7 +283,38 @@ mod tests {
             (json!({"command": ["make", "-j"], "workdir": "sub"}), "make -j", dir().join("sub")),
             (json!({"command": "x", "dir_path": "/tmp"}), "x", PathBuf::from("/tmp")),
         ] {
-            assert_eq!(used("Bash", &input), Ok(ToolUse::Shell(command.to_owned(), dir)));
+            for tool in ["Bash", "Monitor", "PowerShell"] {
+                let meant = ToolUse::Shell(command.to_owned(), dir.clone());
+                assert_eq!(used(tool, &input), Ok(meant), "{tool}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_tool_that_nobody_knows_may_be_a_shell() {
+        for (tool, command, is_shell) in [
+            ("mcp__shell__run", "make", true),
+            ("mcp__x__y", "touch x", true),
+            ("mcp__editor__edit", "view", false),
+        ] {
+            let input = json!({"command": command, "path": "a", "cwd": "/r/w"});
+            let paths = vec![PathBuf::from("/r/main/a"), PathBuf::from("/r/w")];
+            let unknown = match is_shell {
+                true => ToolUse::UnknownShell(command.to_owned(), PathBuf::from("/r/w"), paths),
+                false => ToolUse::Unknown(vec![paths[0].clone(), paths[1].clone()]),
+            };
+            let used = used(tool, &input).map(|it| match it {
+                ToolUse::UnknownShell(command, dir, mut paths) => {
+                    paths.sort();
+                    ToolUse::UnknownShell(command, dir, paths)
+                }
+                ToolUse::Unknown(mut paths) => {
+                    paths.sort();
+                    ToolUse::Unknown(paths)
+                }
+                other => other,
+            });
+            assert_eq!(used, Ok(unknown), "{tool}");
         }
     }
 }

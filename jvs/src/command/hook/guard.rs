@@ -1,30 +1,25 @@
 //! May a tool be used? What it writes must be held by the session that uses it.
 
-use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jvs_lock::view::StatusWord;
 use jvs_repo::code::Code;
-use jvs_repo::discover::{DiscoverError, Located, discover, discover_here};
-use jvs_repo::layout;
+use jvs_repo::discover::{DiscoverError, discover_here};
 use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
 
+use super::reach::{Extent, Reach, found};
 use super::who::{Asker, harness_process};
 use crate::args::{AcquireArgs, LockCommand};
 use crate::command::lock::{self, report};
 use crate::command::worktree::existing;
 use crate::context::Context;
 use crate::fail::{Failure, on_one_line};
-use crate::harness::{Call, HookVerdict, ShellUse, ToolUse, at_home, words_of};
+use crate::harness::{Call, HookVerdict, ShellUse, ToolUse};
 use crate::hint::{OwnNext, spell};
 use crate::keeper;
 use crate::trust;
-
-/// Worktrees, by repository and name.
-type Worktrees = BTreeMap<(PathBuf, WorktreeName), ()>;
 
 /// Is the current directory in a repository?
 pub(super) fn is_in_repository(context: &Context<'_>) -> Result<bool, Failure> {
@@ -48,101 +43,39 @@ pub(super) fn judge(
     call: &Call,
     tool: &ToolUse,
 ) -> Result<HookVerdict, Failure> {
-    let mut wanted = Worktrees::new();
-    let mut own_files = false;
+    let mut reach = Reach::of(context, asker);
+    let mut unlocked = false;
     match tool {
         ToolUse::Reads => {}
-        ToolUse::Files(paths) | ToolUse::Unknown(paths) => {
-            for path in paths {
-                own_files |= want(&mut wanted, context, path)?;
-            }
+        ToolUse::Files(paths) => {
+            paths.iter().try_for_each(|path| reach.path(path, Extent::Below))?;
         }
-        ToolUse::Shell(command, dir) => {
-            let uses = ShellUse::of(command, asker.id.as_str());
-            if uses != ShellUse::Reads {
-                shell(&mut wanted, context, command, dir, uses)?;
-            }
+        ToolUse::Unknown(paths) => {
+            paths.iter().try_for_each(|path| reach.path(path, Extent::Worktrees))?;
+        }
+        ToolUse::Shell(command, dir) => unlocked = reach.shell(command, dir)?,
+        ToolUse::UnknownShell(command, dir, paths) => {
+            paths.iter().try_for_each(|path| reach.path(path, Extent::Worktrees))?;
+            unlocked = reach.shell(command, dir)?;
         }
     }
+    let Reach { wanted, own_files, .. } = reach;
     if own_files {
         let why = "these files are those of jvs itself, which nobody else may write";
         return Ok(HookVerdict::Deny(why.to_owned()));
     }
+    if unlocked && !wanted.is_empty() {
+        let why = "what comes after `jvs lock release` in the same command is not locked; \
+                   release the lock with a command of its own, as the last";
+        return Ok(HookVerdict::Deny(why.to_owned()));
+    }
     // In the one order in which everybody takes several.
-    for (root, worktree) in wanted.into_keys() {
+    for (root, worktree) in wanted {
         if let Some(why) = refused(context, auto, asker, call, &root, &worktree)? {
             return Ok(HookVerdict::Deny(why));
         }
     }
     Ok(HookVerdict::Pass)
-}
-
-/// What a command of a shell may write: where it runs, and where its words lead.
-fn shell(
-    wanted: &mut Worktrees,
-    context: &Context<'_>,
-    command: &str,
-    dir: &Path,
-    uses: ShellUse,
-) -> Result<(), Failure> {
-    let here = found(context, dir)?;
-    let inside = here.as_ref().is_some_and(|here| here.worktree.is_some());
-    if let Some((root, worktree)) = here.and_then(|here| Some((here.root, here.worktree?)))
-        && uses != ShellUse::Acquires
-    {
-        wanted.insert((root, worktree), ());
-    }
-    let home = context.home().and_then(|home| home.into_os_string().into_string().ok());
-    let command = home.map_or_else(|| command.to_owned(), |home| at_home(command, &home));
-    for word in words_of(&command) {
-        // In a worktree a plain name is a name in it.
-        if !inside || word.starts_with('/') || word.split('/').any(|step| step == "..") {
-            want(wanted, context, &dir.join(word))?;
-        }
-    }
-    Ok(())
-}
-
-/// Notes the worktree that `path` is in; true if it is among the files of jvs itself.
-fn want(wanted: &mut Worktrees, context: &Context<'_>, path: &Path) -> Result<bool, Failure> {
-    let Some(located) = found(context, path)? else { return Ok(false) };
-    let root = located.root;
-    if let Some(worktree) = located.worktree {
-        wanted.insert((root, worktree), ());
-        return Ok(false);
-    }
-    Ok(is_in_control_dir(&root, path))
-}
-
-/// Does `path` lead to the files of jvs itself, by whatever way?
-fn is_in_control_dir(root: &Path, path: &Path) -> bool {
-    let real = path.ancestors().find_map(|place| place.canonicalize().ok());
-    real.is_some_and(|real| real.starts_with(root.join(layout::CONTROL_DIR)))
-}
-
-/// The repository that `path` is in, or would be.
-pub(super) fn found(context: &Context<'_>, path: &Path) -> Result<Option<Located>, Failure> {
-    // Of a process whose directory nobody told, this one's.
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    for place in path.ancestors() {
-        let located = match discover(place) {
-            Ok(located) => located,
-            Err(DiscoverError::NotARepository { .. }) => return Ok(None),
-            Err(DiscoverError::Io { source, .. }) if is_nowhere(&source) => continue,
-            Err(error) => return Err(error.into()),
-        };
-        trust::check(&located, context.env())?;
-        return Ok(Some(located));
-    }
-    Ok(None)
-}
-
-/// Is nothing there, and perhaps something above it?
-fn is_nowhere(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename
-    )
 }
 
 /// Why the session may not write there; `None` if it may.

@@ -1,6 +1,6 @@
 //! The beginning of a session: the agent is told where it is, and who.
 
-use super::guard::found;
+use super::reach::found;
 use super::who::Asker;
 use crate::context::Context;
 use crate::fail::Failure;

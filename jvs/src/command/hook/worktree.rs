@@ -8,7 +8,7 @@ use jvs_repo::code::Code;
 use jvs_repo::layout;
 use jvs_repo::name::WorktreeName;
 
-use super::guard::found;
+use super::reach::found;
 use super::who::Asker;
 use super::{end, in_words};
 use crate::args::{CreateArgs, RemoveArgs, WorktreeCommand};

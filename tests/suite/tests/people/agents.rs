@@ -316,7 +316,7 @@ fn whatever_a_hook_is_sent_it_answers_and_leaves_no_lock() {
         ("a zero byte in the session", tool(json!("a\0b"), good.clone())),
         ("no input", tool(json!("a"), Value::Null)),
         ("no file", tool(json!("a"), json!({}))),
-        ("a file that is none", tool(json!("a"), json!({ "file_path": ["x"] }))),
+        ("a file that is none", tool(json!("a"), json!({ "file_path": [7] }))),
         (
             "a zero byte in the file",
             tool(json!("a"), json!({ "file_path": format!("{}\0x", file.display()) })),
@@ -365,6 +365,26 @@ fn a_worktree_that_is_named_from_elsewhere_is_guarded_too() {
         let told = bash(command).expect_err(command);
         assert!(told.ends_with("lock acquire -w other"), "{command}: {told}");
     }
+    for command in [
+        "cd ../worktrees && touch other/x",
+        "mv ../worktrees w2",
+        "cp a ../worktrees/*/x",
+        "touch ../worktrees/$X/y",
+        "cd \"$(jvs worktree path other)\" && make",
+        "touch \"$(dirname \"$PWD\")/worktrees/other/x\"",
+        "jvs run touch ../worktrees/other/x",
+    ] {
+        assert!(bash(command).expect_err(command).ends_with("acquire -w other"), "{command}");
+    }
+    for command in [
+        "cp ../x . && make",
+        "cd sub && make",
+        "echo */*.rs > list",
+        "sed -i 's/a b/ /' f && rm x",
+        "cd .. && ls > /dev/null",
+    ] {
+        assert_eq!(bash(command), Ok(()), "{command}");
+    }
     let outside = |command: &str| {
         let input = json!({ "command": command });
         let payload = json!({
@@ -383,7 +403,21 @@ fn a_worktree_that_is_named_from_elsewhere_is_guarded_too() {
     let link = world.home.home_dir().join("project");
     fs_err::os::unix::fs::symlink(world.root().join("main"), &link).expect("a link");
     let text: String = (0..500).map(|n| format!("word{n} ")).collect();
+    // It is the way of each word that counts, however it is written.
+    let name = world.root().file_name().expect("a name").to_str().expect("UTF-8").to_owned();
     for command in [
+        format!("cd {name}; touch main/x"),
+        format!("cd {name} && cd main && touch x"),
+        format!("touch \"{name}\"/main/x"),
+        format!("touch {name}/m\\ain/x"),
+        format!("touch \"$PWD/{name}/main/x\""),
+        format!("touch {name}/{{main,nope}}/x"),
+        format!("cp x {name}/*/"),
+        format!("tar xf a -C{root}/main"),
+        format!("tar xf a -C {name}"),
+        format!("rm -rf {name}"),
+        format!("rm -rf {name}/worktrees"),
+        format!("jvs run --repo {name} -w other touch {name}/main/x"),
         "touch ~/project/x".to_owned(),
         "touch $HOME/project/x".to_owned(),
         "touch \"${HOME}/project/x\"".to_owned(),
@@ -391,6 +425,52 @@ fn a_worktree_that_is_named_from_elsewhere_is_guarded_too() {
     ] {
         assert!(outside(&command).contains("deny"), "{command:.60}");
     }
+}
+
+#[test]
+fn nobody_writes_to_the_files_of_jvs_itself() {
+    let world = World::new();
+    let agent = Agent::new(&world, 0, "agent", "");
+    agent.types("lock acquire").run().ok();
+    let asks = |tool: &str, input: Value| {
+        agent.asks("PreToolUse", json!({ "tool_name": tool, "tool_input": input }))
+    };
+    for command in [
+        "touch ../.jvs/x",
+        "rm -rf ../.jvs",
+        "rm -rf ..",
+        "rm -rf ../..",
+        "rm -rf ../.j*",
+        "rm -rf ../{.jvs,x}",
+        "jvs lock acquire && rm -rf ../.jvs",
+        "sh -c 'cd ..; rm -rf .jvs'",
+    ] {
+        let said = asks("Bash", json!({ "command": command }));
+        assert!(said.stdout().contains("files are those of jvs itself"), "{command}: {said}");
+    }
+    let said = asks("Bash", json!({ "command": "jvs lock release && make" }));
+    assert!(said.stdout().contains("in the same command is not locked"), "{said}");
+}
+
+#[test]
+fn a_file_is_guarded_by_whatever_name_it_has() {
+    let world = World::new();
+    let agent = Agent::new(&world, 0, "agent", "");
+    let dangling = world.outside("dangling");
+    fs_err::os::unix::fs::symlink(world.root().join("main/new"), &dangling).expect("a link");
+    let home = world.home.home_dir();
+    fs_err::os::unix::fs::symlink(world.root().join("main"), home.join("link")).expect("a link");
+    let name = world.root().file_name().expect("a name").to_owned();
+    let nope = world.outside("nope/..").join(name).join("main/f");
+    for path in [dangling, nope, PathBuf::from("~/link/f")] {
+        let told = agent.may("Write", json!({ "file_path": path }));
+        assert!(told.is_err(), "{}", path.display());
+        let patch = format!("*** Begin Patch\n*** Add File: {}\n+x\n", path.display());
+        assert!(agent.may("apply_patch", json!({ "command": patch })).is_err());
+    }
+    let main = world.root().join("main/x");
+    let server = json!({ "command": format!("rm -rf {}", main.display()) });
+    assert!(agent.may("mcp__shell__run", server).is_err());
 }
 
 #[test]
