@@ -662,7 +662,7 @@ mod tests {
             ("jvs --repo /r run touch x", ShellUse::Writes),
             ("jvs man .", ShellUse::Writes),
             ("jvs audit --html f", ShellUse::Writes),
-            ("jvs completions bash > f", ShellUse::Writes),
+            ("jvs schema status > f", ShellUse::Writes),
             ("jvs run touch ../worktrees/other/x", ShellUse::Acquires),
             ("jvs run -- gcc -w x.c", ShellUse::Reads),
             ("jvs man", ShellUse::Reads),

@@ -436,15 +436,16 @@ fn nobody_writes_to_the_files_of_jvs_itself() {
         agent.asks("PreToolUse", json!({ "tool_name": tool, "tool_input": input }))
     };
     for command in [
-        "touch ../.jvs/x",
-        "rm -rf ../.jvs",
+        "touch ../CONTROL/x",
+        "rm -rf ../CONTROL",
         "rm -rf ..",
         "rm -rf ../..",
         "rm -rf ../.j*",
-        "rm -rf ../{.jvs,x}",
-        "jvs lock acquire && rm -rf ../.jvs",
-        "sh -c 'cd ..; rm -rf .jvs'",
+        "rm -rf ../{CONTROL,x}",
+        "jvs lock acquire && rm -rf ../CONTROL",
+        "sh -c 'cd ..; rm -rf CONTROL'",
     ] {
+        let command = command.replace("CONTROL", jvs_repo::layout::CONTROL_DIR);
         let said = asks("Bash", json!({ "command": command }));
         assert!(said.stdout().contains("files are those of jvs itself"), "{command}: {said}");
     }
