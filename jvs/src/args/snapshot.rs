@@ -249,8 +249,7 @@ pub(crate) struct DiffArgs {
 
 /// Restore files of a snapshot, here or as a new worktree
 ///
-/// What is replaced and no snapshot has is kept first; `jvs undo` brings it back. Of ignored files
-/// no snapshot is taken: their old bytes are set aside, and it is said where.
+/// What is replaced and no snapshot has is kept; unless ignored, `jvs undo` brings it back.
 #[derive(Debug, clap::Args)]
 #[command(
     override_usage = "jvs restore [SNAPSHOT] PATH...\n       jvs restore SNAPSHOT [--into NAME]\n       jvs restore SNAPSHOT --in-place --reason TEXT [--atomic]"

@@ -9,7 +9,7 @@ use jvs_repo::name::WorktreeName;
 use jvs_repo::next::Next;
 use jvs_repo::record::worktree::Isolation;
 
-use super::reach::{Extent, Reach, found};
+use super::reach::{Extent, GuardedFiles, found};
 use super::who::{Asker, harness_process};
 use crate::args::{AcquireArgs, LockCommand};
 use crate::command::lock::{self, report};
@@ -43,7 +43,7 @@ pub(super) fn judge(
     call: &Call,
     tool: &ToolUse,
 ) -> Result<HookVerdict, Failure> {
-    let mut reach = Reach::of(context, asker);
+    let mut reach = GuardedFiles::of(context, asker);
     let mut unlocked = false;
     match tool {
         ToolUse::Reads => {}
@@ -59,14 +59,14 @@ pub(super) fn judge(
             unlocked = reach.shell(command, dir)?;
         }
     }
-    let Reach { wanted, own_files, .. } = reach;
+    let GuardedFiles { wanted, own_files, .. } = reach;
     if own_files {
         let why = "these files are those of jvs itself, which nobody else may write";
         return Ok(HookVerdict::Deny(why.to_owned()));
     }
     if unlocked && !wanted.is_empty() {
-        let why = "what comes after `jvs lock release` in the same command is not locked; \
-                   release the lock with a command of its own, as the last";
+        let why = "what comes after the release of a lock in the same command is not locked; \
+                   release it with a command of its own, as the last";
         return Ok(HookVerdict::Deny(why.to_owned()));
     }
     // In the one order in which everybody takes several.

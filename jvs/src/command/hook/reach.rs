@@ -35,7 +35,7 @@ pub(super) enum Extent {
 }
 
 /// What may be written.
-pub(super) struct Reach<'r, 'c> {
+pub(super) struct GuardedFiles<'r, 'c> {
     context: &'r Context<'c>,
     asker: &'r Asker,
     /// Worktrees, by repository and name.
@@ -50,9 +50,9 @@ struct Base {
     in_worktree: bool,
 }
 
-impl<'r, 'c> Reach<'r, 'c> {
+impl<'r, 'c> GuardedFiles<'r, 'c> {
     pub(super) fn of(context: &'r Context<'c>, asker: &'r Asker) -> Self {
-        Reach { context, asker, wanted: BTreeSet::new(), own_files: false }
+        GuardedFiles { context, asker, wanted: BTreeSet::new(), own_files: false }
     }
 
     /// A command of a shell: where it runs, and where its words lead. True if it writes
